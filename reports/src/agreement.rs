@@ -52,8 +52,8 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     }
 }
 
-/// What was refused is part of no conversation: the row of a program sends it again only where
-/// something follows from it, ours whenever the provider refuses it.
+/// Requests that the provider answered. Refused requests are not part of a conversation: the row of
+/// a real program contains them only if something follows from them, our row contains all of them.
 fn answered(r: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
     r.requests.iter().filter(|q| q.status == RequestStatus::Ok)
 }
@@ -93,7 +93,7 @@ impl Agreement {
         self.figures.iter().find(|f| f.what == what)?.difference_pct()
     }
 
-    /// Whether the same requests ask for summaries; `None` if there are none.
+    /// Compares the numbers of the summary requests; `None` if neither row made one.
     fn same_summaries(&self) -> Option<bool> {
         let Two { real, ours } = &self.summary_requests;
         (!real.is_empty() || !ours.is_empty()).then_some(real == ours)
@@ -164,7 +164,7 @@ fn row(beside: &Beside) -> Vec<String> {
     std::iter::once(beside.row.clone()).chain(cells).collect()
 }
 
-/// Adds the real row to labels of ours that would otherwise be equal, because every report
+/// Adds the label of the real row to our labels that would otherwise be equal, because every report
 /// identifies a row by its label.
 pub fn tell_apart(rows: &mut [&mut RunRecord]) {
     let mut pairs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -197,7 +197,7 @@ pub fn numbers(all: &[u64]) -> String {
     }
 }
 
-/// What a drive concludes with: for each of ours how far it agrees with the program itself, over
+/// Conclusions on agreement: one sentence per pair of our implementation and the real program, over
 /// all sessions.
 pub(crate) fn sentences(blocks: &[&Block<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();

@@ -41,15 +41,12 @@ pub struct Comparison {
 /// One row of both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowDiff {
-    /// Scenario id.
     pub scenario: String,
     /// Strategy label; both labels if two strategies are compared.
     pub strategy: String,
-    /// Model name.
     pub model: String,
     /// Outcomes in base and new, if they differ.
     pub status: Option<(String, String)>,
-    /// Figures that differ.
     pub deltas: Vec<Delta>,
     /// Sort weight of the row.
     pub weight: f64,
@@ -58,7 +55,7 @@ pub struct RowDiff {
 /// One figure of both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
-    /// Column of `summary.csv`.
+    /// Column name in `summary.csv`.
     pub column: &'static str,
     /// Value in the base; `None` = n/a.
     pub base: Option<f64>,
@@ -172,12 +169,12 @@ fn moved(base: f64, new: f64) -> f64 {
 }
 
 impl Comparison {
-    /// For a terminal.
+    /// Formats the differences as text for a terminal.
     pub fn to_text(&self) -> String {
         self.told(false)
     }
 
-    /// For a pull request.
+    /// Formats the differences as Markdown for a pull request.
     pub fn to_markdown(&self) -> String {
         self.told(true)
     }

@@ -29,7 +29,7 @@ pub(crate) struct Conclusion {
 pub(crate) struct ConclusionLine {
     pub(crate) label: &'static str,
     pub(crate) text: String,
-    /// Whether it reports a failure.
+    /// True if the line reports a failure.
     pub(crate) alarm: bool,
 }
 

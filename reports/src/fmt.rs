@@ -114,8 +114,8 @@ pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Marks that turn the direction of a line round or take no room: no name needs them, and they hide
-/// what a line says.
+/// Characters that change the text direction or have no width. No name needs them, and they can
+/// hide text.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

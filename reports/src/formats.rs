@@ -15,7 +15,6 @@ use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqli
 pub struct Artifact {
     /// Path below the output folder, `/` between parts.
     pub file: String,
-    /// Its content.
     pub text: String,
 }
 
@@ -62,7 +61,7 @@ impl Format {
         }
     }
 
-    /// Its files as texts; empty for a binary format.
+    /// Renders all files as text; empty for a binary format.
     pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
         let mut files = InMemory::default();
         self.write(&Stored::new(results, &results.runs)?, looks, &mut files)?;
@@ -106,7 +105,7 @@ pub enum ReportError {
         /// Field of the record.
         field: String,
     },
-    /// A format that is no text, without a folder to put it into.
+    /// A binary format without an output folder.
     #[error("{0} is no text; name a folder with -o")]
     NeedsFolder(String),
     /// Several files, and nowhere to put them.
@@ -121,17 +120,16 @@ pub enum ReportError {
     /// The database could not be written.
     #[error("{path}: the database could not be written ({source})")]
     Database {
-        /// Which file.
+        /// Path of the database.
         path: std::path::PathBuf,
         /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// No such format.
+    /// Unknown format name.
     #[error("there is no report format `{name}`; {hint}")]
     UnknownFormat {
-        /// Requested name.
         name: String,
-        /// Names near it.
+        /// Suggestion of similar names.
         hint: String,
     },
 }

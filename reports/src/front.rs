@@ -14,8 +14,8 @@ pub(crate) const MARK: &str = "◆";
 pub(crate) const HELP: &str = "on the front of cost against needs kept: no other product is at least \
      as good in both and better in one";
 
-/// Whether each point is not dominated: no other is at least as good in every respect and better in
-/// one. Lower is better. A point without all of its figures is not on the front.
+/// Returns for each point whether it is on the Pareto front: no other point is at least as good in every
+/// metric and better in one. Lower is better. A point with a missing figure is not on the front.
 pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     let beats = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
@@ -54,7 +54,7 @@ pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
 
 /// Pareto front over sessions.
 pub(crate) struct Pooled<'a> {
-    /// Its rows, the cheapest first.
+    /// Rows on the front, the cheapest first.
     pub(crate) front: Vec<&'a StrategyDifference>,
     /// Number of compared rows.
     pub(crate) compared: usize,

@@ -1,5 +1,5 @@
-//! `results.json`: everything, versioned. Broken or foreign files are refused with the place and
-//! what was expected.
+//! `results.json`: all results, versioned. Invalid or foreign files are refused with an error that
+//! gives the position and the expected kind of file.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -35,7 +35,6 @@ pub enum ReadError {
          run` wrote"
     )]
     Io {
-        /// Which file.
         path: PathBuf,
         /// Error of the system.
         source: std::io::Error,
@@ -43,7 +42,6 @@ pub enum ReadError {
     /// The file is empty.
     #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
     Empty {
-        /// Which file.
         path: PathBuf,
         /// Expected kind of file.
         expected: &'static str,
@@ -54,7 +52,6 @@ pub enum ReadError {
          ctxbench"
     )]
     Syntax {
-        /// Which file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
@@ -68,7 +65,6 @@ pub enum ReadError {
     /// Another version of the format.
     #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
     Version {
-        /// Which file.
         path: PathBuf,
         /// Expected kind of file.
         what: &'static str,
@@ -76,7 +72,7 @@ pub enum ReadError {
         found: u64,
         /// Version that this program reads.
         expected: u32,
-        /// What to do.
+        /// Advice to the user.
         advice: &'static str,
     },
 }
@@ -239,7 +235,7 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
     Ok(out.flush()?)
 }
 
-/// The text of `results.json`. Refuses infinite figures, which JSON cannot hold.
+/// Returns the text of `results.json`. Fails on infinite figures, which JSON cannot represent.
 pub fn results_text(results: &Results) -> Result<String, ReportError> {
     let mut text = Vec::new();
     write_json(&Stored::new(results, &results.runs)?, &mut text)?;

@@ -12,11 +12,10 @@ use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord};
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lost<'a> {
-    /// Scenario id.
     pub scenario: &'a str,
     /// Label of the strategy.
     pub strategy: &'a str,
-    /// Model.
+    /// Model name.
     pub model: &'a str,
     /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +95,7 @@ pub fn to_text(all: &[Lost<'_>]) -> String {
     out
 }
 
-/// JSON for machines.
+/// Formats the lost facts as JSON.
 pub fn to_json(all: &[Lost<'_>]) -> String {
     serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
 }

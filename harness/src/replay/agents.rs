@@ -13,12 +13,11 @@ use ctxbench_core::content::joined_text;
 use ctxbench_core::session::{Entry, Session};
 use serde_json::Value;
 
-/// A subagent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subagent {
     pub(super) id: String,
     pub(super) call: Option<AgentCall>,
-    /// Whether the caller waits for its end.
+    /// Whether the caller waits until the subagent finishes.
     pub(super) waits: bool,
 }
 
@@ -117,7 +116,7 @@ struct Made<'a> {
     at: usize,
     caller: Option<&'a str>,
     id: String,
-    /// Its text arguments, trimmed.
+    /// Text arguments of the call, trimmed.
     texts: Vec<String>,
     /// Position of its result.
     result: Option<usize>,

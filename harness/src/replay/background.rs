@@ -7,7 +7,7 @@ struct Race {
     /// The current request, or the last one.
     task: Task,
     record: BackgroundRecord,
-    /// Whether it was needed before it was ready.
+    /// Whether the summary was needed before it was ready.
     missed: bool,
     came: Option<Came>,
 }

@@ -149,8 +149,8 @@ pub(super) fn records(
     out
 }
 
-/// Whether `calls` exceed the break-even (never without one). `None` if not yet, and more calls may
-/// follow.
+/// Returns whether `calls` exceed the break-even point, which is false if there is no such point.
+/// `None` if the point is not reached yet and more calls may follow (`!over`).
 pub(crate) fn paid_off(even: BreakEven, calls: u64, over: bool) -> Option<bool> {
     let paid = even.calls().is_some_and(|n| calls as f64 > n);
     (paid || over || even == BreakEven::Never).then_some(paid)

@@ -38,7 +38,7 @@ pub(super) fn conversations(
 }
 
 impl Conversation {
-    /// Its begin; `None` if it was never begun.
+    /// Returns the event that begins the conversation; `None` if it never began.
     pub(super) fn begun(&self) -> Option<&Begun> {
         self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(&**b) } else { None })
     }
@@ -51,7 +51,7 @@ impl Conversation {
         self.0.iter().filter_map(|e| if let Event::Request(s) = e { Some(&s.record) } else { None })
     }
 
-    /// Normal requests.
+    /// Iterates over the normal requests.
     pub(super) fn samples(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
         self.requests().filter(|r| r.purpose == Purpose::Sample)
     }
@@ -112,7 +112,7 @@ impl Conversation {
         self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
     }
 
-    /// Virtual duration, ms.
+    /// Returns the virtual duration, ms.
     pub(super) fn took_ms(&self) -> Millis {
         let end = self.0.iter().find_map(|e| match e {
             Event::Ended { at_ms, .. } => Some(*at_ms),

@@ -67,7 +67,7 @@ pub(super) struct Begun {
     pub(super) by_request: Option<u64>,
     /// Number of recorded replies.
     pub(super) steps: u64,
-    /// Pairs to check.
+    /// Fact–need pairs to check.
     pub(super) pairs: Vec<Pair>,
 }
 
@@ -80,13 +80,13 @@ pub(super) struct Sent {
     pub(super) compared: Option<u64>,
     /// Time in ms that the conversation waited for a compaction in it.
     pub(super) blocked_ms: Millis,
-    /// Whether it shows the compaction after which the provider had stopped.
+    /// Whether the request shows the compaction after which the provider had stopped.
     pub(super) resumes: bool,
     /// Whether the provider stopped after a compaction.
     pub(super) paused: bool,
     /// Broken rules, with details.
     pub(super) broken: Box<[(Rule, String)]>,
-    /// Its line in the trace.
+    /// Line of this request in the trace.
     pub(super) trace: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use rapidhash::RapidHashSet;
 /// Errors of a fact in a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flaw {
-    /// One line has at least half of its pieces.
+    /// A single line contains at least half of the pieces of the fact.
     pub(super) partial: bool,
     /// Another value is in its place.
     pub(super) changed: bool,
@@ -27,18 +27,18 @@ pub(super) struct Flaw {
 /// size, however many facts there are.
 pub(super) struct ErrorPatterns {
     facts: Vec<Frame>,
-    /// Literals that must match whole words, folded; patterns refer to them by index.
+    /// Folded literals that must match whole words; patterns refer to them by index.
     literals: Literals,
     /// Fact of each literal.
     owners: Vec<usize>,
-    /// Values by skeleton.
+    /// Values by [`skeleton`].
     values: HashMap<String, Vec<Value>>,
 }
 
 /// Patterns of one fact.
 #[derive(Default)]
 struct Frame {
-    /// Pieces of its literals: words, or folder and file name of a path.
+    /// Indices of the pieces of the literals: long tokens, or folder and file name of a path.
     pieces: Range<usize>,
     forbids: Range<usize>,
 }
@@ -167,7 +167,7 @@ impl Collected {
     }
 }
 
-/// Hashes of the words with digits in a folded text.
+/// Returns a hash of each token with at least two digits in a folded text.
 pub(super) fn said_words(folded: &str) -> impl Iterator<Item = u64> + '_ {
     let said = with_digits(folded).filter(|w| digits(w) >= 2);
     said.map(|w| content_hash(plain(w).as_bytes()))
@@ -186,17 +186,17 @@ fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Hashes of words with digits that the model was shown.
+/// Hashes of tokens with digits that were shown to the model.
 #[derive(Default)]
 pub(super) struct SaidWords(RapidHashSet<u64>);
 
 impl SaidWords {
-    /// Adds the words of a text ([`said_words`]).
+    /// Adds the hashes of a text ([`said_words`]).
     pub(super) fn note(&mut self, words: &[u64]) {
         self.0.extend(words);
     }
 
-    /// Whether the model was shown a word.
+    /// Returns whether a token was shown to the model.
     pub(super) fn holds(&self, word: &str) -> bool {
         self.0.contains(&content_hash(word.as_bytes()))
     }
@@ -215,7 +215,8 @@ fn pieces(token: &str) -> Vec<String> {
     }
 }
 
-/// Words of a folded text: letters, digits and the characters that join names, paths and numbers.
+/// Splits a folded text into tokens of letters, digits and the characters that join names, paths
+/// and numbers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_apart).map(|w| w.trim_matches(is_sign)).filter(|w| !w.is_empty())
 }
@@ -224,12 +225,12 @@ fn is_sign(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '/' | ',')
 }
 
-/// Whether a character separates words.
+/// Returns whether a character separates tokens.
 fn is_apart(c: char) -> bool {
     !c.is_alphanumeric() && !is_sign(c)
 }
 
-/// Returns `15,420` and `15_420` as `15420`; other words unchanged.
+/// Removes digit separators: `15,420` and `15_420` become `15420`. Returns other tokens unchanged.
 fn plain(word: &str) -> String {
     let bytes = word.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -260,7 +261,8 @@ fn letters(word: &str) -> usize {
     word.chars().filter(|c| c.is_alphabetic()).count()
 }
 
-/// For each literal that begins with a number, the word before it in a text.
+/// Returns, for each literal that begins with a number, the token before its first occurrence in a
+/// text.
 pub(super) fn words_before(fact: &Fact, source: &str) -> Vec<Option<String>> {
     let numbered = |t: &&String| words(&fold(t)).next().is_some_and(|w| digits(w) >= 2);
     let before = |t| Some(t).filter(numbered).and_then(|t| word_before(t, source));
@@ -274,7 +276,7 @@ fn word_before(token: &str, source: &str) -> Option<String> {
     words(&fold(line)).last().map(str::to_string)
 }
 
-/// Whether a word may end next to this character.
+/// Returns whether a literal may end next to this character.
 fn edge(c: Option<char>) -> bool {
     c.is_none_or(|c| !c.is_alphanumeric())
 }

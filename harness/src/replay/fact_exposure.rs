@@ -27,9 +27,9 @@ pub(super) struct Last {
     showing: Showing,
     /// Number of the reply that needs it, or that answers the user message; from 1.
     need: usize,
-    /// Whether a user message needs it.
+    /// Whether the need is a user message.
     by_user: bool,
-    /// Whether the reply before the need states the fact; no request can omit that reply.
+    /// Whether the reply just before the need states the fact. Every request includes that reply.
     at_hand: bool,
 }
 
@@ -44,8 +44,9 @@ impl Last {
         self.need - self.showing.at
     }
 
-    /// Whether the need asks for memory: a user message needs the fact, or a reply needs a fact
-    /// that was shown long before and that the reply just before does not repeat.
+    /// Whether the need is a test of memory: either a user message needs the fact, or a reply needs
+    /// a fact that was shown at least [`GAP`] replies earlier and that the reply just before does
+    /// not repeat.
     pub(super) fn counts(&self) -> bool {
         self.by_user || self.gap() >= GAP && !self.at_hand
     }
@@ -169,7 +170,7 @@ struct Watched {
     fact: usize,
     need: Arc<str>,
     last: Last,
-    /// Whether a request was compared with it.
+    /// Whether a request was already checked for this showing.
     looked_at: bool,
 }
 
@@ -253,8 +254,8 @@ impl Exposure {
         });
     }
 
-    /// Whether the last showing of a fact was removed or changed in a request up to the need;
-    /// `None` if only the agent stated it.
+    /// Returns whether a request up to the need removed or changed the last showing of a fact.
+    /// `None` if only the agent stated the fact.
     pub(super) fn exposed(&self, need: &str, fact: usize) -> Option<bool> {
         self.exposed.get(&(Arc::from(need), fact)).copied()
     }

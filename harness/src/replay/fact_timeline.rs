@@ -153,8 +153,8 @@ pub(super) fn around(fact: &Fact, text: &str) -> String {
     }
 }
 
-/// Line of a summary with most words of a fact, then with most words of its earlier excerpt; empty
-/// if no line has any.
+/// Returns an excerpt of the summary line that shares the most terms with a fact, then with the
+/// excerpt before the compaction. Empty if no line shares any.
 fn nearest(fact: &Fact, before: &str, summaries: &Lines<'_>) -> String {
     let line = summaries.like(&words(&fact.tokens.join(" ")), &words(before));
     line.map(|l| window(l, 0, 0)).unwrap_or_default()
@@ -177,8 +177,8 @@ impl<'a> Lines<'a> {
         Lines { lines, with }
     }
 
-    /// The first line with most of the wanted words, then most of the other words; `None` if no
-    /// line has any.
+    /// Returns the first line with the most `wanted` terms, then the most `others`. `None` if no
+    /// line has any of them.
     fn like(&self, wanted: &HashSet<String>, others: &HashSet<String>) -> Option<&'a str> {
         let mut shared: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         let lines = |word| self.with.get(word).into_iter().flatten();

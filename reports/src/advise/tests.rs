@@ -3,7 +3,7 @@ use crate::record::{FactRecord, Place, Status};
 use crate::sample;
 use ctxbench_core::fact::{FactKind, Match};
 
-/// A row of Claude Code on a recording: of 100 needs so many are lost.
+/// A row of Claude Code on a recording with `lost` of 100 needs lost.
 fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) -> RunRecord {
     let need = |i: usize| FactRecord {
         fact: format!("f{i}"),
@@ -53,8 +53,9 @@ fn advice(values: &[u64], runs: &[RunRecord], left_out: Vec<LeftOut>) -> Advice 
     advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
 }
 
-/// So many sessions at 10 dollars with 5 of 100 needs lost; each value multiplies the dollars, with
-/// a spread between the sessions, and loses so many needs more in every second one.
+/// Runs of `n` sessions at 10 USD with 5 of 100 needs lost. Each value is (setting, factor of the
+/// cost, needs lost in addition in every second session); the cost also varies a little between the
+/// sessions.
 fn runs(n: usize, values: &[(u64, f64, usize)]) -> Vec<RunRecord> {
     let mut out = Vec::new();
     for s in 0..n {
@@ -165,7 +166,7 @@ fn a_session_speaks_about_a_value_if_any_request_differs() {
 
 #[test]
 fn the_present_setting_may_beat_a_value() {
-    // Dearer and worse: beaten by what is set now, though no other value beats it.
+    // More expensive and worse than the present settings, but no other value dominates it.
     let mut all = runs(12, &[(50, 1.2, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         let s = r.scenario.id[1..].parse().unwrap();

@@ -1,10 +1,11 @@
-//! Texts as cells. They may come from a stranger's recording, and a spreadsheet carries out what
+//! Text cells. The text may come from an untrusted recording, and a spreadsheet would run text that
 //! looks like a formula.
 
-/// What makes a cell a formula when it begins with it, with the full-width forms. Source: OWASP,
-/// "CSV Injection", <https://owasp.org/www-community/attacks/CSV_Injection>; CWE-1236.
+/// Characters that make a cell a formula if it begins with one, including the full-width forms.
+/// Source: OWASP, "CSV Injection", <https://owasp.org/www-community/attacks/CSV_Injection>;
+/// CWE-1236.
 const BEGINNINGS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// The same for white space.
+/// White-space characters that make a cell a formula if it begins with one.
 const BLANK_BEGINNINGS: [char; 3] = ['\t', '\r', '\n'];
 
 /// A text that no spreadsheet takes for a formula and that steers no terminal. As OWASP advises, one
@@ -41,7 +42,8 @@ fn is_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
 }
 
-/// A carriage return stays where it ends a line with the line feed behind it.
+/// Replaces control characters with U+FFFD. A carriage return is kept only directly before a line
+/// feed.
 fn without_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -80,7 +82,7 @@ mod tests {
     fn control_characters_are_shown_and_not_sent() {
         assert_eq!(safe("a\u{1b}[2Jb\u{7}\0\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(safe("a\rb"), "a\u{fffd}b");
-        // Nothing of a control character shields a formula.
+        // Control characters do not hide a formula.
         assert_eq!(safe("\0=1"), "\u{fffd}=1");
     }
 

@@ -8,7 +8,7 @@ use crate::record::{
 };
 use crate::spend::Part;
 
-/// A field, whose column has its name.
+/// A field with a column of this name.
 macro_rules! own {
     ($field:ident) => {
         (stringify!($field), |x| x.$field.cell())
@@ -22,14 +22,15 @@ macro_rules! code {
     };
 }
 
-/// A field of what a file gave back.
+/// A figure of the data restored from a file.
 macro_rules! file {
     ($field:ident) => {
         (stringify!($field), |s| s.file.as_ref().map(|f| f.$field.cell()).cell())
     };
 }
 
-/// What a product that keeps nothing shows after a restart is the replay's, not the product's.
+/// A figure after a restart. It is `n/a` if the product keeps nothing, because the figure would
+/// then describe the replay and not the product.
 macro_rules! shown {
     ($field:ident) => {
         (stringify!($field), |s| (!s.keeps_nothing()).then_some(s.$field).cell())
@@ -43,7 +44,7 @@ macro_rules! ran {
     };
 }
 
-/// Of these, what no recording tells.
+/// Columns of requests that a recording does not contain.
 pub(super) const REPLAYED: &[&str] = &[
     "latency_ms",
     "common_prefix_tokens",
@@ -75,8 +76,8 @@ pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
     own!(agent),
 ];
 
-/// `retained_pct` is the drift curve; `break_even_calls` is `never` when a compaction cannot pay for
-/// itself, and `n/a` when what it took is not known.
+/// `retained_pct` is the drift curve. `break_even_calls` is `never` when a compaction cannot pay
+/// for itself, and `n/a` when its cost is unknown.
 pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(seq),
     own!(kind),
@@ -165,7 +166,7 @@ pub(super) const RESUME: &[Column<ResumeRecord>] = &[
     }),
 ];
 
-/// A subagent whose call was never made has `status` and figures `n/a`.
+/// A subagent that was never called has a `status`, and its figures are `n/a`.
 pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(agent),
     own!(call),

@@ -1,13 +1,13 @@
-//! What the gate found, and how it is told.
+//! Results of the gate, and their text for the terminal.
 
 use std::fmt::Write as _;
 
 use crate::fmt;
 
-/// How one check came out.
+/// Outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Within what is allowed.
+    /// Within the tolerance.
     Pass,
     /// Worse than allowed: the gate is red.
     Fail,
@@ -24,14 +24,13 @@ pub struct Check {
     pub row: String,
     /// Column of `summary.csv`, or `row` for the presence of the row itself.
     pub metric: String,
-    /// How it came out.
     pub outcome: Outcome,
     /// A sentence for people, without the row.
     pub reason: String,
 }
 
 impl Check {
-    /// The whole sentence.
+    /// The row and the reason in one line.
     pub fn told(&self) -> String {
         fmt::one_line(&format!("{}: {}", self.row, self.reason))
     }
@@ -59,8 +58,8 @@ impl GateReport {
         self.checks.iter().filter(move |c| c.outcome == outcome)
     }
 
-    /// For a terminal: failures first, one line each, the verdict last. A failed one is without it:
-    /// it is the error that the command ends with.
+    /// Formats the report for a terminal: failures first, one line each. The verdict is last and is
+    /// left out if the gate failed, because the command then prints it as its error.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for fault in &self.faults {

@@ -132,7 +132,7 @@ fn a_death_at_an_earlier_step_fails() {
     assert_eq!(report.of(Outcome::Improved).count(), 0, "a shorter life is not a cheaper one");
 }
 
-/// What the gate says of a row whose baseline was changed.
+/// Checks other than passes for a row with a changed baseline.
 fn told(base: impl Fn(&mut BaselineRow), new: impl Fn(&mut RunRecord)) -> Vec<(Outcome, String)> {
     let mut baseline = Baseline::from_results(&results());
     base(baseline.rows.iter_mut().find(|r| r.strategy == "codex").unwrap());
@@ -176,7 +176,7 @@ fn who_gets_further_in_the_same_session_is_better() {
     let found = told(died, |r| (r.status = Status::Overflow, longer(r)).1);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].0 == Outcome::Fail && found[0].1.contains("(120 → 200 recorded steps)"));
-    // What was not begun says nothing of its session.
+    // A run that was not begun has no session length to compare.
     let none = |b: &mut BaselineRow| {
         (b.status, b.steps_completed, b.steps_total) = (Status::Error, 0, None);
     };

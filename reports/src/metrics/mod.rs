@@ -40,9 +40,9 @@ pub(crate) struct Metric {
     kind: Kind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
-    /// Whether it can be below 0.
+    /// True if the value can be below 0.
     signed: bool,
-    /// Whether only a replay can measure it.
+    /// True if only a replay can measure the metric; a recording does not contain it.
     replayed: bool,
     pub(crate) better: Better,
     /// Name for people, without the unit.
@@ -58,7 +58,7 @@ pub(crate) struct Metric {
     /// Shown where there is room for few metrics: plots of swept settings, narrow tables of
     /// differences. Only metrics with [`Metric::judged`] may be.
     pub(crate) headline: bool,
-    /// Whether differences over sessions are judged.
+    /// Set if differences over sessions are judged.
     pub(crate) judged: Rank<()>,
     /// Weight in `ctxbench compare` of one unit of change, or of one per cent, for sorting rows.
     pub(crate) compared: Rank<f64>,
@@ -109,11 +109,11 @@ impl Score {
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
-    /// Whether a violation fails the gate, or is only noted.
+    /// True if a violation fails the gate; otherwise it is only noted.
     pub(crate) decides: bool,
 }
 
-/// Whether every row of a baseline has the figure.
+/// Presence of a figure in the rows of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// A baseline without it is refused.
@@ -205,7 +205,7 @@ impl Metric {
         unit.map_or(title.clone(), str::to_string)
     }
 
-    /// Name and unit.
+    /// Name with the unit.
     pub(crate) fn heading(&self) -> String {
         format!("{}{}", self.name, self.unit.suffix())
     }

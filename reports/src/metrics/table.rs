@@ -5,7 +5,7 @@ use super::When::{Always, Finished};
 use super::{Better, Cell, Gate, Kind, Metric, Score, Slack, Stored, ToCell, Unit, When};
 use crate::record::RunRecord;
 
-/// A field of the summary, whose column has its name.
+/// A field of the summary with a column of this name.
 macro_rules! summary {
     ($field:ident, $unit:expr, $better:expr) => {
         number(stringify!($field), $unit, $better, |r| r.summary.$field.cell())

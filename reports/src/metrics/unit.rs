@@ -2,7 +2,7 @@
 
 use crate::fmt;
 
-/// What the numbers of a column count.
+/// Unit of the numbers in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Tokens,
@@ -12,7 +12,7 @@ pub(crate) enum Unit {
     Ratio,
     /// Between 0 and 1, read as per cent.
     Share,
-    /// Read as seconds.
+    /// Milliseconds, displayed as seconds.
     Millis,
     /// Things of this name.
     Count(&'static str),
@@ -31,7 +31,7 @@ impl Unit {
         }
     }
 
-    /// The largest number that a column can hold.
+    /// Maximum value of a column in this unit.
     pub(super) fn most(self) -> f64 {
         match self {
             Unit::Percent => 100.0,
@@ -62,7 +62,7 @@ impl Unit {
         }
     }
 
-    /// What follows such a text, or a heading over such texts.
+    /// Suffix of a formatted number, or of a heading over such numbers.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Unit::Usd => " $",
@@ -72,7 +72,7 @@ impl Unit {
         }
     }
 
-    /// What follows a change in this unit.
+    /// Suffix of a formatted change in this unit.
     pub(crate) fn of_change(self) -> &'static str {
         match self {
             Unit::Percent | Unit::Share => " pp",
@@ -88,7 +88,7 @@ impl Unit {
         }
     }
 
-    /// Whether a change in per cent says more than one in the unit itself.
+    /// True if a change is more meaningful in per cent than in the unit itself.
     pub(crate) fn is_relative(self) -> bool {
         matches!(self, Unit::Tokens | Unit::Usd | Unit::Millis)
     }

@@ -16,12 +16,12 @@ pub(super) struct Packed {
     /// `None` = left out.
     pub(super) chunks: Vec<Option<String>>,
     parts: Vec<Option<Part>>,
-    /// Bytes.
+    /// Remaining budget, bytes.
     left: usize,
 }
 
 impl Packed {
-    /// For chunks that take at most `room` bytes together.
+    /// Creates an empty list of chunks that take at most `room` bytes together.
     pub(super) fn new(room: usize) -> Packed {
         // The note about omitted parts takes room, too.
         Packed { left: room.saturating_sub(NOTE), ..Packed::default() }

@@ -1,5 +1,5 @@
-//! A session's own part of the page: what happened in each of its runs, and the words. Packed, and
-//! opened by the script when somebody looks at the session.
+//! A session's own part of the page: the events of each run, with texts. It is compressed, and the
+//! script decompresses it when a reader opens the session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -24,11 +24,10 @@ use crate::view::{self, Block};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
-    /// All that the results hold.
+    /// All figures and texts of the results.
     Whole,
     /// Texts cut to [`SHORT`] characters.
     Short,
-    /// Without texts.
     NoTexts,
     /// Without texts, and with at most [`POINTS`] requests per run.
     Thin,
@@ -145,7 +144,7 @@ struct Need<'a> {
     place: Place,
     counts: bool,
     undelivered: bool,
-    /// Compactions before it.
+    /// Number of compactions before the need.
     compactions: u64,
 }
 

@@ -1,10 +1,10 @@
-//! The page: one file for a design review that fetches nothing. What was compared, the front, the
-//! three sentences and what is broken come first; then sessions × strategies, then one session with
-//! its compactions in their words; tables over sessions stand below.
+//! The page: one HTML file for a design review that fetches nothing. The compared sessions, the
+//! front, the conclusion and the failures come first; then sessions × strategies, then one session
+//! with the texts of its compactions. Tables over sessions are at the end.
 //!
-//! Rust writes what is the same for every reader ([`parts`]) and the data: what all views need at
-//! once ([`overview`]), and per session a packed chunk that is opened when somebody looks at it
-//! ([`chunk`]), within a budget of bytes ([`budget`]). The script beside this file draws the rest.
+//! Rust writes the static parts ([`parts`]) and the data: the common data of all views
+//! ([`overview`]), and per session a compressed chunk that is opened on demand ([`chunk`]), within
+//! a budget of bytes ([`budget`]). The scripts in this folder draw the rest.
 
 mod budget;
 mod chunk;
@@ -37,7 +37,7 @@ const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
 
-/// One script of several files in a shared scope.
+/// The script, concatenated from several files that share one scope.
 const SCRIPT: &str = concat!(
     include_str!("dom.js"),
     include_str!("state.js"),

@@ -1,4 +1,4 @@
-//! What every view of the page needs at once: metrics, strategies, the front over sessions, and the
+//! Common data of all views of the page: metrics, strategies, the front over sessions, and the
 //! figures of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,11 +35,10 @@ struct MetricInfo {
     column: &'static str,
     title: String,
     suffix: &'static str,
-    /// Number format.
     kind: &'static str,
     better: &'static str,
     help: &'static str,
-    /// Whether it is a column of the tables of strategies.
+    /// True if the metric is a column of the tables of strategies.
     scored: bool,
 }
 
@@ -69,7 +68,7 @@ struct Axis {
 /// A strategy, or several that sent the same requests.
 #[derive(Serialize)]
 struct Point {
-    /// Place in `strategies`.
+    /// Index in `strategies`.
     s: usize,
     same: Vec<usize>,
     x: Option<f64>,
@@ -79,18 +78,17 @@ struct Point {
     cost: String,
     kept: String,
     front: bool,
-    /// Whether it is compared with others: it compacted, and finished as many sessions as any.
+    /// True if the point is compared with others: the strategy compacted, and it finished as many
+    /// sessions as any other.
     counted: bool,
-    /// A product.
     product: bool,
-    /// Further remarks.
     told: Vec<String>,
 }
 
 /// A session with one model and, where there are several, one summariser.
 #[derive(Serialize)]
 struct Session {
-    /// Unique, for links.
+    /// Unique name, for links.
     name: String,
     title: String,
     terms: String,
@@ -104,7 +102,7 @@ struct Session {
 
 #[derive(Serialize)]
 struct Row {
-    /// Place in `strategies`.
+    /// Index in `strategies`.
     s: usize,
     /// Outcome, if it did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,7 +112,7 @@ struct Row {
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     front: bool,
-    /// Whether it is the second row of a product, which does not compete.
+    /// True for a second row of a product, which does not compete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     beside: bool,
     /// Values in the order of `metrics`.
@@ -335,7 +333,7 @@ fn number(x: f64) -> Option<Number> {
     if is_whole { Some(Number::from(x as i64)) } else { Number::from_f64(x) }
 }
 
-/// As exact as every file for machines, and no longer.
+/// Rounds a figure to the precision of all machine-readable files.
 fn rounded(x: f64) -> f64 {
     fmt::exact(x).parse().unwrap_or(x)
 }

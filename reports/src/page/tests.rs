@@ -220,7 +220,7 @@ fn words(seed: u64, count: usize) -> String {
     out
 }
 
-/// As many runs as a large benchmark, each with `steps` requests and its own texts.
+/// Results of the size of a large benchmark. Each run has `steps` requests and its own texts.
 fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
     let labels = ["reference", "codex", "aider", "opencode", "openoxide", "claude-code"];
     let mut results = Results { version: 1, generator: "ctxbench".into(), ..Results::default() };

@@ -1,5 +1,5 @@
-//! Where the input tokens came from: cache reads against cache writes and uncached ones, stacked
-//! per strategy.
+//! Sources of the input tokens, stacked per strategy: cache reads, cache writes and uncached
+//! tokens.
 
 use crate::record::{RunRecord, Status};
 use plotters::style::{RGBColor, WHITE};

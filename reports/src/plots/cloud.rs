@@ -1,5 +1,5 @@
-//! Points in a plane of cost and needs kept: who is cheap and remembers. Points carry numbers, the
-//! list beside them the names; those on the front are joined.
+//! A scatter plot of cost against needs kept. Points have numbers, and a list next to the plot
+//! gives their names. A line joins the points on the front.
 
 use super::palette::Style;
 use super::sheet::{At, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
@@ -13,34 +13,32 @@ const LINE: i32 = 22;
 /// Names without a place that are listed.
 const WITHOUT: usize = 6;
 
-/// What is drawn.
 pub(super) struct Cloud {
     pub(super) title: String,
     pub(super) below: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) points: Vec<Point>,
-    /// Names of what has no place.
+    /// Labels of rows that have no point.
     pub(super) without: Vec<String>,
 }
 
-/// One direction.
 pub(super) struct Axis {
     pub(super) name: &'static str,
     /// Over the column of the list.
     pub(super) head: &'static str,
-    /// Both ends.
+    /// Minimum and maximum.
     pub(super) range: (f64, f64),
 }
 
-/// A row.
+/// A row as a point.
 pub(super) struct Point {
     pub(super) label: String,
     pub(super) at: (f64, f64),
     /// Both figures as text.
     pub(super) figures: [String; 2],
     pub(super) style: Style,
-    /// Finished what the others finished.
+    /// True if the row finished all compared sessions.
     pub(super) whole: bool,
     pub(super) on_front: bool,
     /// The interval of each figure.

@@ -100,7 +100,7 @@ fn samples(run: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
 fn curve(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) -> Drawn {
     let points = samples(run).map(|q| (x.at(q.step as f64), y.at(q.context_tokens as f64)));
     let mut thin = thin_out(points);
-    // What outgrows the plot leaves it at the top edge.
+    // A curve that leaves the plot ends at the top edge.
     let top = y.start + y.length;
     if let Some(end) = thin.iter().position(|p| p.1 <= top) {
         thin.truncate(end + 1);

@@ -14,9 +14,9 @@ const NAMES: [&str; HUES.len()] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7
 /// The mark of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Mark {
-    /// Number of its shape; whoever draws has some of them, and begins anew behind the last.
+    /// Index of the shape. The script has fewer shapes than indices and wraps around.
     pub(crate) shape: usize,
-    /// Its colour: `h0` to `h9`, `reference` or `control`.
+    /// Colour name: `h0` to `h9`, `reference` or `control`.
     pub(crate) hue: &'static str,
 }
 

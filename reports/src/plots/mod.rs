@@ -197,8 +197,8 @@ mod tests {
         }
     }
 
-    /// The sample, and a second scenario whose reference outgrows the window and whose points lie
-    /// close together.
+    /// The sample, and a second scenario with a reference that exceeds the window and with points
+    /// that are close together.
     fn crowded() -> Results {
         let mut results = sample::results();
         for (i, label) in sample::LABELS.iter().enumerate() {

@@ -25,7 +25,7 @@ pub(super) const HUES: [RGBColor; 10] = [
 pub(super) const REFERENCE: RGBColor = RGBColor(60, 60, 60);
 const CONTROL: RGBColor = RGBColor(150, 150, 150);
 
-/// How a line is drawn.
+/// Line style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dash {
     Solid,
@@ -40,7 +40,7 @@ pub(super) struct Style {
     pub(super) dash: Dash,
 }
 
-/// How strategies ask to be drawn, by bare name; results do not hold it.
+/// Preferred styles of strategies, by bare name. Results do not contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     /// Places in the palette.

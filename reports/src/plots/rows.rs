@@ -1,4 +1,4 @@
-//! What plots with a row per strategy share: labels, groups, bars.
+//! Shared parts of plots with a row per strategy: labels, groups, bars.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ pub(super) fn bar_color(run: &RunRecord, styles: &Styles) -> RGBColor {
     if run.status == Status::Completed { color } else { pale(color, 0.4) }
 }
 
-/// What stands after the value of a bar.
+/// Remark after the value of a bar; empty if the run completed or does not apply.
 pub(super) fn remark(run: &RunRecord) -> String {
     match run.status {
         Status::Completed | Status::NotApplicable => String::new(),

@@ -11,12 +11,12 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::palette::{Dash, Style};
 use crate::fmt;
 
-/// What can go wrong while drawing.
+/// Error while drawing.
 pub(super) type Fault = DrawingAreaErrorKind<std::io::Error>;
 /// The result of a drawing step.
 pub(super) type Drawn = Result<(), Fault>;
 
-/// Colour of text.
+/// Text colour.
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
 /// Colour of second-rank text and axes.
 pub(super) const GREY: RGBColor = RGBColor(105, 105, 105);
@@ -25,7 +25,7 @@ pub(super) const GRID: RGBColor = RGBColor(224, 224, 224);
 /// Size of ordinary text; plotters makes glyphs of about 0.8 of it.
 pub(super) const TEXT: i32 = 15;
 
-/// Where a text hangs.
+/// Horizontal alignment of a text.
 #[derive(Clone, Copy)]
 pub(super) enum At {
     Left,
@@ -33,19 +33,18 @@ pub(super) enum At {
     Right,
 }
 
-/// The drawing surface.
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     width: i32,
     words: RefCell<Words>,
 }
 
-/// What plotters has no element for.
+/// SVG elements that plotters does not support.
 #[derive(Default)]
 struct Words {
-    /// What the picture is, for those who hear it.
+    /// Title of the picture, for screen readers.
     title: String,
-    /// Elements that tell of a mark when one points at it.
+    /// Elements with the tooltips of marks.
     marks: String,
 }
 
@@ -96,14 +95,14 @@ impl Sheet<'_> {
         self.text(20, 46, At::Left, 14, GREY, &fit(below, 14))
     }
 
-    /// What a mark says to whoever points at it.
+    /// Adds a tooltip to a mark.
     pub(super) fn tell(&self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
         self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");
     }
 
-    /// One line of text, vertically centred on `y`.
+    /// Draws one line of text, vertically centred on `y`.
     pub(super) fn text(
         &self,
         x: i32,
@@ -123,12 +122,11 @@ impl Sheet<'_> {
         self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
     }
 
-    /// A filled box.
+    /// Draws a filled box.
     pub(super) fn fill(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Drawn {
         self.area.draw(&Rectangle::new([from, to], color.filled()))
     }
 
-    /// A straight line.
     pub(super) fn line(
         &self,
         from: (i32, i32),
@@ -153,7 +151,6 @@ impl Sheet<'_> {
         }
     }
 
-    /// A filled polygon.
     pub(super) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Drawn {
         self.area.draw(&Polygon::new(points.to_vec(), color.filled()))
     }
@@ -177,7 +174,6 @@ impl Sheet<'_> {
         ))
     }
 
-    /// A cross.
     pub(super) fn cross(&self, (x, y): (i32, i32), r: i32, color: RGBColor) -> Drawn {
         self.line((x - r, y - r), (x + r, y + r), color, 3)?;
         self.line((x - r, y + r), (x + r, y - r), color, 3)
@@ -251,7 +247,7 @@ pub(super) fn axis_x(
     s.text(scale.start + scale.length / 2, bottom + 34, At::Middle, TEXT, GREY, name)
 }
 
-/// Horizontal grid lines with their values to the left, and the name of the axis beside them.
+/// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
 pub(super) fn axis_y(
     s: &Sheet<'_>,
     scale: Scale,

@@ -1,4 +1,4 @@
-//! What the values of a setting cost, keep and make wait, below each other.
+//! Effect of the values of a setting on cost, needs kept and waiting, in panels below each other.
 
 use super::palette::{Dash, Style, Styles};
 use super::sheet::{At, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
@@ -115,7 +115,7 @@ fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
     out
 }
 
-/// The colour of its first row; dashes would tell nothing here.
+/// The colour of the first row. Dashes have no meaning in this plot, so the line is solid.
 fn style(c: &Curve<'_>, styles: &Styles) -> Style {
     let of_row = styles.of_label(c.rows.first().map_or("", |(_, label)| label));
     Style { dash: Dash::Solid, ..of_row }
