@@ -39,7 +39,7 @@ pub struct Label {
 }
 
 impl Conformance {
-    /// No recordings.
+    /// Conformance of a product without recordings.
     pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 

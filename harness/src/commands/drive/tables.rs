@@ -1,4 +1,4 @@
-//! Tables of a drive: differences between the real agent and its model, and requests besides the
+//! Tables of a drive: differences between the real agent and its model, and requests outside the
 //! work.
 
 use std::fmt::Write;

@@ -168,7 +168,7 @@ struct Turn<'a> {
     conversation: usize,
     agent: Option<String>,
     view: View,
-    /// Whether it requested a summary at the end of its own conversation.
+    /// Whether the exchange requested a summary at the end of its own conversation.
     asks: bool,
 }
 
