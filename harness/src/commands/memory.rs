@@ -45,10 +45,10 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 pub(crate) struct FolderArgs {
     /// Home folder with the user's memory files (default: yours)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, hide = true, value_name = "DIR")]
     home: Option<PathBuf>,
     /// System settings folder with the organisation's memory files (default: /etc)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, hide = true, value_name = "DIR")]
     etc: Option<PathBuf>,
 }
 
