@@ -1,5 +1,5 @@
-//! Compares a real agent with our implementation of it, on the session as the agent ran it. A drive
-//! concludes with their agreement.
+//! Compares a real agent with our implementation of it, on the session as the agent ran it. The
+//! conclusion of a drive reports this agreement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,7 +83,7 @@ impl TwoFigures {
 }
 
 impl Agreement {
-    /// The difference in a sentence.
+    /// Describes the difference in a sentence.
     pub fn sentence(&self, real: &str) -> String {
         told_of(real, &[self])
     }
@@ -112,7 +112,7 @@ impl Agreement {
         self.off(what).map_or("n/a".to_string(), percent)
     }
 
-    /// The rest of the differences, in the order of [`HEAD`].
+    /// Cells of the other columns, in the order of [`HEAD`].
     fn cells(&self) -> Vec<String> {
         let both = |what: &str, digits: usize| {
             let figure = self.figures.iter().find(|f| f.what == what);
@@ -184,12 +184,12 @@ fn of(real: &str) -> String {
     format!(" beside {real}")
 }
 
-/// A difference in per cent as it is shown.
+/// Formats a difference in per cent.
 pub fn percent(x: f64) -> String {
     format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
 }
 
-/// Request numbers as they are shown.
+/// Formats a list of request numbers.
 pub fn numbers(all: &[u64]) -> String {
     match all {
         [] => "none".to_string(),

@@ -13,7 +13,7 @@ use crate::view;
 /// The format for `report --format bmf`.
 pub(crate) const FORMAT: Format = Format { name: "bmf", prints: true, make: Make::Figures(render) };
 
-/// Longest name that Bencher takes, bytes.
+/// Maximum length of a name in Bencher, bytes.
 const NAME: usize = 1024;
 
 #[derive(Serialize)]

@@ -1,6 +1,6 @@
 //! Compares two results per scenario, strategy and model, the largest change first. Over several
-//! sessions it adds the change per session of each strategy, and from ten recordings on whether it
-//! is beyond chance.
+//! sessions it also reports the change per session of each strategy, and from ten recordings on a
+//! verdict.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -163,7 +163,8 @@ fn percent(base: f64, new: f64) -> f64 {
     (new - base) / base * 100.0
 }
 
-/// Weight of a change in per cent: bounded, so that no single figure decides the order.
+/// Weight of a change in per cent. It is bounded, so that a single figure does not decide the
+/// order.
 fn moved(base: f64, new: f64) -> f64 {
     if base == 0.0 { 100.0 } else { percent(base, new).abs().min(1000.0) }
 }

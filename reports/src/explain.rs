@@ -358,7 +358,7 @@ impl Needed<'_> {
     }
 }
 
-/// Compactions of the main conversation only; those of subagents are just counted.
+/// Suffix for compactions of the main conversation; compactions of subagents are only counted.
 const OF_MAIN: &str = " of the main conversation";
 
 /// Formats a virtual time.

@@ -1,4 +1,4 @@
-//! The registry of report formats: a new one is a file with a `FORMAT` and a line here.
+//! The registry of report formats. To add a format, write a file with a `FORMAT` and add it here.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,17 +18,18 @@ pub struct Artifact {
     pub text: String,
 }
 
-/// A way to write results down.
+/// A report format.
 #[derive(Clone, Copy)]
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
-    /// It is one file of text, which standard output can take; others need a folder.
+    /// True for a single text file, which can be written to standard output; other formats need a
+    /// folder.
     pub prints: bool,
     pub(crate) make: Make,
 }
 
-/// Way in which its files are made.
+/// Function that creates the files, by its input.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
     /// From the figures of all rows at once.
@@ -40,7 +41,7 @@ pub(crate) enum Make {
 }
 
 impl Format {
-    /// Writes its files; the first is the one to print when no folder is given.
+    /// Writes the files. The first is printed if no folder is given.
     pub fn write(
         &self,
         stored: &Stored<'_>,
@@ -108,7 +109,7 @@ pub enum ReportError {
     /// A binary format without an output folder.
     #[error("{0} is no text; name a folder with -o")]
     NeedsFolder(String),
-    /// Several files, and nowhere to put them.
+    /// Several files without an output folder.
     #[error("this format has several files, {0} is one more; name a folder with -o")]
     Several(String),
     /// Rows could not be read.
@@ -134,7 +135,7 @@ pub enum ReportError {
     },
 }
 
-/// The format of that name; `md` is `markdown`.
+/// Finds a format by name; `md` is an alias of `markdown`.
 pub fn format(name: &str) -> Result<&'static Format, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {

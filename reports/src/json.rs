@@ -26,7 +26,7 @@ pub(crate) const FORMAT: Format = Format { name: "json", prints: true, make: Mak
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
 
-/// Why results could not be read.
+/// Error while reading results.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened.
@@ -46,7 +46,7 @@ pub enum ReadError {
         /// Expected kind of file.
         expected: &'static str,
     },
-    /// Not JSON, or not of this shape.
+    /// Not JSON, or JSON of another structure.
     #[error(
         "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
          ctxbench"
@@ -77,7 +77,7 @@ pub enum ReadError {
     },
 }
 
-/// Only the version, so that a file of another shape is still named rightly.
+/// Only the version, so that an error on a file of another structure can still report it.
 #[derive(Deserialize)]
 struct Head {
     version: u64,
@@ -177,10 +177,10 @@ struct Written<'a> {
     runs: Streamed<'a>,
 }
 
-/// The rows, which are read while they are written.
+/// Rows that are read from storage during serialisation.
 struct Streamed<'a> {
     stored: &'a Stored<'a>,
-    /// Why they could not be read.
+    /// Error while reading the rows.
     failed: &'a RefCell<Option<ReportError>>,
 }
 
@@ -192,7 +192,7 @@ impl Serialize for Streamed<'_> {
             for run in session {
                 if let Err(e) = seq.serialize_element(run) {
                     unwritten = Some(e);
-                    // Ends the reading with the error above.
+                    // Stops the reading; `unwritten` has the error.
                     return Err(io::Error::other("not written").into());
                 }
             }
@@ -209,7 +209,7 @@ impl Serialize for Streamed<'_> {
     }
 }
 
-/// Writes `results.json`: indented, and deterministic.
+/// Writes `results.json`, indented and deterministic.
 pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
     let results = &stored.figures;
     let failed = RefCell::new(None);
@@ -242,7 +242,7 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-/// An error that names the first figure of a run that is infinite or not a number.
+/// Fails with the name of the first figure of a run that is infinite or not a number.
 pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     let mut all: Vec<(&str, f64)> = vec![("scenario.scale", run.scenario.scale)];
     all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));

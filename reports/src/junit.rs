@@ -1,5 +1,5 @@
-//! JUnit XML: a suite per scenario and model, a case per strategy. No times: those of a run are
-//! virtual, and a reader of JUnit would take three days of a session for three days of testing.
+//! JUnit XML: a suite per scenario and model, a case per strategy. It contains no times: those of a
+//! run are virtual, and a JUnit reader would show them as test durations.
 
 use std::fmt::Write as _;
 

@@ -34,7 +34,7 @@ pub struct LostNeed<'a> {
     pub pair: &'a FactRecord,
     /// Literals of the fact.
     pub tokens: &'a [String],
-    /// Excerpt of its source; empty in results without texts.
+    /// Excerpt of the source of the fact; empty in results without texts.
     pub text: &'a str,
     /// Nearest line of a summary; empty if there is none.
     pub after: &'a str,
@@ -76,7 +76,7 @@ fn gone<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
     life.moves.iter().rfind(before)
 }
 
-/// Text for people: a paragraph per need.
+/// Formats the losses as text for people, a paragraph per need.
 pub fn to_text(all: &[Lost<'_>]) -> String {
     let mut out = String::new();
     for run in all {
@@ -116,7 +116,7 @@ impl Lost<'_> {
 }
 
 impl LostNeed<'_> {
-    /// The fact and its need in one line.
+    /// Describes the fact and its need in one line.
     pub(crate) fn what(&self) -> String {
         let one = fmt::one_line;
         let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
@@ -134,7 +134,7 @@ impl LostNeed<'_> {
         )
     }
 
-    /// Excerpts before and after, with labels.
+    /// Excerpts before and after the loss, with labels.
     pub(crate) fn words(&self) -> Vec<(&'static str, String)> {
         let all = [("said", self.text), ("nearest in a summary", self.after)];
         let some = all.into_iter().filter(|(_, words)| !words.is_empty());

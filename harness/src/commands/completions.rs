@@ -58,7 +58,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the pages of a command and its subcommands.
+/// Writes the manual pages of a command and its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         write_pages(below, folder)?;
@@ -68,10 +68,10 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     Ok(files::write(&folder.join(man.get_filename()), text)?)
 }
 
-/// Returns the command of a page, named with dashes.
+/// Returns the command with this page name, such as `ctxbench-list`.
 fn page(name: &str, root: Command) -> anyhow::Result<Command> {
     let mut root = root.disable_help_subcommand(true);
-    // `build` gives commands the names of their pages.
+    // `build` sets the page names of the commands.
     root.build();
     let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));
     if let Some(command) = named(inner, &root) {

@@ -45,14 +45,15 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     }
 }
 
-/// A compaction without its other half.
+/// A compaction without a counterpart.
 #[derive(Debug, PartialEq, Eq)]
 enum Lone {
     Recorded(usize),
     Ours(usize),
 }
 
-/// The first place, in ascending lists, that has none of the other list within [`WITHIN`].
+/// Returns the first position that has no counterpart in the other list within [`WITHIN`] replies.
+/// Both lists are in ascending order.
 fn unpaired(recorded: &[usize], ours: &[usize]) -> Option<Lone> {
     let (mut theirs, mut own) = (recorded.iter().peekable(), ours.iter().peekable());
     loop {

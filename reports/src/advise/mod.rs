@@ -23,14 +23,14 @@ pub use agree::{WITHIN, disagreement};
 pub struct Change {
     /// Label of its row.
     pub label: String,
-    /// Name of our setting.
+    /// Name of the setting in ctxbench.
     pub setting: String,
     pub value: String,
     /// Text for the product's configuration.
     pub line: String,
-    /// Place of that text.
+    /// Place of that text, such as a configuration file.
     pub place: String,
-    /// Documentation by the makers of the product.
+    /// URL of the product's documentation.
     pub documented: String,
 }
 
@@ -100,7 +100,7 @@ pub struct Outcome {
     /// True if the value is on the Pareto front of cost and needs kept. The front includes the
     /// present settings.
     pub front: bool,
-    /// Sessions that both finished without a broken rule. All sums and figures are over these.
+    /// Sessions that both rows finished without a broken rule. All sums and figures are over these.
     pub finished: usize,
     /// Sessions in which any request differs.
     pub differs: usize,
@@ -321,7 +321,7 @@ fn decide(
     (Decision::Trade, text)
 }
 
-/// A change with its verdict.
+/// Formats a change with its verdict.
 fn said(figure: &Figure, metric: &Metric) -> String {
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));

@@ -30,7 +30,7 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
     (r.summary.cost_usd, r.summary.blocked_ms) = (cost, 1_000 * compactions);
     r.summary.needs_kept_pct = Some(100.0 - lost as f64);
     r.facts = (0..100).map(need).collect();
-    // Rows that sent the same requests are one.
+    // Rows that sent the same requests would be merged into one.
     r.requests[0].cost_usd = cost;
     r.requests[0].input_tokens = 1_000 * compactions + lost as u64;
     r
@@ -99,7 +99,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
 
 #[test]
 fn what_saves_dollars_and_loses_needs_is_a_trade() {
-    // Six more needs in every session: no chance explains that.
+    // Six more needs are lost in every session, which is beyond chance.
     let mut all = runs(12, &[(50, 0.8, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         *r = row(r.scenario.id[1..].parse().unwrap(), &r.strategy.label, r.summary.cost_usd, 11, 2);
@@ -116,7 +116,7 @@ fn what_saves_dollars_and_loses_needs_is_a_trade() {
 
 #[test]
 fn what_chance_explains_is_no_change() {
-    // Cheaper in six sessions and dearer in six.
+    // Cheaper in six sessions and more expensive in six.
     let mut all = runs(12, &[(50, 1.0, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         let s: usize = r.scenario.id[1..].parse().unwrap();
@@ -142,7 +142,7 @@ fn nine_sessions_are_too_few() {
 
 #[test]
 fn a_session_speaks_about_a_value_if_any_request_differs() {
-    // Neither compacts: a smaller tool output changes a session all the same.
+    // Neither row compacts, but a smaller tool output changes the session.
     let mut all = runs(12, &[(50, 0.8, 0)]);
     all.iter_mut().for_each(|r| r.summary.compactions = 0);
     assert!(matches!(advice(&[50], &all, vec![]).decision, Decision::Change(_)));

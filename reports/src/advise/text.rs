@@ -175,7 +175,7 @@ fn to_write(a: &Advice) -> String {
     .to_string();
     let mut told: Option<(&str, &str)> = None;
     for c in all.into_iter().map(|o| &o.change) {
-        // Values of one knob go to one place.
+        // Print the place once for all values of one setting.
         if told != Some((&c.setting, &c.place)) {
             let _ = writeln!(out, "  in {} ({}):", c.place, c.documented);
             told = Some((&c.setting, &c.place));

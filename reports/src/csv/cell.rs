@@ -8,12 +8,13 @@ const BEGINNINGS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 /// White-space characters that make a cell a formula if it begins with one.
 const BLANK_BEGINNINGS: [char; 3] = ['\t', '\r', '\n'];
 
-/// A text that no spreadsheet takes for a formula and that steers no terminal. As OWASP advises, one
-/// that begins like a formula gets a `'` in front; a plain number such as `-5` is none. White space
-/// and further `'` in front are looked through, so that two texts never become the same cell.
-/// Control characters other than tabs and ends of lines are replaced, as in XML.
+/// Makes a text safe: a spreadsheet does not run it as a formula, and a terminal does not interpret
+/// control characters. As OWASP advises, a text that begins like a formula gets the prefix `'`; a
+/// plain number such as `-5` does not. Leading white space and `'` are skipped in this check, so
+/// that two texts never become the same cell. Control characters other than tabs and line breaks
+/// are replaced, as in XML.
 ///
-/// Quotes and separators are the writer's matter.
+/// The CSV writer handles quotes and separators.
 pub(super) fn safe(text: String) -> String {
     let text = match text.contains('\r') || text.contains(is_control) {
         true => without_control(&text),
@@ -31,8 +32,8 @@ fn is_formula(text: &str) -> bool {
     begins || text.trim_start_matches('\'').starts_with(BLANK_BEGINNINGS)
 }
 
-/// Digits with a sign, a fraction and an exponent, and nothing else: `-inf` is a name to a
-/// spreadsheet.
+/// Accepts digits with a sign, a fraction and an exponent, and nothing else: a spreadsheet reads
+/// `-inf` as a name.
 fn is_number(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     text.chars().all(plain) && text.parse::<f64>().is_ok()
@@ -105,7 +106,7 @@ mod tests {
             prop_assert!(is_number(&cell) || first.is_none_or(|c| !BEGINNINGS.contains(&c)));
             prop_assert!(first.is_none_or(|c| !BLANK_BEGINNINGS.contains(&c)));
             prop_assert!(!cell.contains(is_control));
-            // Read back by the rule of docs/formats.md.
+            // Decode by the rule in docs/formats.md.
             let back = match cell.strip_prefix('\'') {
                 Some(inner) if is_formula(inner) => inner,
                 _ => &cell,

@@ -1,4 +1,4 @@
-//! The columns of every CSV file but `summary.csv`, in their order.
+//! Columns of every CSV file except `summary.csv`, in order.
 
 use super::Column;
 use crate::metrics::{Cell, ToCell};
@@ -15,7 +15,7 @@ macro_rules! own {
     };
 }
 
-/// A field of the files that went back.
+/// A figure of the files restored by a rewind.
 macro_rules! code {
     ($column:expr, $field:ident) => {
         ($column, |w| w.code.as_ref().map(|c| c.$field.cell()).cell())
@@ -37,7 +37,7 @@ macro_rules! shown {
     };
 }
 
-/// A figure of a subagent that began.
+/// A figure of a subagent that was started.
 macro_rules! ran {
     ($field:ident) => {
         (stringify!($field), |d| (d.status != Status::NotApplicable).then_some(d.$field).cell())
@@ -103,7 +103,7 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(retained_pct),
 ];
 
-/// `request` is `n/a` when the run did not get there.
+/// `request` is `n/a` if the run did not reach the need.
 pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(fact),
     own!(kind),
@@ -123,7 +123,7 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(across),
 ];
 
-/// `files_missed` are paths, `;` between them.
+/// `files_missed` is a list of paths, separated by `;`.
 pub(super) const REWINDS: &[Column<RewindRecord>] = &[
     own!(seq),
     own!(to),

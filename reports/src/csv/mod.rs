@@ -1,6 +1,5 @@
-//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind,
-//! per restart and format, per subagent, per
-//! agent and model.
+//! The CSV files, with a row per run, request, compaction, (fact, need) pair, rewind, restart and
+//! format, subagent, or agent and model.
 
 mod cell;
 mod columns;
@@ -23,7 +22,7 @@ pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Mak
 /// Column name, and the function that reads the cell of a row.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
-/// Made one at a time: a long run has many.
+/// Rows, created one at a time because a long run has many.
 pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
 
 /// Rows of one kind.
@@ -35,9 +34,9 @@ pub(crate) struct Table {
     pub(crate) columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
-    /// Columns that only a replay knows.
+    /// Columns that a recording does not contain.
     replayed: &'static [&'static str],
-    /// It is the table of runs.
+    /// True for the table of runs.
     pub(crate) of_runs: bool,
 }
 
@@ -115,7 +114,7 @@ impl Table {
         head
     }
 
-    /// The rows of a run, as long as the head.
+    /// Returns the rows of a run, with the same columns as the head.
     pub(crate) fn whole<'a>(
         &self,
         r: &'a RunRecord,
@@ -171,7 +170,7 @@ fn text(cell: Cell) -> String {
     }
 }
 
-/// The text of one file, by its name.
+/// Returns the text of one file by its name.
 #[cfg(test)]
 pub(crate) fn of(name: &str, results: &crate::record::Results) -> String {
     let files = FORMAT.render(results, &Looks::default()).expect("in memory");

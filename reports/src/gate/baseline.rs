@@ -28,7 +28,7 @@ pub struct Baseline {
     /// Counting model, calibration and price table of the measurement.
     #[serde(default)]
     pub yardstick: Yardstick,
-    /// Sorted by scenario, strategy and model.
+    /// Rows, sorted by scenario, strategy and model.
     pub rows: Vec<BaselineRow>,
 }
 
@@ -57,7 +57,7 @@ pub struct BaselineRow {
 pub struct Figures(BTreeMap<&'static str, f64>);
 
 impl Baseline {
-    /// The baseline of these results.
+    /// Creates the baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
         let mut runs = view::told_apart(results).into_owned().runs;
         row_cache::sort_runs(&mut runs);
@@ -69,7 +69,6 @@ impl Baseline {
         }
     }
 
-    /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("rows always serialise");
         text.push('\n');
@@ -168,7 +167,7 @@ pub fn read_baseline(path: &Path) -> Result<Baseline, ReadError> {
     Baseline::parse(&json::read_text(path)?, path)
 }
 
-/// Six decimals, so that a stored figure and a fresh one compare equal.
+/// Rounds to six decimals, so that stored and new figures compare equal.
 fn round(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
@@ -222,7 +221,7 @@ mod tests {
             assert!(error.starts_with("b.json, line ") && error.contains(&said), "{error}");
         }
         assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
-        // Every key that is written is known.
+        // Every written key is known to the reader.
         let row = serde_json::to_value(BaselineRow::default()).unwrap();
         let figures = metrics::shown(|m| &m.stored).into_iter().map(|(m, _)| m.column);
         let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();

@@ -1,4 +1,4 @@
-//! The comparison itself: row by row, metric by metric.
+//! Compares results with a baseline, row by row and metric by metric.
 
 use ctxbench_core::plural::pluralize;
 use std::collections::btree_map::Entry;
@@ -245,7 +245,7 @@ impl Checks<'_> {
     }
 }
 
-/// Completed is best; a pair that cannot exist is better than one that fails.
+/// Ranks outcomes. Completed is best; a pair that cannot exist is better than a failure.
 fn severity(status: Status) -> u8 {
     match status {
         Status::Completed => 0,
@@ -255,7 +255,7 @@ fn severity(status: Status) -> u8 {
     }
 }
 
-/// `cost 1.000 $ → 1.020 $`
+/// Formats a change, such as `cost 1.000 $ → 1.020 $`.
 fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
     let show = |x: f64| format!("{}{}", unit.show(x), unit.suffix());
@@ -290,7 +290,7 @@ fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (
     };
     let (gain, slack) = (metric.better.gain(base, new), gate.slack.of(base));
     let change = format!("{change} (allowed {allowed})");
-    // Written so that a figure that is not a number fails.
+    // The order of the comparisons makes NaN fail.
     if gain > slack + EPSILON {
         (Outcome::Improved, change)
     } else if gain >= -slack - EPSILON {

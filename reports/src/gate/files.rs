@@ -1,5 +1,5 @@
-//! The gate as files that other tools show: Markdown for a pull request or a step summary, JUnit XML
-//! for whatever reads the results of tests.
+//! Formats the gate for other tools: Markdown for a pull request or a step summary, and JUnit XML
+//! for test reports.
 
 use std::fmt::Write as _;
 

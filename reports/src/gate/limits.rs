@@ -13,7 +13,7 @@ pub struct Limit {
     pub bound: f64,
 }
 
-/// Why a limit could not be understood.
+/// Error in a limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// The argument has no `=`.
@@ -72,14 +72,14 @@ impl FromStr for Limit {
 /// Absolute limits of the gate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateOptions {
-    /// Ceilings (`--max`). A limit on a gated metric takes the place of its tolerance.
+    /// Ceilings (`--max`). A limit on a gated metric replaces its tolerance.
     pub max: Vec<Limit>,
-    /// Floors (`--min`). A limit on a gated metric takes the place of its tolerance.
+    /// Floors (`--min`). A limit on a gated metric replaces its tolerance.
     pub min: Vec<Limit>,
 }
 
 impl GateOptions {
-    /// Reads the arguments of `--max` and `--min`.
+    /// Parses the arguments of `--max` and `--min`.
     pub fn parse<S: AsRef<str>>(max: &[S], min: &[S]) -> Result<GateOptions, LimitError> {
         let all = |texts: &[S]| {
             texts.iter().map(|t| t.as_ref().parse()).collect::<Result<Vec<Limit>, _>>()

@@ -9,11 +9,11 @@ use crate::fmt;
 pub enum Outcome {
     /// Within the tolerance.
     Pass,
-    /// Worse than allowed: the gate is red.
+    /// Worse than allowed; the gate fails.
     Fail,
     /// Better by more than the tolerance.
     Improved,
-    /// Worth knowing, decides nothing.
+    /// For information only; does not affect the result.
     Noted,
 }
 
@@ -43,12 +43,12 @@ pub struct GateReport {
     pub checks: Vec<Check>,
     /// Remarks on the gate itself.
     pub remarks: Vec<String>,
-    /// Reasons that concern no single row; any of them makes the gate red.
+    /// Faults that concern no single row. Any fault makes the gate fail.
     pub faults: Vec<String>,
 }
 
 impl GateReport {
-    /// Nothing is worse than allowed.
+    /// Returns true if nothing is worse than allowed.
     pub fn passed(&self) -> bool {
         self.faults.is_empty() && self.of(Outcome::Fail).next().is_none()
     }

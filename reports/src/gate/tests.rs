@@ -11,7 +11,7 @@ fn codex(r: &mut Results) -> &mut RunRecord {
     r.runs.iter_mut().find(|r| r.strategy.label == "codex").unwrap()
 }
 
-/// The failures after `change` was done to the run of codex.
+/// Failures after `change` was applied to the run of codex.
 fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     let baseline = Baseline::from_results(&results());
     let mut new = results();
@@ -158,7 +158,7 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
         };
         assert_eq!(told(|_| {}, longer), [(Outcome::Fail, said(120, n))]);
     }
-    // A baseline that does not say how long the session was: who finished it gets no further.
+    // The baseline has no session length. A row that completed it cannot take more steps.
     let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
     assert_eq!(told(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
 }
@@ -171,7 +171,7 @@ fn who_gets_further_in_the_same_session_is_better() {
     assert_eq!(told(died, |_| {}), [(Outcome::Improved, further.to_string())]);
     let old = |b: &mut BaselineRow| (died(b), b.steps_total = None).1;
     assert_eq!(told(old, |_| {}), [(Outcome::Improved, further.to_string())]);
-    // In a longer one it is not.
+    // More steps in a longer session are not an improvement.
     let longer = |r: &mut RunRecord| (r.summary.steps_completed, r.summary.steps_total) = (60, 200);
     let found = told(died, |r| (r.status = Status::Overflow, longer(r)).1);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -1,4 +1,4 @@
-//! The table: a row per column of `summary.csv`, in their order.
+//! The metrics table: one entry per column of `summary.csv`, in order.
 
 use super::Better::{Higher, Lower, Neither};
 use super::When::{Always, Finished};

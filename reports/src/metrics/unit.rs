@@ -1,4 +1,4 @@
-//! Units of columns, and how people read them.
+//! Units of columns, and their display.
 
 use crate::fmt;
 
@@ -8,18 +8,19 @@ pub(crate) enum Unit {
     Tokens,
     Usd,
     Percent,
-    /// Between 0 and 1, read as such.
+    /// A value between 0 and 1, displayed unchanged.
     Ratio,
-    /// Between 0 and 1, read as per cent.
+    /// A value between 0 and 1, displayed in per cent.
     Share,
     /// Milliseconds, displayed as seconds.
     Millis,
-    /// Things of this name.
+    /// Number of items with this name.
     Count(&'static str),
 }
 
 impl Unit {
-    /// The name in formats that have a place for it; numbers there are as in the column.
+    /// Unit name for formats that have a field for it. Numbers in these formats have the unit of
+    /// the column.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::Tokens => "tokens",
@@ -40,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// A number of the column in the unit in which people read it.
+    /// Converts a number of the column to the displayed unit.
     pub(crate) fn converted(self, x: f64) -> f64 {
         match self {
             Unit::Share => x * 100.0,
@@ -49,7 +50,7 @@ impl Unit {
         }
     }
 
-    /// A number of the column as text, without its unit.
+    /// Formats a number of the column, without its unit.
     pub(crate) fn show(self, x: f64) -> String {
         let x = self.converted(x);
         match self {
@@ -80,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// A number within a sentence.
+    /// Formats a number with its unit, for a sentence.
     pub(crate) fn say(self, x: f64) -> String {
         match self {
             Unit::Usd => format!("${}", self.show(x)),

@@ -20,7 +20,7 @@ use crate::record::{
 };
 use crate::view::{self, Block};
 
-/// Detail of a session in the page: texts are dropped before figures.
+/// Level of detail of a session in the page. Texts are dropped before figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
@@ -34,14 +34,14 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// From the most to the least.
+    /// All levels, the most detailed first.
     pub(super) const ALL: [Part; 4] = [Part::Whole, Part::Short, Part::NoTexts, Part::Thin];
 }
 
 /// Maximum length of a text of a shortened session, characters.
 const SHORT: usize = 240;
 
-/// Most requests of a run that is drawn by some of them.
+/// Maximum number of requests of a run in a reduced curve.
 const POINTS: usize = 150;
 
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ struct Chunk<'a> {
     left: Part,
     facts: Vec<Fact<'a>>,
     runs: Vec<Run<'a>>,
-    /// Every text once; 0 is the empty one.
+    /// Distinct texts; index 0 is the empty text.
     texts: &'a [String],
 }
 
@@ -63,7 +63,7 @@ struct Fact<'a> {
 
 #[derive(Serialize)]
 struct Run<'a> {
-    /// Place of its strategy in the overview.
+    /// Index of the strategy in the overview.
     s: usize,
     version: &'a str,
     settings: Vec<(&'a String, &'a String)>,
@@ -139,7 +139,7 @@ struct Move {
 struct Need<'a> {
     fact: usize,
     need: &'a str,
-    /// Step of the request at the need; `None` = the run did not get there.
+    /// Step of the request at the need; `None` = the run did not reach it.
     step: Option<u64>,
     place: Place,
     counts: bool,
@@ -148,7 +148,7 @@ struct Need<'a> {
     compactions: u64,
 }
 
-/// Distinct texts by number: strategies on one session share most texts.
+/// Distinct texts by index. Strategies on one session share most texts.
 struct Texts {
     part: Part,
     all: Vec<String>,
@@ -195,7 +195,7 @@ fn json(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
     serde_json::to_string(&chunk).expect("plain data always serialises")
 }
 
-/// Every fact of a session, and its place by id.
+/// Facts of a session, with their indices by id.
 fn facts<'a>(block: &Block<'a>, texts: &mut Texts) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
@@ -222,7 +222,7 @@ fn run<'a>(
     facts: &BTreeMap<&str, usize>,
     texts: &mut Texts,
 ) -> Run<'a> {
-    // The number of a request is its place.
+    // Requests are indexed by their number.
     let step = |request: u64| {
         let last = || r.requests.iter().rfind(|q| q.agent.is_none());
         let at = r.requests.get(request as usize).filter(|q| q.agent.is_none());
@@ -277,7 +277,7 @@ fn series(r: &RunRecord, part: Part) -> Series {
     let (mut step, mut context, mut micro_usd, mut usd) = (0, 0, 0, 0.0);
     for (i, q) in own.iter().enumerate() {
         usd += q.cost_usd;
-        // The last one has the whole sum.
+        // Keep the last request, because it has the whole sum.
         if i % every != 0 && i + 1 != own.len() || q.purpose != Purpose::Sample {
             continue;
         }

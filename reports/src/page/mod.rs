@@ -32,7 +32,7 @@ use overview::Overview;
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
 
-/// Most bytes of a page, so that it passes as an attachment.
+/// Maximum size of a page, bytes, so that it can be sent as an attachment.
 const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
@@ -136,7 +136,7 @@ fn document(body: &Markup) -> String {
     markup.into_string()
 }
 
-/// Element in which the script draws sessions × strategies.
+/// Element in which the script draws the table of sessions × strategies.
 fn sessions(left_out: &str) -> Markup {
     html! {
         section aria-labelledby="sessions" {
@@ -148,7 +148,8 @@ fn sessions(left_out: &str) -> Markup {
     }
 }
 
-/// The page fetches no resources and runs only this script and these styles.
+/// Content security policy: the page fetches no resources and runs only this script and these
+/// styles.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -159,7 +160,7 @@ fn policy() -> String {
     )
 }
 
-/// JSON that is safe within a script element, whatever its texts contain.
+/// Serialises JSON that is safe within a script element, whatever its texts contain.
 fn embedded(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
 }

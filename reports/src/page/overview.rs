@@ -16,16 +16,16 @@ use crate::terms::{Terms, terms};
 use crate::view::{self, Block};
 use crate::{fmt, front};
 
-/// The data of all views but one session's own.
+/// Data of all views, without the details of sessions.
 #[derive(Serialize)]
 pub(super) struct Overview<'a> {
-    /// Explanation of the mark of the front.
+    /// Explanation of the mark on the front.
     front: &'static str,
     metrics: Vec<MetricInfo>,
     strategies: Vec<Strategy>,
     groups: Vec<Group>,
     blocks: Vec<Session>,
-    /// Place of each label in `strategies`.
+    /// Index of each label in `strategies`.
     #[serde(skip)]
     places: BTreeMap<&'a str, usize>,
 }
@@ -73,7 +73,7 @@ struct Point {
     same: Vec<usize>,
     x: Option<f64>,
     y: Option<f64>,
-    /// Points of needs kept below the baseline.
+    /// Percentage points of needs kept below the baseline.
     loss: Option<f64>,
     cost: String,
     kept: String,
@@ -104,10 +104,10 @@ struct Session {
 struct Row {
     /// Index in `strategies`.
     s: usize,
-    /// Outcome, if it did not finish.
+    /// Outcome, if the run did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<String>,
-    /// Rules that it broke.
+    /// Number of broken rules.
     #[serde(skip_serializing_if = "is_zero")]
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -146,13 +146,13 @@ impl<'a> Overview<'a> {
         embedded(self)
     }
 
-    /// The place of a strategy; every label of the results has one.
+    /// Returns the index of the strategy of a run; every label of the results has one.
     pub(super) fn place(&self, run: &RunRecord) -> usize {
         self.places.get(run.strategy.label.as_str()).copied().unwrap_or_default()
     }
 }
 
-/// Every label once, in the order of the rows of the sessions.
+/// Distinct labels, in the order of the rows of the sessions.
 fn labels<'a>(blocks: &[Block<'a>]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut runs: Vec<&'a RunRecord> = blocks.iter().flat_map(|b| b.runs.iter().copied()).collect();
@@ -160,7 +160,7 @@ fn labels<'a>(blocks: &[Block<'a>]) -> Vec<&'a str> {
     runs.iter().map(|r| r.strategy.label.as_str()).filter(|l| seen.insert(*l)).collect()
 }
 
-/// A text that no other has: the ways to see it are in links.
+/// Makes a text unique, for links to views.
 fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n| format!("{text} ({n})"));
     let name = std::iter::once(text.clone()).chain(numbered).find(|t| !taken.contains(t));
@@ -218,7 +218,7 @@ impl MetricInfo {
 }
 
 impl Group {
-    /// `None` if there is nothing to compare.
+    /// Returns `None` if there is nothing to compare.
     fn of(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
         let evidence = terms.evidence();
         let d = stats::by_yardstick(&evidence)?;
@@ -275,7 +275,7 @@ impl Group {
     }
 }
 
-/// Position of a point: the mean change; in a single session the figure itself.
+/// Position of a point: the mean change, or with a single session the figure itself.
 fn own(figure: &Figure, d: &Differences) -> Option<f64> {
     let x = if d.sessions == 1 { figure.own_mean } else { figure.mean };
     x.filter(|x| x.is_finite())
@@ -326,7 +326,7 @@ impl Session {
     }
 }
 
-/// Serialises integers without a decimal point: there are many.
+/// Serialises integers without a decimal point, because there are many.
 fn number(x: f64) -> Option<Number> {
     let x = rounded(x);
     let is_whole = x.fract() == 0.0 && x.abs() < 1e15;

@@ -68,7 +68,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     })
 }
 
-/// Read, written, uncached; tokens.
+/// Tokens read from the cache, written to it, and uncached.
 fn parts(run: &RunRecord) -> [f64; 3] {
     let s = &run.summary;
     let uncached =

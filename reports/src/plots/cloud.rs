@@ -10,7 +10,7 @@ const TOP: i32 = 84;
 const WIDTH: i32 = 520;
 const LINE: i32 = 22;
 
-/// Names without a place that are listed.
+/// Maximum number of listed names without a point.
 const WITHOUT: usize = 6;
 
 pub(super) struct Cloud {
@@ -25,7 +25,7 @@ pub(super) struct Cloud {
 
 pub(super) struct Axis {
     pub(super) name: &'static str,
-    /// Over the column of the list.
+    /// Heading over the column of the list.
     pub(super) head: &'static str,
     /// Minimum and maximum.
     pub(super) range: (f64, f64),
@@ -120,7 +120,7 @@ fn mark(s: &Sheet<'_>, p: &Point, at: (i32, i32)) -> super::sheet::Drawn {
     s.disc(at, 6, p.style.color, p.whole)
 }
 
-/// Steps from row to row of the front: no row lies above them.
+/// Draws the front as steps from row to row; no row is above them.
 fn front_line(s: &Sheet<'_>, points: &[Point], x: Scale, y: Scale) -> super::sheet::Drawn {
     let mut front: Vec<(f64, f64)> = points.iter().filter(|p| p.on_front).map(|p| p.at).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -133,7 +133,7 @@ fn front_line(s: &Sheet<'_>, points: &[Point], x: Scale, y: Scale) -> super::she
     Ok(())
 }
 
-/// A place for each number: the nearest one around its point that touches no point and no other
+/// Positions of the numbers: each is the nearest to its point that touches no point and no other
 /// number.
 fn spread(
     points: &[(i32, i32)],

@@ -1,4 +1,4 @@
-//! How a strategy is marked where each has one point: a shape, and its colour by name, so that a page
+//! Marks of strategies in charts with one point each: a shape, and a colour by name, so that a page
 //! can have two sets of colours.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) struct Mark {
     pub(crate) hue: &'static str,
 }
 
-/// The mark of every strategy of some results by its label, in the colours of all plots.
+/// Marks of all strategies by label, in the colours of the plots.
 pub(crate) fn marks(results: &Results, looks: &Looks) -> BTreeMap<String, Mark> {
     let named = |color| match HUES.iter().position(|h| *h == color) {
         Some(i) => NAMES[i],

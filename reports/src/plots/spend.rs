@@ -1,4 +1,4 @@
-//! Tokens and dollars per strategy: two panels of bars with common rows.
+//! Tokens and dollars per strategy: two bar charts with shared rows.
 
 use crate::record::{RunRecord, Status};
 use ctxbench_core::strategy::Standing;
