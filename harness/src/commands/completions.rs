@@ -78,7 +78,7 @@ fn page(name: &str, root: Command) -> anyhow::Result<Command> {
         return Ok(command.clone());
     }
     let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
-    let otherwise = "`ctxbench help` lists them, and -o DIR writes the pages of all";
+    let otherwise = "`ctxbench --help` lists them, and -o DIR writes the pages of all";
     bail!("unknown command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
 }
 
