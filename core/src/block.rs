@@ -69,7 +69,7 @@ pub enum Role {
     Tool,
 }
 
-/// How a block relates to the recorded message.
+/// The relation of a block to its recorded message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockForm {
@@ -87,9 +87,7 @@ pub enum BlockForm {
 /// Identifies a call, in the call and in its result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallRef {
-    /// Call id.
     pub id: Arc<str>,
-    /// Tool name.
     pub name: Arc<str>,
 }
 
@@ -202,7 +200,7 @@ pub struct Quote {
     pub kind: BlockKind,
     /// Call id and tool name of calls and outputs.
     pub call: Option<Arc<CallRef>>,
-    /// The tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
 }
 
@@ -221,7 +219,7 @@ pub struct Draft {
     pub call: Option<Arc<CallRef>>,
     /// Encrypted reasoning or an opaque compaction.
     pub opaque: Option<Arc<str>>,
-    /// The tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
     /// Image or document.
     pub media: Option<Arc<Media>>,

@@ -29,7 +29,7 @@ pub fn clock(ms: u64) -> (i8, i8, i8, i16) {
     (time.hour(), time.minute(), time.second(), time.millisecond())
 }
 
-/// Returns the days since 1970 of a date; `None` if there is no such date.
+/// Returns the number of days from 1970-01-01 to a date, or `None` if the date does not exist.
 pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
     Some(Offset::UTC.to_timestamp(date.ok()?.at(0, 0, 0, 0)).ok()?.as_second() / 86_400)

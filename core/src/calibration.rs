@@ -53,7 +53,8 @@ struct Visible {
     earlier: u64,
     /// Thinking since the last user message.
     newest: u64,
-    /// Whether a tool result came last; a user message next to it does not begin a turn.
+    /// Whether the last entry is a tool result. A user message right after a result does not begin
+    /// a turn.
     in_cycle: bool,
 }
 
@@ -326,8 +327,9 @@ mod tests {
                 thought("d", model, 11_959),
             ]
         };
-        // Reply 2 · 151 and result 1,204; then reply and user message 3 · 151, of which the first
-        // two thoughts go; then the same, of which the one between them goes.
+        // Prompt 2 adds a reply of 2 · 151 and a result of 1,204. Prompts 3 and 4 add a reply and a
+        // user message of 3 · 151; from prompt 3 the first two thoughts are removed, from prompt 4
+        // the next thought.
         let explained = |model: &str, recorded: Option<&str>| -> Vec<i64> {
             steps(&talk(model), &BY, recorded).iter().map(|s| s.explained).collect()
         };
@@ -341,7 +343,7 @@ mod tests {
         // The third prompt is as large as it should be, the last one 151 too small.
         assert_eq!(residuals(&talk, &BY, None), []);
         assert_eq!(prefix(&talk, &BY, None), Some(10_000));
-        // A conversation whose first replies were not counted.
+        // The first replies of a conversation are not counted.
         assert_eq!(prefix(&talk[..5], &BY, None), Some(10_000));
         let uncounted: Vec<Entry> = talk
             .iter()

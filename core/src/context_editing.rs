@@ -234,7 +234,7 @@ struct Decision {
     gone: Vec<usize>,
     /// Results that become a placeholder.
     results: Vec<usize>,
-    /// Calls whose arguments become empty.
+    /// Calls with arguments that are emptied.
     inputs: Vec<usize>,
     applied: Applied,
 }

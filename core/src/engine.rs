@@ -67,14 +67,15 @@ pub struct Engine {
     pub ledger: Ledger,
     /// All events, if [`keeps_events`](Engine::keeps_events).
     pub events: Vec<Arc<TimedEvent>>,
-    /// Whether `events` is filled, which keeps the blocks of all earlier views alive. The host gets
-    /// every event in any case.
+    /// Whether to record `events`, which keeps the blocks of all earlier views in memory. The host
+    /// receives every event in either case.
     pub keeps_events: bool,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
     /// Overrides the model of every summary request.
     pub summary_model: Option<Arc<Model>>,
-    /// Whether requests have the default breakpoints, where a product has no rule for the provider.
+    /// Whether requests have the default breakpoints. Applies where a product has no rule for the
+    /// provider.
     pub default_breakpoints: bool,
     /// Lifetime of prompt-cache entries, where a product has no rule for it.
     pub ttl: Ttl,

@@ -87,7 +87,7 @@ pub struct Fact {
     pub extra: Map<String, Value>,
 }
 
-/// How well a text matches a fact, worst first.
+/// Quality of a match between a text and a fact, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Match {
@@ -122,8 +122,8 @@ impl Fact {
         }
     }
 
-    /// Returns the weakest match of all tokens, or the match of the words of a fact without tokens:
-    /// `Verbatim` for all, `Normalised` for enough of them. `folded` is the folded `text`.
+    /// Returns the weakest match of all tokens. A fact without tokens is matched by its stems:
+    /// `Verbatim` for all of them, `Normalised` for enough of them. `folded` is the folded `text`.
     pub fn matches(&self, text: &str, folded: &str) -> Match {
         let tokens = self.tokens.iter().map(|t| match_token(t, text, folded)).min();
         tokens.unwrap_or_else(|| match_words(&self.words, text))
@@ -151,7 +151,7 @@ fn match_words(words: &[String], text: &str) -> Match {
     words_tier(text.lines().map(in_line).max().unwrap_or(0), words.len())
 }
 
-/// Returns the match for `n` words if a line contains at most `max` of them.
+/// Returns the match of a fact with `n` stems if no line contains more than `max` of them.
 pub(crate) fn words_tier(max: usize, n: usize) -> Match {
     match max {
         _ if max == n => Match::Verbatim,

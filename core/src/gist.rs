@@ -1,10 +1,10 @@
-//! Content words of a sentence, reduced to stems, to find a paraphrased rule or decision.
+//! Extracts the stems of the content words of a sentence, to find a paraphrased rule or decision.
 
 use std::sync::LazyLock;
 
 use rapidhash::RapidHashSet;
 
-/// Stop words: function words of English, and words that agents use in every other sentence.
+/// Stop words: function words of English, and terms that agents use all the time.
 static COMMON: LazyLock<RapidHashSet<&str>> =
     LazyLock::new(|| include_str!("gist/common.txt").lines().collect());
 
@@ -24,8 +24,8 @@ const MIN_NUMBER: usize = 2;
 /// Number of bits that identify an ASCII letter regardless of case.
 const LETTER: u32 = 5;
 
-/// Returns the stems of the content words of a text, in order, with repetitions: lower case, without
-/// common English suffixes. Names such as `parse_token` are one word.
+/// Returns the stems of the content words of a text, in order and with repetitions. A stem is in
+/// lower case, without common English suffixes. A name such as `parse_token` is one word.
 pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut lower = String::new();
     words(text).filter_map(move |w| stem(w, &mut lower).map(str::to_string))
@@ -36,15 +36,15 @@ pub fn for_each_stem(text: &str, found: impl FnMut(&str)) {
     for_each_stem_where(text, |_| true, found);
 }
 
-/// Calls `found` for the [`stems`] of words that are `wanted`.
+/// Calls `found` with the stem of each content word for which `wanted` returns true.
 pub fn for_each_stem_where(text: &str, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(&str)) {
     let mut lower = String::new();
     let words = words(text).filter(|w| wanted(w));
     words.for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
 }
 
-/// A filter on the first three letters of stems, with false positives. A stem begins like its word, so
-/// most words of a text need no stemming.
+/// A filter on the first three letters of stems, with false positives. Since a stem begins like its
+/// word, the filter makes it unnecessary to compute most stems of a text.
 #[derive(Debug)]
 pub(crate) struct PrefixFilter(Vec<u64>);
 
@@ -105,8 +105,8 @@ fn is_short(word: &str) -> bool {
     word.chars().nth(MIN_WORD - 1).is_none()
 }
 
-/// Returns how many of `n` content words one line must contain to match: two thirds, since a summary
-/// omits or replaces some words.
+/// Returns the minimum number of stems that one line must share with a statement of `n` stems. This
+/// is two thirds, because a summary omits or replaces some terms.
 pub fn match_threshold(n: usize) -> usize {
     (2 * n).div_ceil(3)
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::block::{MessageId, Role};
 use crate::content::Part;
 
-/// One message of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub id: MessageId,

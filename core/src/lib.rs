@@ -40,7 +40,7 @@ pub mod strategy;
 pub mod tokens;
 pub mod toml_file;
 
-/// For implementations of [`Host`] and [`Strategy`].
+/// Re-exported for implementations of [`Host`] and [`Strategy`].
 pub use async_trait::async_trait;
 pub use engine::Engine;
 pub use host::Host;

@@ -4,9 +4,9 @@ use std::hash::Hash;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-/// A two-generation LRU map. It holds at most `max` entries, and always the `max / 2` most recently
-/// used. When the young generation is full, it replaces the old one. Unlike with a linked list, a
-/// lookup of a recently used entry changes nothing, so that readers can share a lock.
+/// An LRU map with two generations. It contains at most `max` entries, and always the `max / 2`
+/// most recently used. When the young generation is full, it replaces the old one. A lookup of a
+/// recently used entry changes nothing, unlike in a linked list, so readers can share a lock.
 #[derive(Clone, Debug)]
 pub struct LruMap<K, V> {
     max: usize,

@@ -92,7 +92,7 @@ pub struct Matcher {
     /// Facts without literals, by content word.
     words: HashMap<String, Vec<usize>>,
     prefixes: PrefixFilter,
-    /// Number of content words of each fact without literals.
+    /// Number of stems of each fact without literals.
     word_counts: Vec<usize>,
 }
 
@@ -181,7 +181,8 @@ impl Matcher {
         out
     }
 
-    /// Returns the maximum number of words of each fact without literals in one line, if above 0.
+    /// Returns, for each fact without literals, the maximum number of its stems in one line. Facts
+    /// without any are left out.
     fn max_words(&self, text: &str) -> Vec<(usize, usize)> {
         let mut max: Vec<(usize, usize)> = Vec::new();
         if self.words.is_empty() {

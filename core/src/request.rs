@@ -199,7 +199,8 @@ pub struct Request {
     /// Cache lifetime for the breakpoints.
     pub ttl: Ttl,
     pub server_edits: Vec<ServerEdit>,
-    /// Whether neighbouring messages of one role remain separate on the wire. Most clients merge them.
+    /// Whether adjacent messages of the same role remain separate on the wire. Most clients merge
+    /// them.
     pub keep_messages: bool,
     /// Additional parameters, sent unchanged (Anthropic's wire). Context edits among them are also in
     /// `server_edits`, but sent from here.
@@ -308,7 +309,7 @@ pub struct Applied {
     pub cleared_tool_uses: usize,
     /// Tokens of the cleared results.
     pub cleared_tokens: u64,
-    /// Turns whose thinking was cleared, oldest first.
+    /// Number of turns from which thinking was cleared, oldest first.
     pub cleared_thinking_turns: usize,
     /// Tokens of the cleared thinking.
     pub thinking_tokens: u64,

@@ -36,7 +36,7 @@ pub enum SettingKind {
     Millis,
     /// `true` or `false`.
     Flag,
-    /// One of the listed words.
+    /// One of the listed values.
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
@@ -112,7 +112,6 @@ impl From<DefaultValue> for Value {
     }
 }
 
-/// One setting of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// Name on the command line.
@@ -341,7 +340,7 @@ pub trait SettingsTable {
     fn read(values: &Settings) -> Self;
 }
 
-/// For strategies without settings.
+/// Empty table for strategies without settings.
 impl SettingsTable for () {
     const TABLE: &'static [Setting] = &[];
 
@@ -391,7 +390,7 @@ impl<T: FromValue> FromValue for Option<T> {
 /// Generates a table of settings and the struct that a strategy reads them from.
 ///
 /// A row is `name: kind = default, "source of the default";` below its help, a doc comment. Kinds
-/// are those of [`Kind`] in lower case; `choice` names the enum to generate and its words. With the
+/// are those of [`Kind`] in lower case; `choice` names the enum to generate and its values. With the
 /// default `auto` the strategy decides, and the field is an `Option`.
 ///
 /// ```

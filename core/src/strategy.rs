@@ -10,7 +10,7 @@ use crate::request::{ModelError, Reply, Request, Ttl};
 use crate::session::{Millis, RewindMode};
 use std::sync::Arc;
 
-/// How the agent's loop continues after a hook.
+/// Next action of the agent's loop after a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Continue as usual.
@@ -55,8 +55,8 @@ pub trait Strategy: Send {
     /// The program exited and reopened the session.
     async fn on_restart(&mut self, _s: &mut Engine) {}
 
-    /// The next session of the same project starts. Shows what the product keeps on disk; the default
-    /// shows the fixed blocks only.
+    /// Starts the next session of the same project. Shows the context that the product keeps on
+    /// disk; the default shows only the fixed blocks.
     async fn on_new_session(&mut self, s: &mut Engine) {
         s.reset_view();
         self.on_start(s).await;

@@ -1,5 +1,5 @@
-//! Compares a real agent with our implementation of it, on the session as the agent ran it. A drive
-//! concludes with their agreement.
+//! Compares a real agent with our implementation of it, on the session as the agent ran it. The
+//! conclusion of a drive reports this agreement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,8 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     }
 }
 
-/// What was refused is part of no conversation: the row of a program sends it again only where
-/// something follows from it, ours whenever the provider refuses it.
+/// Requests that the provider answered. Refused requests are not part of a conversation: the row of
+/// a real program contains them only if something follows from them, our row contains all of them.
 fn answered(r: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
     r.requests.iter().filter(|q| q.status == RequestStatus::Ok)
 }
@@ -83,7 +83,7 @@ impl TwoFigures {
 }
 
 impl Agreement {
-    /// The difference in a sentence.
+    /// Describes the difference in a sentence.
     pub fn sentence(&self, real: &str) -> String {
         told_of(real, &[self])
     }
@@ -93,7 +93,7 @@ impl Agreement {
         self.figures.iter().find(|f| f.what == what)?.difference_pct()
     }
 
-    /// Whether the same requests ask for summaries; `None` if there are none.
+    /// Compares the numbers of the summary requests; `None` if neither row made one.
     fn same_summaries(&self) -> Option<bool> {
         let Two { real, ours } = &self.summary_requests;
         (!real.is_empty() || !ours.is_empty()).then_some(real == ours)
@@ -112,7 +112,7 @@ impl Agreement {
         self.off(what).map_or("n/a".to_string(), percent)
     }
 
-    /// The rest of the differences, in the order of [`HEAD`].
+    /// Cells of the other columns, in the order of [`HEAD`].
     fn cells(&self) -> Vec<String> {
         let both = |what: &str, digits: usize| {
             let figure = self.figures.iter().find(|f| f.what == what);
@@ -164,7 +164,7 @@ fn row(beside: &Counterpart) -> Vec<String> {
     std::iter::once(beside.row.clone()).chain(cells).collect()
 }
 
-/// Adds the real row to labels of ours that would otherwise be equal, because every report
+/// Adds the label of the real row to our labels that would otherwise be equal, because every report
 /// identifies a row by its label.
 pub fn tell_apart(rows: &mut [&mut RunRecord]) {
     let mut pairs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -184,12 +184,12 @@ fn implementation_label(real: &str) -> String {
     format!(" beside {real}")
 }
 
-/// A difference in per cent as it is shown.
+/// Formats a difference in per cent.
 pub fn percent(x: f64) -> String {
     format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
 }
 
-/// Request numbers as they are shown.
+/// Formats a list of request numbers.
 pub fn numbers(all: &[u64]) -> String {
     match all {
         [] => "none".to_string(),
@@ -197,7 +197,7 @@ pub fn numbers(all: &[u64]) -> String {
     }
 }
 
-/// What a drive concludes with: for each of ours how far it agrees with the program itself, over
+/// Conclusions on agreement: one sentence per pair of our implementation and the real program, over
 /// all sessions.
 pub(crate) fn sentences(blocks: &[&ReportBlock<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::view;
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "bmf", prints: true, make: Make::Figures(render) };
 
-/// Longest name that Bencher takes, bytes.
+/// Maximum length of a name in Bencher, bytes.
 const NAME: usize = 1024;
 
 #[derive(Serialize)]

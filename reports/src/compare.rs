@@ -1,6 +1,6 @@
 //! Compares two results per scenario, strategy and model, the largest change first. Over several
-//! sessions it adds the change per session of each strategy, and from ten recordings on whether it
-//! is beyond chance.
+//! sessions it also reports the change per session of each strategy, and from ten recordings on a
+//! verdict.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,15 +41,12 @@ pub struct Comparison {
 /// One row of both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowDiff {
-    /// Scenario id.
     pub scenario: String,
     /// Strategy label; both labels if two strategies are compared.
     pub strategy: String,
-    /// Model name.
     pub model: String,
     /// Outcomes in base and new, if they differ.
     pub status: Option<(String, String)>,
-    /// Figures that differ.
     pub deltas: Vec<Delta>,
     /// Sort weight of the row.
     pub weight: f64,
@@ -58,7 +55,7 @@ pub struct RowDiff {
 /// One figure of both results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delta {
-    /// Column of `summary.csv`.
+    /// Column name in `summary.csv`.
     pub column: &'static str,
     /// Value in the base; `None` = n/a.
     pub base: Option<f64>,
@@ -166,18 +163,19 @@ fn percent(base: f64, new: f64) -> f64 {
     (new - base) / base * 100.0
 }
 
-/// Weight of a change in per cent: bounded, so that no single figure decides the order.
+/// Weight of a change in per cent. It is bounded, so that a single figure does not decide the
+/// order.
 fn moved(base: f64, new: f64) -> f64 {
     if base == 0.0 { 100.0 } else { percent(base, new).abs().min(1000.0) }
 }
 
 impl Comparison {
-    /// For a terminal.
+    /// Formats the differences as text for a terminal.
     pub fn to_text(&self) -> String {
         self.render(false)
     }
 
-    /// For a pull request.
+    /// Formats the differences as Markdown for a pull request.
     pub fn to_markdown(&self) -> String {
         self.render(true)
     }

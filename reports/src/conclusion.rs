@@ -29,7 +29,7 @@ pub(crate) struct Conclusion {
 pub(crate) struct ConclusionLine {
     pub(crate) label: &'static str,
     pub(crate) text: String,
-    /// Whether it reports a failure.
+    /// True if the line reports a failure.
     pub(crate) alarm: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
         let differences = stats::by_yardstick(&terms.evidence());
         lines.extend(not_compared(&tests));
         lines.extend(differences.iter().map(|d| line("verdicts", verdicts(d))));
-        // A drive concludes with the agreement of our implementation and the real agent.
+        // The conclusion of a drive is the agreement of our implementation and the real agent.
         let sentences = match agreed.is_empty() {
             true => differences.as_ref().and_then(|d| sentences(d, &product_labels(&evidence))),
             false => Some(agreed),
@@ -121,7 +121,7 @@ fn sessions<'a>(blocks: &[&ReportBlock<'a>], label: &str) -> impl Iterator<Item 
     own.into_iter()
 }
 
-/// Sessions that do not enter the comparison.
+/// Sessions that are left out of the comparison.
 fn not_compared(tests: &[&ReportBlock<'_>]) -> Option<ConclusionLine> {
     let which = match tests.len() {
         0 => return None,
@@ -136,8 +136,8 @@ fn line(label: &'static str, text: String) -> ConclusionLine {
     ConclusionLine { label, text, alarm: false }
 }
 
-/// Up to three sentences; `None` with fewer than two products that compacted. `labels` = the
-/// products.
+/// Returns up to three sentences, or `None` with fewer than two products that compacted. `labels`
+/// are the products.
 fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
     let pooled = front::pooled(d, labels);
     let front = &pooled.front;
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn sentences_name_front_trade_off_and_verdicts() {
         let mut r = sessions();
-        // Dearer than b, and keeps less.
+        // More expensive than b, and keeps less.
         r.runs.extend([run("one", "c", 3.0, 60.0, 0), run("two", "c", 3.0, 60.0, 0)]);
         assert_eq!(
             conclusions(&r)[0].sentences,

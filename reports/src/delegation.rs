@@ -1,4 +1,4 @@
-//! Cost of subagents, and facts that they returned and that were there when needed.
+//! Cost of subagents, and the facts that they returned and that were in the context when needed.
 
 use crate::fmt;
 use crate::record::{Delegation, RunRecord, Status};
@@ -24,7 +24,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows: |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] },
 };
 
-/// Part that does not depend on the strategy: any run with these subagents has it.
+/// Part that does not depend on the strategy, taken from any run with these subagents.
 fn recorded(runs: &[&RunRecord]) -> Option<String> {
     let run = runs.iter().find(|r| !r.delegation.is_empty())?;
     let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();

@@ -12,11 +12,10 @@ use crate::fmt;
 /// Filter for runs; `None` selects all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
-    /// Scenario id.
     pub scenario: Option<&'a str>,
     /// Label of the strategy, or its bare name.
     pub strategy: Option<&'a str>,
-    /// Model.
+    /// Model name.
     pub model: Option<&'a str>,
 }
 
@@ -41,11 +40,10 @@ pub struct Explained<'a> {
 /// A fact in one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Life<'a> {
-    /// Scenario id.
     pub scenario: &'a str,
     /// Label of the strategy.
     pub strategy: &'a str,
-    /// Model.
+    /// Model name.
     pub model: &'a str,
     /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +56,7 @@ pub struct Life<'a> {
     pub moves: Vec<Moved<'a>>,
     /// Needs in chronological order.
     pub needs: Vec<Needed<'a>>,
-    /// Whether some requests are subagents', so that the window is printed with each.
+    /// True if subagents sent some of the requests; the window is then printed with each request.
     #[serde(skip)]
     windows: bool,
     /// Virtual time of the first request that showed it, ms.
@@ -90,7 +88,7 @@ pub struct Moved<'a> {
     /// Virtual time of that request, ms; 0 if the compaction is unknown.
     #[serde(skip)]
     at_ms: u64,
-    /// Places, with excerpts.
+    /// Places before and after, with excerpts.
     #[serde(flatten)]
     pub moved: &'a FactMove,
 }
@@ -194,7 +192,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
 }
 
 impl Explained<'_> {
-    /// Text for people.
+    /// Formats the histories as text for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for (i, run) in self.runs.iter().enumerate() {
@@ -206,7 +204,7 @@ impl Explained<'_> {
         out
     }
 
-    /// JSON for machines.
+    /// Formats the histories as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data always serialises") + "\n"
     }
@@ -272,8 +270,8 @@ impl Life<'_> {
 }
 
 impl Moved<'_> {
-    /// Whether it came before a need: by number in the main conversation, where the compactions
-    /// are, by time elsewhere.
+    /// True if this change came before the need. Compares request numbers in the main conversation,
+    /// which has the compactions, and virtual time in other windows.
     fn precedes(&self, need: &Needed<'_>) -> bool {
         match (need.pair.request, need.agent, need.at_ms) {
             (None, ..) => true,
@@ -360,7 +358,7 @@ impl Needed<'_> {
     }
 }
 
-/// Compactions of the main conversation only; those of subagents are just counted.
+/// Suffix for compactions of the main conversation; compactions of subagents are only counted.
 const OF_MAIN: &str = " of the main conversation";
 
 /// Formats a virtual time.

@@ -1,4 +1,4 @@
-//! How numbers are written for people. Files for machines use [`exact`] only.
+//! Formats numbers for people. Machine-readable files use [`exact`] only.
 
 pub(crate) use ctxbench_core::plural::pluralize;
 
@@ -13,7 +13,7 @@ pub(crate) fn tokens(n: f64) -> String {
     }
 }
 
-/// Tokens at a round value of an axis: `50k`, `2.5M`.
+/// Axis label for a round number of tokens: `50k`, `2.5M`.
 pub(crate) fn tick(n: f64) -> String {
     match n {
         n if n >= 1e6 => format!("{}M", exact(n / 1e6)),
@@ -53,7 +53,6 @@ pub(crate) fn seconds(x: f64) -> String {
     }
 }
 
-/// A count.
 pub(crate) fn count(x: f64) -> String {
     format!("{x:.0}")
 }
@@ -87,8 +86,8 @@ pub fn uncounted(replies: u64) -> String {
     format!("{} without counters not in it", pluralize(replies, "reply"))
 }
 
-/// At most `max` characters; the middle gives way to `…`, so that both the name and the last
-/// setting stay readable.
+/// Cuts a text to `max` characters. `…` replaces the middle, so that the name and the last setting
+/// stay readable.
 pub(crate) fn elide(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max || max < 3 {
@@ -104,7 +103,7 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
 
 pub(crate) use ctxbench_core::files::safe_name as slug;
 
-/// Replaces characters that would break a row, control a terminal or hide text by a space.
+/// Replaces characters with a space if they would break a row, control a terminal or hide text.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
 }
@@ -114,13 +113,13 @@ pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Marks that turn the direction of a line round or take no room: no name needs them, and they hide
-/// what a line says.
+/// Characters that change the text direction or have no width. No name needs them, and they can
+/// hide text.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Text for XML: markup escaped, characters that XML forbids replaced.
+/// Escapes markup and replaces characters that XML forbids.
 pub(crate) fn xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

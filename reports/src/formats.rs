@@ -1,4 +1,4 @@
-//! The registry of report formats: a new one is a file with a `FORMAT` and a line here.
+//! The registry of report formats. To add a format, write a file with a `FORMAT` and add it here.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,21 +15,21 @@ use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqli
 pub struct Artifact {
     /// Path below the output folder, `/` between parts.
     pub file: String,
-    /// Its content.
     pub text: String,
 }
 
-/// A way to write results down.
+/// A report format.
 #[derive(Clone, Copy)]
 pub struct ReportFormat {
     /// Name on the command line.
     pub name: &'static str,
-    /// It is one file of text, which standard output can take; others need a folder.
+    /// True for a single text file, which can be written to standard output; other formats need a
+    /// folder.
     pub prints: bool,
     pub(crate) make: Make,
 }
 
-/// Way in which its files are made.
+/// Function that creates the files, by its input.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
     /// From the figures of all rows at once.
@@ -41,7 +41,7 @@ pub(crate) enum Make {
 }
 
 impl ReportFormat {
-    /// Writes its files; the first is the one to print when no folder is given.
+    /// Writes the files. The first is printed if no folder is given.
     pub fn write(
         &self,
         stored: &StoredResults<'_>,
@@ -62,7 +62,7 @@ impl ReportFormat {
         }
     }
 
-    /// Its files as texts; empty for a binary format.
+    /// Renders all files as text; empty for a binary format.
     pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
         let mut files = InMemory::default();
         self.write(&StoredResults::new(results, &results.runs)?, looks, &mut files)?;
@@ -106,10 +106,10 @@ pub enum ReportError {
         /// Field of the record.
         field: String,
     },
-    /// A format that is no text, without a folder to put it into.
+    /// A binary format without an output folder.
     #[error("{0} is no text; name a folder with -o")]
     NeedsFolder(String),
-    /// Several files, and nowhere to put them.
+    /// Several files without an output folder.
     #[error("this format has several files, {0} is one more; name a folder with -o")]
     Several(String),
     /// Rows could not be read.
@@ -121,22 +121,21 @@ pub enum ReportError {
     /// The database could not be written.
     #[error("{path}: the database could not be written ({source})")]
     Database {
-        /// Which file.
+        /// Path of the database.
         path: std::path::PathBuf,
         /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// No such format.
+    /// Unknown format name.
     #[error("there is no report format `{name}`; {hint}")]
     UnknownFormat {
-        /// Requested name.
         name: String,
-        /// Names near it.
+        /// Suggestion of similar names.
         hint: String,
     },
 }
 
-/// The format of that name; `md` is `markdown`.
+/// Finds a format by name; `md` is an alias of `markdown`.
 pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {

@@ -14,8 +14,9 @@ pub(crate) const MARK: &str = "◆";
 pub(crate) const HELP: &str = "on the front of cost against needs kept: no other product is at least \
      as good in both and better in one";
 
-/// Whether each point is not dominated: no other is at least as good in every respect and better in
-/// one. Lower is better. A point without all of its figures is not on the front.
+/// Returns for each point whether it is on the Pareto front: no other point is at least as good in
+/// every metric and better in one. Lower is better. A point with a missing figure is not on the
+/// front.
 pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     let beats = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
@@ -36,7 +37,7 @@ pub(crate) fn downward(better: Better, x: f64) -> f64 {
     if better == Better::Higher { -x } else { x }
 }
 
-/// Rows of one session on its front. Only rows that can win are compared.
+/// Rows of one session that are on its front. Only rows that can win are compared.
 pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
@@ -54,19 +55,19 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
 
 /// Pareto front over sessions.
 pub(crate) struct Pooled<'a> {
-    /// Its rows, the cheapest first.
+    /// Rows on the front, the cheapest first.
     pub(crate) front: Vec<&'a StrategyDifference>,
     /// Number of compared rows.
     pub(crate) compared: usize,
     /// Number of sessions that each of these finished.
     pub(crate) sessions: usize,
-    /// Number of rows that compacted and finished fewer.
+    /// Number of rows that compacted but finished fewer sessions.
     pub(crate) fewer: usize,
 }
 
-/// Rows on the front over sessions. A row that never compacted in sessions with a figure, or that
-/// finished fewer sessions than another, is not compared: the missing sessions may be the dear
-/// ones. `labels` = the products.
+/// Rows on the front over sessions. A row is not compared if it never compacted in sessions with a
+/// figure, or if it finished fewer sessions than another: the missing sessions may be the expensive
+/// ones. `labels` are the products.
 pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<'a> {
     let rows: Vec<&StrategyDifference> =
         d.strategies.iter().filter(|s| labels.contains(&*s.strategy)).collect();

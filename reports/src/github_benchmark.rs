@@ -1,5 +1,5 @@
-//! github-action-benchmark: an array of values; the direction holds for a whole file, so there are
-//! two.
+//! github-action-benchmark: an array of values. The direction (smaller or larger is better) applies
+//! to a whole file, so there are two files.
 
 use crate::record::{Results, Status};
 use serde::Serialize;

@@ -1,16 +1,16 @@
-//! Tables of text, drawn for a terminal or written in Markdown.
+//! Text tables for a terminal or in Markdown.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 
-/// A cell of figures; others are left-aligned.
+/// A right-aligned cell for figures; other cells are left-aligned.
 pub(crate) fn figure(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// Lines for a terminal; `padding` = blanks before and after the cells of a column.
+/// Draws lines for a terminal. `padding` returns the blanks before and after the cells of a column.
 pub(crate) fn draw(
     head: Vec<Cell>,
     rows: impl IntoIterator<Item = Vec<Cell>>,
@@ -28,7 +28,7 @@ pub(crate) fn draw(
     table.lines().map(|l| l.trim_end().to_string()).collect()
 }
 
-/// Lines of Markdown; cells are escaped already, columns in `figures` are right-aligned.
+/// Writes a Markdown table. Cells must be escaped; the columns in `figures` are right-aligned.
 pub(crate) fn markdown(
     head: &[String],
     figures: Range<usize>,

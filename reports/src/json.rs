@@ -1,5 +1,5 @@
-//! `results.json`: everything, versioned. Broken or foreign files are refused with the place and
-//! what was expected.
+//! `results.json`: all results, versioned. Invalid or foreign files are refused with an error that
+//! gives the position and the expected kind of file.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: ReportFormat =
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
 
-/// Why results could not be read.
+/// Error while reading results.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened.
@@ -36,7 +36,6 @@ pub enum ReadError {
          run` wrote"
     )]
     Io {
-        /// Which file.
         path: PathBuf,
         /// Error of the system.
         source: std::io::Error,
@@ -44,18 +43,16 @@ pub enum ReadError {
     /// The file is empty.
     #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
     Empty {
-        /// Which file.
         path: PathBuf,
         /// Expected kind of file.
         expected: &'static str,
     },
-    /// Not JSON, or not of this shape.
+    /// Not JSON, or JSON of another structure.
     #[error(
         "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
          ctxbench"
     )]
     Syntax {
-        /// Which file.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
@@ -69,7 +66,6 @@ pub enum ReadError {
     /// Another version of the format.
     #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
     Version {
-        /// Which file.
         path: PathBuf,
         /// Expected kind of file.
         what: &'static str,
@@ -77,12 +73,12 @@ pub enum ReadError {
         found: u64,
         /// Version that this program reads.
         expected: u32,
-        /// What to do.
+        /// Advice to the user.
         advice: &'static str,
     },
 }
 
-/// Only the version, so that a file of another shape is still named rightly.
+/// Only the version, so that an error on a file of another structure can still report it.
 #[derive(Deserialize)]
 struct Head {
     version: u64,
@@ -182,10 +178,10 @@ struct ResultsFile<'a> {
     runs: Streamed<'a>,
 }
 
-/// The rows, which are read while they are written.
+/// Rows that are read from storage during serialisation.
 struct Streamed<'a> {
     stored: &'a StoredResults<'a>,
-    /// Why they could not be read.
+    /// Error while reading the rows.
     failed: &'a RefCell<Option<ReportError>>,
 }
 
@@ -197,7 +193,7 @@ impl Serialize for Streamed<'_> {
             for run in session {
                 if let Err(e) = seq.serialize_element(run) {
                     unwritten = Some(e);
-                    // Ends the reading with the error above.
+                    // Stops the reading; `unwritten` has the error.
                     return Err(io::Error::other("not written").into());
                 }
             }
@@ -214,7 +210,7 @@ impl Serialize for Streamed<'_> {
     }
 }
 
-/// Writes `results.json`: indented, and deterministic.
+/// Writes `results.json`, indented and deterministic.
 pub fn write_json(stored: &StoredResults<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
     let results = &stored.figures;
     let failed = RefCell::new(None);
@@ -240,14 +236,14 @@ pub fn write_json(stored: &StoredResults<'_>, mut out: &mut dyn Write) -> Result
     Ok(out.flush()?)
 }
 
-/// The text of `results.json`. Refuses infinite figures, which JSON cannot hold.
+/// Returns the text of `results.json`. Fails on infinite figures, which JSON cannot represent.
 pub fn results_text(results: &Results) -> Result<String, ReportError> {
     let mut text = Vec::new();
     write_json(&StoredResults::new(results, &results.runs)?, &mut text)?;
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
-/// An error that names the first figure of a run that is infinite or not a number.
+/// Fails with the name of the first figure of a run that is infinite or not a number.
 pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     let mut all: Vec<(&str, f64)> = vec![("scenario.scale", run.scenario.scale)];
     all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));

@@ -1,5 +1,5 @@
-//! JUnit XML: a suite per scenario and model, a case per strategy. No times: those of a run are
-//! virtual, and a reader of JUnit would take three days of a session for three days of testing.
+//! JUnit XML: a suite per scenario and model, a case per strategy. It contains no times: those of a
+//! run are virtual, and a JUnit reader would show them as test durations.
 
 use std::fmt::Write as _;
 
@@ -30,9 +30,9 @@ pub(crate) struct Case {
     pub(crate) verdict: TestVerdict,
 }
 
-/// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist
-/// are skipped. A yardstick has no limits to keep to: the control that never compacts is there to run
-/// into the window, which is no failure of anybody.
+/// Cases by strategy. Broken rules and unfinished products fail; pairs that cannot exist are
+/// skipped. A hypothetical or control row may exceed the window: the control that never compacts
+/// does so by design.
 fn suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;

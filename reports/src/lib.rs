@@ -1,9 +1,9 @@
 //! Reports of ctxbench: measured records in; tables, CSV, plots, pages and CI formats out. Also the
 //! results folder, the gate and comparisons.
 //!
-//! Formats stand in a registry ([`FORMATS`]): adding one is a file with a `FORMAT` and a line
-//! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
-//! make the same bytes.
+//! [`FORMATS`] lists all formats. To add one, write a file with a `FORMAT` and add it to the list.
+//! This crate measures nothing, and its output does not depend on the clock or the machine: the
+//! same results give the same bytes.
 
 pub mod advise;
 pub mod agreement;

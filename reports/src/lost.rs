@@ -12,11 +12,10 @@ use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecor
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeeds<'a> {
-    /// Scenario id.
     pub scenario: &'a str,
     /// Label of the strategy.
     pub strategy: &'a str,
-    /// Model.
+    /// Model name.
     pub model: &'a str,
     /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +34,7 @@ pub struct LostNeed<'a> {
     pub pair: &'a FactRecord,
     /// Literals of the fact.
     pub tokens: &'a [String],
-    /// Excerpt of its source; empty in results without texts.
+    /// Excerpt of the source of the fact; empty in results without texts.
     pub text: &'a str,
     /// Nearest line of a summary; empty if there is none.
     pub after: &'a str,
@@ -78,7 +77,7 @@ fn last_loss<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> 
     life.moves.iter().rfind(before)
 }
 
-/// Text for people: a paragraph per need.
+/// Formats the losses as text for people, a paragraph per need.
 pub fn to_text(all: &[LostNeeds<'_>]) -> String {
     let mut out = String::new();
     for run in all {
@@ -97,7 +96,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
     out
 }
 
-/// JSON for machines.
+/// Formats the lost facts as JSON.
 pub fn to_json(all: &[LostNeeds<'_>]) -> String {
     serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
 }
@@ -118,7 +117,7 @@ impl LostNeeds<'_> {
 }
 
 impl LostNeed<'_> {
-    /// The fact and its need in one line.
+    /// Describes the fact and its need in one line.
     pub(crate) fn description(&self) -> String {
         let one = fmt::one_line;
         let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
@@ -136,7 +135,7 @@ impl LostNeed<'_> {
         )
     }
 
-    /// Excerpts before and after, with labels.
+    /// Excerpts before and after the loss, with labels.
     pub(crate) fn words(&self) -> Vec<(&'static str, String)> {
         let all = [("said", self.text), ("nearest in a summary", self.after)];
         let some = all.into_iter().filter(|(_, words)| !words.is_empty());

@@ -18,14 +18,15 @@ use crate::{front, grid, metrics, seeds};
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "markdown", prints: true, make: Make::Figures(render) };
 
-/// A comment on GitHub has at most 65,536 characters; details are omitted rather than cut.
+/// Maximum length of a comment, bytes. GitHub allows 65,536 characters; details are left out rather
+/// than cut.
 const ROOM: usize = 60_000;
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "summary.md".into(), text: pull_request(results) }])
 }
 
-/// The whole comment, without details if it would exceed the limit.
+/// Renders the whole comment, without details if they would exceed the limit.
 fn pull_request(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let full = compose(results, true);
@@ -111,7 +112,8 @@ fn reading(out: &mut String, results: &Results, details: bool) {
     out.push_str("\n</details>\n");
 }
 
-/// Differences between the strategies over all sessions; one line with a single session.
+/// Differences between the strategies over all sessions; a single line if there is only one
+/// session.
 fn differences(out: &mut String, found: &[Differences]) {
     if found.iter().any(|d| !d.strategies.is_empty()) {
         out.push_str("### Differences between strategies\n\n");
@@ -160,7 +162,7 @@ fn scores(out: &mut String, block: &ReportBlock<'_>) {
     let _ = writeln!(out, "{}", grid::markdown(&head, 2..head.len() - 1, rows));
 }
 
-/// More columns; those without a number in any row are left out.
+/// Collapsed details with more columns; columns without a number in any row are left out.
 fn folded(out: &mut String, block: &ReportBlock<'_>) {
     let mut columns = metrics::sorted_columns(|m| &m.detail);
     columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
@@ -175,7 +177,7 @@ fn folded(out: &mut String, block: &ReportBlock<'_>) {
     out.push_str("\n</details>\n\n");
 }
 
-/// Text that Markdown and HTML leave as it is, in one line.
+/// Escapes a text for Markdown and HTML, on one line.
 pub(crate) fn text(raw: &str) -> String {
     let mut out = String::new();
     for c in fmt::one_line(raw).chars() {
@@ -183,7 +185,7 @@ pub(crate) fn text(raw: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // A zero-width space keeps a name from calling a person.
+            // A zero-width space prevents GitHub from notifying a user with this name.
             '@' => out.push_str("@\u{200b}"),
             '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' | '$' => {
                 out.push('\\');

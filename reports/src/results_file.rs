@@ -16,7 +16,6 @@ use crate::json::{self, ReadError};
 use crate::record::{Results, RunRecord};
 use crate::stored::{Rows, StoredResults, Take};
 
-/// Results on disk.
 pub struct ResultsFile {
     pub path: PathBuf,
     /// Everything but the rows.

@@ -32,7 +32,7 @@ pub(crate) const LABELS: [&str; 12] = [
 const STEPS: u64 = 120;
 const WINDOW: u64 = 200_000;
 
-/// One scenario, every label.
+/// Results of one scenario with every label.
 pub(crate) fn results() -> Results {
     let assumptions = BTreeMap::from([
         ("latency".to_string(), "ttft 0.9 s + 0.19 ms per uncached token".to_string()),

@@ -16,7 +16,6 @@ pub(crate) enum Section<'a> {
     Failures(Vec<String>),
     /// Conclusion for one model.
     Conclusion(Conclusion),
-    /// Differences over sessions.
     Differences(Vec<Differences>),
     /// Strategies on one session.
     Scores(ReportBlock<'a>),

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::{fmt, metrics};
 
-/// Whether any row was repeated.
+/// Returns true if any row was repeated with several seeds.
 pub(crate) fn several(results: &Results) -> bool {
     results.runs.iter().any(|r| r.seed.is_some())
 }

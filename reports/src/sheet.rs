@@ -12,7 +12,6 @@ pub(crate) struct Sheet {
     pub(crate) note: String,
     /// A heading per column; `\n` marks a line break.
     pub(crate) head: Vec<String>,
-    /// Rows by group.
     pub(crate) groups: Vec<Group>,
 }
 

@@ -27,9 +27,9 @@ pub(crate) struct ModelSpend {
     pub(crate) agent: Option<Arc<str>>,
     pub(crate) model: Arc<str>,
     pub(crate) requests: u64,
-    /// Refused requests.
+    /// Number of refused requests.
     pub(crate) failed: u64,
-    /// Requests for summaries.
+    /// Number of requests for summaries.
     pub(crate) summaries: u64,
     pub(crate) input: u64,
     pub(crate) cache_read: u64,

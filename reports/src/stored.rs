@@ -150,7 +150,6 @@ impl Write for Named {
 
 type Shared = Rc<RefCell<Vec<u8>>>;
 
-/// Files in memory.
 #[derive(Default)]
 pub struct InMemory(BTreeMap<usize, (String, Shared)>);
 

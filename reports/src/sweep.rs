@@ -13,7 +13,8 @@ use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
 use crate::{fmt, seeds, view};
 
-/// Fewest given values: one besides the default is a comparison.
+/// Minimum number of given values. A single value in addition to the default is a comparison, not a
+/// sweep.
 const FEWEST: usize = 2;
 
 /// Label of a row with the default.

@@ -55,8 +55,8 @@ fn render_file(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportErro
     }])
 }
 
-/// The whole report, failures before the scores of their block and the conclusion last: whoever
-/// waited for it reads the end of the terminal.
+/// Renders the whole report. Failures come before the scores of their block, and the conclusion
+/// comes last, because a reader at the terminal sees the end first.
 pub fn table(results: &Results, options: &TableOptions) -> String {
     let results = &*seeds::averaged(results);
     let width = options.width.clamp(NARROWEST, WIDEST);

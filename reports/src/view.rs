@@ -20,7 +20,7 @@ pub(crate) struct ReportBlock<'a> {
     pub(crate) slug: String,
     /// Suffix of file names: the model and the summariser, each only if there are several.
     pub(crate) suffix: String,
-    /// Whether the results have several models.
+    /// True if the results have several models.
     several_models: bool,
     /// Summariser of the block, if there are several. Rows without a summary are in the block of
     /// each.
@@ -95,7 +95,7 @@ impl<'a> ReportBlock<'a> {
 /// One figure of a row in a table of strategies.
 pub(crate) struct Scored {
     pub(crate) text: String,
-    /// Whether it is the best of the rows that can win.
+    /// True for the best value among the rows that can win.
     pub(crate) best: bool,
 }
 

@@ -40,8 +40,7 @@ pub struct Scenario {
     pub scale: f64,
     pub expect: Expect,
     pub session: Session,
-    /// Whether [`Scenario::find_facts`] found the facts in the session's text, so that they are not
-    /// part of the file.
+    /// Whether [`Scenario::find_facts`] added the facts. They are then not part of the file.
     pub facts_found: bool,
     /// Faults of the simulated provider.
     pub faults: Vec<ProviderFault>,

@@ -121,8 +121,8 @@ pub fn scenario() -> Schema {
     Schema::try_from(out).expect("an object is a schema")
 }
 
-/// One kind of step: the fields of the session line, and `file` where the text can be in a separate
-/// file.
+/// Returns the schema of one kind of step: the fields of the session line, and `file` if the text
+/// can be in a separate file.
 fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
     let mut all = Map::new();
     let mut description = Value::Null;

@@ -147,7 +147,7 @@ impl Versions for () {
 /// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
 /// replace them with fillers of the recorded length.
 pub trait PromptTexts: Default {
-    /// Returns empty texts.
+    /// Returns words with empty texts.
     fn blank() -> Self;
 }
 

@@ -43,7 +43,7 @@ pub struct Prefix {
     pub tokens: u64,
     /// The client's breakpoint at the end, with its lifetime.
     pub cache: Option<Ttl>,
-    /// Whether the last item is part of a reply.
+    /// Whether the last item of the prefix is part of a reply.
     pub reply: bool,
 }
 
@@ -438,13 +438,14 @@ impl Prefix {
         Prefix { hash, tokens: 0, cache: None, reply: false }
     }
 
-    /// Appends tool definitions.
+    /// Returns the prefix extended by tool definitions. `tools` = their hash, `size` = their
+    /// tokens.
     pub(crate) fn with_tools(self, tools: u64, size: u64, cache: Option<Ttl>) -> Prefix {
         let hash = chain(&[self.hash, tools]);
         Prefix { hash, tokens: self.tokens + size, cache, reply: false }
     }
 
-    /// Appends an item.
+    /// Returns the prefix extended by an item.
     pub(crate) fn with(self, item: &Item, by: &Counting) -> Prefix {
         Prefix {
             hash: chain(&[self.hash, item.hash]),

@@ -20,7 +20,6 @@ pub enum Content {
         /// The provider's opaque payload.
         encrypted: Option<Arc<str>>,
     },
-    /// A tool call.
     Call {
         id: Arc<str>,
         name: Arc<str>,
@@ -255,7 +254,7 @@ impl Content {
     }
 }
 
-/// One hash from several.
+/// Combines up to eight hashes into one.
 pub(crate) fn chain(parts: &[u64]) -> u64 {
     let mut bytes = [0u8; 64];
     for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
@@ -267,7 +266,7 @@ pub(crate) fn chain(parts: &[u64]) -> u64 {
 /// The conversation that a request belongs to, where the provider keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptThread {
-    /// A new one.
+    /// Starts a new conversation.
     Create,
     /// The one that led to the reply with this id.
     Continue(Arc<str>),
@@ -276,11 +275,9 @@ pub enum PromptThread {
 /// A request as the server sees it.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    /// Model name.
     pub model: Arc<str>,
-    /// Largest reply, tokens.
+    /// Maximum tokens of the reply.
     pub max_tokens: Option<u64>,
-    /// The tool definitions.
     pub tools: Option<Arc<Tools>>,
     /// A prompt-cache breakpoint after the tools.
     pub tools_cache: Option<Ttl>,

@@ -74,7 +74,7 @@ pub struct Allocation {
     pub current: u64,
     /// The reminder at the end.
     pub reminder: u64,
-    /// Unallocated.
+    /// Tokens that were not allocated.
     pub left: u64,
 }
 

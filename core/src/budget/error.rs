@@ -60,7 +60,7 @@ pub enum BudgetError {
         /// Size of the prompt in tokens.
         total: u64,
         limit: u64,
-        /// Its parts with their sizes in tokens, largest first; empty parts are left out.
+        /// Parts of the prompt with their sizes in tokens, largest first. Empty parts are left out.
         parts: Vec<(BudgetPart, u64)>,
     },
     /// The output reserve uses the whole window.

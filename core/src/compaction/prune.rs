@@ -12,7 +12,7 @@ pub struct PruneRule {
     pub protect: u64,
     /// Nothing is cleared unless this would clear more than this many tokens.
     pub minimum: u64,
-    /// Whether exactly `minimum` tokens are enough.
+    /// Whether clearing exactly `minimum` tokens is enough.
     pub minimum_suffices: bool,
 }
 

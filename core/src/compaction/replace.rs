@@ -30,8 +30,8 @@ pub fn view_after_compaction(s: &mut Engine, summary: Arc<str>) -> Vec<Arc<Block
 pub struct UndoStack(Vec<(MessageId, Vec<Arc<Block>>)>);
 
 impl UndoStack {
-    /// Stores a view that is about to be replaced, to be restored when the conversation goes back to
-    /// before message `at`.
+    /// Stores the view before a compaction. A rewind to a point before message `at` restores the
+    /// view.
     pub fn push(&mut self, at: MessageId, view: Vec<Arc<Block>>) {
         self.0.push((at, view));
     }

@@ -14,8 +14,8 @@ pub struct Counting {
     pub per_block: u64,
     /// Tokens per image or document.
     pub per_image: u64,
-    /// Whether an opaque payload repeats the readable text and costs nothing extra (the signature of
-    /// Claude's thinking).
+    /// Whether an opaque payload, such as the signature of Claude's thinking, repeats the readable
+    /// text and costs nothing extra.
     pub payload_repeats: bool,
     /// Median error of a prompt's size, per cent; `None` if not measured.
     pub error_pct: Option<f64>,

@@ -40,7 +40,7 @@ fn is_name_of(recorded: &str, model: &str) -> bool {
     })
 }
 
-/// `20250929` or `2025-09-29`.
+/// Returns whether a text begins with a date such as `20250929` or `2025-09-29`.
 fn begins_with_date(text: &str) -> bool {
     let shaped = |shape: &str| {
         text.len() >= shape.len()
@@ -77,10 +77,10 @@ pub fn priced_as(recorded: &str) -> Option<&'static Model> {
     find_recorded(recorded).or_else(|| substitute(recorded))
 }
 
-/// Returns the substitute for a recorded model outside the catalogue, if the name determines the
-/// provider. Of the provider's models, it shares the most words with the name (`gpt`, `codex`,
-/// `sonnet`), then has the fewest other words, then the nearest version. Without a version, the newest
-/// wins; of equals, the first in the catalogue.
+/// Returns a substitute for a recorded model outside the catalogue, if its name determines the
+/// provider. The candidates are this provider's models. The order of preference is: most name parts
+/// in common (`gpt`, `codex`, `sonnet`), fewest other parts, nearest version, first in the
+/// catalogue. A name without a version counts as the newest.
 pub fn substitute(recorded: &str) -> Option<&'static Model> {
     let provider = provider_of(recorded)?;
     let asked = Name::parse(bare(recorded));
@@ -93,7 +93,7 @@ pub fn substitute(recorded: &str) -> Option<&'static Model> {
     })
 }
 
-/// The words of a name and its version: `claude-sonnet-4-5` is `claude`, `sonnet` and 405.
+/// Parts of a name, and its version: `claude-sonnet-4-5` becomes `claude`, `sonnet` and 405.
 struct Name {
     words: Vec<String>,
     version: Option<u64>,

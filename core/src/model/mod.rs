@@ -88,7 +88,7 @@ pub struct CacheRule {
     /// only one.
     #[serde(default)]
     pub long_ms: Option<Millis>,
-    /// Whether writes cost more than input and are reported separately.
+    /// Whether cache writes cost more than input and are reported separately.
     #[serde(default)]
     pub write_fee: bool,
 }
@@ -159,13 +159,13 @@ pub struct Capabilities {
     pub counting: bool,
     /// Clears old tool results, and ignores everything before a compaction.
     pub context_editing: bool,
-    /// Summarises conversations.
+    /// Summarises conversations on the server.
     pub server_compaction: bool,
     /// Compactions are items that the client requests and positions.
     pub compaction_items: bool,
     /// Stores conversations that a later request continues.
     pub message_threads: bool,
-    /// Tells the model the remaining window.
+    /// Informs the model of the remaining window.
     pub awareness: bool,
 }
 
@@ -205,7 +205,8 @@ pub struct Model {
     pub weak: Arc<str>,
     #[serde(skip)]
     pub counting: Counting,
-    /// Whether thinking of earlier turns remains in the prompt by default (`[thinking]` in `rules.toml`).
+    /// Whether the thinking of earlier turns remains in the prompt by default (`[thinking]` in
+    /// `rules.toml`).
     #[serde(skip)]
     pub keeps_thinking: bool,
     pub cache: CacheRule,
@@ -221,8 +222,8 @@ pub struct Model {
     pub source: String,
 }
 
-/// There is no model of this name. Recordings name many unknown models, so similar names are searched
-/// only when the error is shown.
+/// Error: the catalogue has no model of this name. Many recordings name unknown models, so similar
+/// names are searched only when the error is displayed.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no model `{name}`; {}", nearest_to(name))]
 pub struct UnknownModel {

@@ -1,4 +1,4 @@
-//! Character classes of the patterns that split text into words.
+//! Character classes for splitting text into words.
 
 /// A character class, numbered as in `build.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Compares counts and words with tiktoken: on random text of every script, on the text of this
-//! repository, and on special cases of its expressions.
+//! Compares counts and splits with tiktoken: on random text of every script, on the text of this
+//! repository, and on special cases of its regular expressions.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A cache of word counts: most words of a text were counted before.
+//! Caches the token counts of words, because most words of a text were counted before.
 
 use std::cell::RefCell;
 

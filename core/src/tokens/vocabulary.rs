@@ -24,8 +24,8 @@ const START: u64 = (1 << START_BITS) - 1;
 /// The rank of byte sequences that are not tokens.
 const NO_RANK: u32 = u32::MAX;
 
-/// Words below this length in bytes are merged by scanning all pairs, which is faster than a queue; as
-/// in tiktoken.
+/// Length in bytes below which a word is merged by scanning all pairs, as in tiktoken. For such
+/// words this is faster than a queue.
 const SHORT: usize = 100;
 
 fn number(bytes: &[u8], at: usize) -> u32 {

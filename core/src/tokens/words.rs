@@ -7,7 +7,7 @@
 use super::Encoding;
 use super::classes::Class;
 
-/// Returns the words of a text; joined, they are the text.
+/// Splits a text into words. Joined, they are the text.
 pub(super) fn words(encoding: Encoding, text: &str) -> impl Iterator<Item = &str> {
     let word = match encoding {
         Encoding::O200k => o200k,
@@ -43,7 +43,7 @@ fn o200k(text: &str, from: usize) -> usize {
     }
 }
 
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
+/// Matches `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`.
 fn lower_ended(text: &str, from: usize) -> Option<usize> {
     let (mut at, mut both) = (from, None);
     while let Some((class, len)) = Class::at(text, at).filter(|(c, _)| c.is_upper()) {
@@ -57,7 +57,7 @@ fn lower_ended(text: &str, from: usize) -> Option<usize> {
     }
 }
 
-/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
+/// Matches `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`.
 fn upper_begun(text: &str, from: usize) -> Option<usize> {
     let end = run(text, from, Class::is_upper);
     (end > from).then(|| run(text, end, Class::is_lower))
@@ -140,9 +140,9 @@ struct Blanks {
     end: usize,
     /// End of the last line break.
     line: Option<usize>,
-    /// Whether it is one character.
+    /// Whether the run is a single character.
     single: bool,
-    /// Whether more text follows.
+    /// Whether more text follows the run.
     followed: bool,
 }
 

@@ -20,7 +20,8 @@ use super::rewinds::Compared;
 #[derive(Debug, Default)]
 pub(super) struct Conversation(pub(super) Vec<ReplayEvent>);
 
-/// The main conversation of a run and its subagents; one without events was never begun.
+/// Splits the log into the main conversation and the subagents. A conversation without events never
+/// began.
 pub(super) fn conversations(
     log: Receiver<Logged>,
     agents: usize,
@@ -38,7 +39,7 @@ pub(super) fn conversations(
 }
 
 impl Conversation {
-    /// Its begin; `None` if it was never begun.
+    /// Returns the event that begins the conversation; `None` if it never began.
     pub(super) fn begun(&self) -> Option<&Begun> {
         self.0.iter().find_map(|e| if let ReplayEvent::Begun(b) = e { Some(&**b) } else { None })
     }
@@ -55,12 +56,12 @@ impl Conversation {
             .filter_map(|e| if let ReplayEvent::Request(s) = e { Some(&s.record) } else { None })
     }
 
-    /// Normal requests.
+    /// Iterates over the normal requests.
     pub(super) fn samples(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
         self.requests().filter(|r| r.purpose == Purpose::Sample)
     }
 
-    /// Events of the engine, in order.
+    /// Returns the events of the engine, in order.
     pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
             ReplayEvent::Noted(n) => Some(&**n),
@@ -69,7 +70,7 @@ impl Conversation {
         })
     }
 
-    /// Every rewind that was reached.
+    /// Returns all rewinds that the run reached.
     pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
             ReplayEvent::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
@@ -89,14 +90,12 @@ impl Conversation {
         self.compacted().count() as u64
     }
 
-    /// Every compaction, in order.
+    /// Returns all compactions, in order.
     pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionState> {
-        self.0
-            .iter()
-            .filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
+        self.0.iter().filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
     }
 
-    /// Times the user had to step in.
+    /// Returns how many times the user had to intervene.
     pub(super) fn interventions(&self) -> u64 {
         let asked = self.count(|e| matches!(e, ReplayEvent::AskedToGoOn));
         asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
@@ -109,19 +108,20 @@ impl Conversation {
             .sum()
     }
 
-    /// Number of requests that wrote summaries, including those in which the provider did.
+    /// Returns the number of requests that wrote summaries, including requests in which the
+    /// provider compacted.
     pub(super) fn summary_calls(&self) -> u64 {
         let by_provider = |r: &&RequestRecord| r.compaction_tokens > 0;
         let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
         (own + self.samples().filter(by_provider).count()) as u64
     }
 
-    /// Waiting caused by compaction, ms.
+    /// Returns the time spent waiting for compactions, ms.
     pub(super) fn blocked_ms(&self) -> Millis {
         self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
     }
 
-    /// Virtual duration, ms.
+    /// Returns the virtual duration, ms.
     pub(super) fn took_ms(&self) -> Millis {
         let end = self.0.iter().find_map(|e| match e {
             ReplayEvent::Ended { at_ms, .. } => Some(*at_ms),
@@ -130,7 +130,7 @@ impl Conversation {
         end.unwrap_or_default().saturating_sub(self.begun().map_or(0, |b| b.at_ms))
     }
 
-    /// Largest prompt of an answered normal request, tokens.
+    /// Returns the size of the largest prompt of an answered normal request, tokens.
     pub(super) fn peak(&self) -> u64 {
         let answered = self.samples().filter(|r| r.status == RequestStatus::Ok);
         // Text that the provider summarised within a request was a separate prompt.
@@ -140,7 +140,7 @@ impl Conversation {
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// USD of all requests; must agree with the engine's own ledger.
+    /// Returns the cost of all requests, USD. It must agree with the engine's ledger.
     pub(super) fn cost_usd(&self) -> f64 {
         let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
         for e in &self.0 {
@@ -165,7 +165,7 @@ impl Conversation {
         self.noted().filter_map(record).collect()
     }
 
-    /// Outcome, with the reason of a failure.
+    /// Returns the outcome, with the reason for a failure.
     pub(super) fn status(&self) -> (Status, Option<String>) {
         let total = self.begun().map_or(0, |b| b.steps);
         if let Some(why) = self.broken() {
@@ -191,7 +191,7 @@ impl Conversation {
         (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
     }
 
-    /// Failure of the strategy itself.
+    /// Returns the failure of the strategy itself, if any.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
             Noted::StrategyFailed(why) => Some(&**why),
@@ -199,7 +199,7 @@ impl Conversation {
         })
     }
 
-    /// Name and version of the program that ran as the strategy.
+    /// Returns the name and version of the program that ran as the strategy, if any.
     pub(super) fn program(&self) -> Option<(&str, &str)> {
         self.noted().find_map(|e| match &e.event {
             Noted::Program { name, version } => Some((&**name, &**version)),
@@ -207,14 +207,14 @@ impl Conversation {
         })
     }
 
-    /// Times the provider refused a prompt as too long.
+    /// Returns how many times the provider refused a prompt as too long.
     pub(super) fn overflows(&self) -> u64 {
         self.requests().filter(|r| r.status == RequestStatus::Failed(ErrorKind::Overflow)).count()
             as u64
     }
 
-    /// Every (fact, need) pair, including those that the run did not reach; `fact` returns a fact
-    /// of its window by index.
+    /// Returns the record of every (fact, need) pair, including pairs that the run did not reach.
+    /// `fact` returns a fact of this window by index.
     pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
@@ -233,7 +233,8 @@ impl Conversation {
         out
     }
 
-    /// Rules broken by single requests, and compaction stops without an answer.
+    /// Returns the rules broken by single requests, and the compaction stops after which the model
+    /// was not asked to continue.
     pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
         let mut out = Vec::new();
         let mut fail = |request: u64, rule: Rule, detail: &str| {
@@ -273,7 +274,7 @@ impl Conversation {
     }
 }
 
-/// Time in ms that an event kept the conversation waiting for a compaction.
+/// Returns how long an event kept the conversation waiting for a compaction, ms.
 pub(super) fn blocked_ms(e: &ReplayEvent) -> Millis {
     match e {
         ReplayEvent::Request(s) => s.blocked_ms,

@@ -67,26 +67,26 @@ pub(super) struct Begun {
     pub(super) by_request: Option<u64>,
     /// Number of recorded replies.
     pub(super) steps: u64,
-    /// Pairs to check.
+    /// Fact–need pairs to check.
     pub(super) pairs: Vec<NeededFact>,
 }
 
-/// A request with its measurements.
+/// A request and its measurements.
 #[derive(Debug)]
 pub(super) struct SentRequest {
     pub(super) record: RequestRecord,
-    /// Tokens of the conversation in the normal request before; `None` for the first one and for
-    /// requests of other purposes.
+    /// Tokens of the conversation in the previous normal request. `None` for the first request, and
+    /// for requests with another purpose.
     pub(super) compared: Option<u64>,
-    /// Time in ms that the conversation waited for a compaction in it.
+    /// Time that the conversation waited for a compaction inside this request, ms.
     pub(super) blocked_ms: Millis,
-    /// Whether it shows the compaction after which the provider had stopped.
+    /// Whether the request shows the compaction after which the provider had stopped.
     pub(super) resumes: bool,
     /// Whether the provider stopped after a compaction.
     pub(super) paused: bool,
     /// Broken rules, with details.
     pub(super) broken: Box<[(Rule, String)]>,
-    /// Its line in the trace.
+    /// Line of this request in the trace.
     pub(super) trace: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl EventLog {
         (EventLog { window: None, sender }, receiver)
     }
 
-    /// Sender for a subagent.
+    /// Returns the sender of a subagent's events.
     pub(super) fn of_agent(&self, agent: u32) -> EventLog {
         EventLog { window: Some(agent), sender: self.sender.clone() }
     }

@@ -15,7 +15,7 @@ use rapidhash::RapidHashSet;
 /// Errors of a fact in a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flaw {
-    /// One line has at least half of its pieces.
+    /// A single line contains at least half of the pieces of the fact.
     pub(super) partial: bool,
     /// Another value is in its place.
     pub(super) changed: bool,
@@ -23,22 +23,22 @@ pub(super) struct Flaw {
     pub(super) forbidden: bool,
 }
 
-/// Patterns that recognise wrong facts. All are searched at once: a line of a summary costs its own
-/// size, however many facts there are.
+/// Patterns that recognise wrong facts. All patterns are searched at once, so the cost depends on
+/// the size of the summary and not on the number of facts.
 pub(super) struct ErrorPatterns {
     facts: Vec<Frame>,
-    /// Literals that must match whole words, folded; patterns refer to them by index.
+    /// Folded literals that must match whole words; patterns refer to them by index.
     literals: Literals,
     /// Fact of each literal.
     owners: Vec<usize>,
-    /// Values by skeleton.
+    /// Values by [`skeleton`].
     values: HashMap<String, Vec<Value>>,
 }
 
 /// Patterns of one fact.
 #[derive(Default)]
 struct Frame {
-    /// Pieces of its literals: words, or folder and file name of a path.
+    /// Indices of the pieces of the literals: long tokens, or folder and file name of a path.
     pieces: Range<usize>,
     forbids: Range<usize>,
 }
@@ -47,7 +47,7 @@ struct Frame {
 struct Value {
     fact: usize,
     word: String,
-    /// Word before it in the literal, or else in the text where the fact arises.
+    /// Word before the value in the literal, or otherwise in the text where the fact arises.
     before: Option<String>,
     /// Other literals of the fact.
     others: Range<usize>,
@@ -55,13 +55,13 @@ struct Value {
 
 /// Letters in a skeleton from which it identifies a value without further context.
 const OWN_FRAME: usize = 3;
-/// Shortest word, in characters, that is a piece of a literal; and shortest word before a number
-/// that gives it context.
+/// Minimum length, in characters, of a word that is a piece of a literal, and of a word that gives
+/// context to the number after it.
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
 impl ErrorPatterns {
-    /// Builds the patterns; `before` = [`words_before`] of each fact.
+    /// Builds the patterns. `before` contains the [`words_before`] of each fact.
     pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> ErrorPatterns {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
@@ -103,8 +103,8 @@ impl ErrorPatterns {
         }
     }
 
-    /// Errors of facts in a summary, by index of the fact; `said` = whether the model was shown a
-    /// word.
+    /// Returns the errors of facts in a summary, by index of the fact. `said` returns whether a
+    /// word was shown to the model.
     pub(super) fn flaws(&self, summary: &str, said: impl Fn(&str) -> bool) -> Vec<(usize, Flaw)> {
         let mut out: BTreeMap<usize, Flaw> = BTreeMap::new();
         for line in summary.lines().map(fold).filter(|l| !l.is_empty()) {
@@ -126,13 +126,8 @@ impl ErrorPatterns {
         out.into_iter().filter(|(_, flaw)| *flaw != Flaw::default()).collect()
     }
 
-    /// Facts with another value in their place in a line.
-    fn changed(
-        &self,
-        line: &str,
-        stand: &MatchedLiterals<'_>,
-        said: impl Fn(&str) -> bool,
-    ) -> Vec<usize> {
+    /// Returns the facts that have another value in their place in a line.
+    fn changed(&self, line: &str, stand: &MatchedLiterals<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut before = "";
         for raw in words(line) {
@@ -172,13 +167,13 @@ impl Collected {
     }
 }
 
-/// Hashes of the words with digits in a folded text.
+/// Returns a hash of each token with at least two digits in a folded text.
 pub(super) fn said_words(folded: &str) -> impl Iterator<Item = u64> + '_ {
     let said = with_digits(folded).filter(|w| digits(w) >= 2);
     said.map(|w| content_hash(plain(w).as_bytes()))
 }
 
-/// The [`words`] with a digit, without examining the others.
+/// Returns the [`words`] that contain a digit, without examining the others.
 fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -191,17 +186,17 @@ fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Hashes of words with digits that the model was shown.
+/// Hashes of tokens with digits that were shown to the model.
 #[derive(Default)]
 pub(super) struct SaidWords(RapidHashSet<u64>);
 
 impl SaidWords {
-    /// Adds the words of a text ([`said_words`]).
+    /// Adds the hashes of a text ([`said_words`]).
     pub(super) fn note(&mut self, words: &[u64]) {
         self.0.extend(words);
     }
 
-    /// Whether the model was shown a word.
+    /// Returns whether a token was shown to the model.
     pub(super) fn holds(&self, word: &str) -> bool {
         self.0.contains(&content_hash(word.as_bytes()))
     }
@@ -220,7 +215,8 @@ fn pieces(token: &str) -> Vec<String> {
     }
 }
 
-/// Words of a folded text: letters, digits and the characters that join names, paths and numbers.
+/// Splits a folded text into tokens of letters, digits and the characters that join names, paths
+/// and numbers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_apart).map(|w| w.trim_matches(is_sign)).filter(|w| !w.is_empty())
 }
@@ -229,12 +225,12 @@ fn is_sign(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '/' | ',')
 }
 
-/// Whether a character separates words.
+/// Returns whether a character separates tokens.
 fn is_apart(c: char) -> bool {
     !c.is_alphanumeric() && !is_sign(c)
 }
 
-/// Returns `15,420` and `15_420` as `15420`; other words unchanged.
+/// Removes digit separators: `15,420` and `15_420` become `15420`. Returns other tokens unchanged.
 fn plain(word: &str) -> String {
     let bytes = word.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -265,21 +261,22 @@ fn letters(word: &str) -> usize {
     word.chars().filter(|c| c.is_alphabetic()).count()
 }
 
-/// For each literal that begins with a number, the word before it in a text.
+/// Returns, for each literal that begins with a number, the token before its first occurrence in a
+/// text.
 pub(super) fn words_before(fact: &Fact, source: &str) -> Vec<Option<String>> {
     let numbered = |t: &&String| words(&fold(t)).next().is_some_and(|w| digits(w) >= 2);
     let before = |t| Some(t).filter(numbered).and_then(|t| word_before(t, source));
     fact.tokens.iter().map(before).collect()
 }
 
-/// Word before the first occurrence of a literal in a text.
+/// Returns the word before the first occurrence of a literal in a text.
 fn word_before(token: &str, source: &str) -> Option<String> {
     let at = source.find(token)?;
     let line = source[..at].rsplit('\n').next().unwrap_or("");
     words(&fold(line)).last().map(str::to_string)
 }
 
-/// Whether a word may end next to this character.
+/// Returns whether a literal may end next to this character.
 fn edge(c: Option<char>) -> bool {
     c.is_none_or(|c| !c.is_alphanumeric())
 }

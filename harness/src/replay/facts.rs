@@ -38,12 +38,12 @@ pub(super) fn fact_place(b: &Block) -> FactPlace {
     }
 }
 
-/// Whether the model wrote the block, except summaries.
+/// Returns whether the model wrote the block. Summaries do not count.
 fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
-/// Whether a block shows the verbatim text of a tool or the user.
+/// Returns whether a block shows verbatim text of a tool or the user.
 fn is_said(b: &Block) -> bool {
     fact_place(b) == FactPlace::Verbatim && !is_reply(b)
 }
@@ -80,7 +80,7 @@ struct Licences {
 }
 
 impl Licences {
-    /// Whether a message may show a fact; messages that are not replies always may.
+    /// Returns whether a message may show a fact. Always true for messages that are not replies.
     fn may_say(&self, message: MessageId, fact: usize) -> bool {
         let holds = |set: &u32| {
             let changes = self.changes.get(fact).map_or(&[][..], Vec::as_slice);
@@ -89,8 +89,8 @@ impl Licences {
         self.of.get(&message).is_none_or(holds)
     }
 
-    /// Whether this sighting counts: text of the model, in replies and summaries alike, counts only
-    /// if the fact was visible to it.
+    /// Returns whether this sighting counts. Text of the model, including summaries, counts only if
+    /// the fact was visible to the model.
     fn counts(&self, b: &Block, fact: usize) -> bool {
         !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
     }
@@ -191,7 +191,7 @@ impl FactView {
     }
 }
 
-/// Whether two blocks show the same facts.
+/// Returns whether two blocks show the same facts.
 fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
     Arc::ptr_eq(a, b) || (a.hash == b.hash && a.message == b.message)
 }
@@ -382,7 +382,7 @@ impl FactBook {
         self.give(message, &seen);
     }
 
-    /// Whether an older value that the fact replaced is among these.
+    /// Returns whether `seen` contains an older value that the fact replaced.
     pub(super) fn old_there(&self, fact: usize, seen: &[Option<Sighting>]) -> bool {
         self.known.older(fact).iter().any(|&old| seen[old].is_some())
     }

@@ -43,7 +43,7 @@ fn the_needing_message_is_left_out() {
     assert_eq!(book.sightings(&[asks], Some(MessageId(9)))[0], None);
 }
 
-/// What a context shows by looking at all of it anew, as the definition says.
+/// Computes the sightings of a context from scratch, according to the definition.
 fn by_definition(
     book: &FactBook,
     facts: &[Fact],
@@ -63,7 +63,7 @@ fn by_definition(
     out
 }
 
-/// What happens to a context between two looks.
+/// A change of a context between two checks.
 #[derive(Clone, Debug)]
 enum Change {
     Push(usize, usize, u32),

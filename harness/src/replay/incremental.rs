@@ -16,7 +16,7 @@ pub(super) fn follow(old: &mut Vec<Arc<Block>>, new: &[Arc<Block>]) -> usize {
     from
 }
 
-/// Whether requests show thinking or compactions of the provider.
+/// Detects whether requests show thinking, or compactions made by the provider.
 #[derive(Default)]
 pub(super) struct Special {
     blocks: Vec<Arc<Block>>,

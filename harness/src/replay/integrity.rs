@@ -13,7 +13,7 @@ use super::incremental;
 pub(super) struct Integrity {
     blocks: Vec<Arc<Block>>,
     pairing: Pairing,
-    /// Whether the provider refuses prompts that begin with the model.
+    /// Whether the provider refuses prompts that begin with a message of the model.
     begins_with_user: bool,
 }
 

@@ -88,7 +88,7 @@ pub struct Options {
     pub summariser: Summariser,
     /// Random seed.
     pub seed: u64,
-    /// Whether the agent fetches facts again that it lost and needs.
+    /// Whether the agent fetches lost facts again when it needs them.
     pub rereads: bool,
     /// Whether to write a trace line per request.
     pub trace: bool,
@@ -282,10 +282,9 @@ impl Doors {
     }
 }
 
-/// One conversation and its replay options.
 struct Scene<'a> {
     scenario: &'a Scenario,
-    /// Its messages: those of the scenario, or of one subagent.
+    /// Messages of the scenario, or of one subagent.
     session: &'a Session,
     /// The subagent; `None` for the main conversation.
     agent: Option<&'a str>,
@@ -295,7 +294,7 @@ struct Scene<'a> {
     desk: &'a SummaryDesk,
     /// Facts of its messages.
     known: Arc<SessionCache>,
-    /// Whether the engine keeps its events; the log contains everything that is measured.
+    /// Whether the engine keeps its events. Measurements do not need them: they use the log.
     keeps_events: bool,
 }
 

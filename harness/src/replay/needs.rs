@@ -23,8 +23,8 @@ pub(super) struct NeededFact {
     pub(super) fact: usize,
     /// Last showing of the fact; `None` if only the agent stated it in this window.
     pub(super) last: Option<Last>,
-    /// Whether the showing, or else the reply in which the fact arises, belongs to an earlier
-    /// session.
+    /// Whether the last showing is part of an earlier session. Without a showing, the reply in
+    /// which the fact arises decides.
     pub(super) across: bool,
 }
 
@@ -81,14 +81,14 @@ impl Needs {
         out
     }
 
-    /// Whether each of `n` facts is still needed.
+    /// Returns, for each of `n` facts, whether it is still needed.
     pub(super) fn later(&self, n: usize) -> Vec<bool> {
         let mut out = vec![false; n];
         self.open.values().flatten().for_each(|f| out[*f] = true);
         out
     }
 
-    /// All unchecked pairs.
+    /// Returns all unchecked pairs.
     pub(super) fn pairs(&self) -> Vec<NeededFact> {
         let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
             facts.iter().map(|f| self.pair(need, *f)).collect::<Vec<_>>()

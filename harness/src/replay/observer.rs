@@ -43,7 +43,6 @@ pub(super) enum AnswerSource {
     },
     /// A short neutral reply beyond the recording.
     Neutral,
-    /// A summary.
     Summary,
     /// Side work that adds nothing to the conversation.
     Aside,
@@ -63,7 +62,7 @@ pub(super) struct Observer {
     /// Subagent of this window; `None` for the main conversation.
     agent: Option<Arc<str>>,
     model: Arc<Model>,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: u64,
     newest_sample: Option<u64>,
     /// Recorded replies in the history.
@@ -158,7 +157,7 @@ impl Observer {
         self.newest_sample
     }
 
-    /// Whether the run sends requests without progress.
+    /// Returns whether the run sends requests without progress.
     pub(super) fn livelocked(&self) -> bool {
         let livelocked = self.requests >= self.most_requests;
         if livelocked {
@@ -338,7 +337,7 @@ impl Observer {
         logical_view(request, reply)
     }
 
-    /// Whether a request shows the compaction after which the provider had stopped.
+    /// Returns whether a request shows the compaction after which the provider had stopped.
     fn resumes(&self, request: &Request) -> bool {
         let shows = |summary: &Arc<str>| {
             request.blocks.iter().any(|b| b.kind == BlockKind::Compaction && b.text == *summary)
@@ -407,7 +406,7 @@ impl Observer {
 struct Inside {
     usd: f64,
     ms: Millis,
-    /// Input and output.
+    /// Input and output tokens.
     tokens: u64,
     /// Part of the input that was read from the cache.
     cache_read: u64,

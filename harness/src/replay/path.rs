@@ -42,7 +42,6 @@ pub struct PathStep {
 pub struct Move {
     /// Time before it, ms.
     pub gap_ms: Millis,
-    /// What happens.
     pub action: Action,
     /// Ids of its user messages in the session.
     pub keys: Vec<Arc<str>>,
@@ -50,10 +49,9 @@ pub struct Move {
     pub steps: Vec<PathStep>,
 }
 
-/// The recorded path.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// Everything in order.
+    /// Recorded actions in order.
     pub moves: Vec<Move>,
     /// Number of recorded replies.
     pub steps: u64,
@@ -265,7 +263,7 @@ fn result(call: &ToolCall, t: &ToolEntry) -> Incoming {
     out
 }
 
-/// The texts among parts, each on a line of its own.
+/// Joins the text parts with newlines.
 fn lines(parts: &[Part]) -> String {
     let mut out = String::new();
     for words in parts.iter().filter_map(Part::as_text) {

@@ -162,8 +162,9 @@ impl Prefix {
         shared
     }
 
-    /// Splits the tokens of the earlier request that the cache did not serve by cause. `sum` = sums
-    /// up to each block, if the model was shown what was sent.
+    /// Splits the tokens that the earlier request already had, but that the cache did not serve, by
+    /// cause. `sum` returns the size up to each block; `None` if the model was shown other blocks
+    /// than were sent.
     fn again(
         &self,
         request: &Request,

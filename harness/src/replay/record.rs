@@ -21,7 +21,6 @@ use super::subagent_index::SubagentIndex;
 use super::{Loading, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
 
-/// A finished run.
 pub(super) struct FinishedRun<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) spec: &'a Spec,
@@ -45,9 +44,9 @@ impl FinishedRun<'_> {
 /// Reason why a run was stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// A missing summary.
+    /// Reason, if a summary was missing.
     pub(super) unsummarised: Option<String>,
-    /// A spend limit.
+    /// Reason, if a spend limit refused a request.
     pub(super) refused: Option<String>,
 }
 
@@ -288,7 +287,7 @@ fn integrity(
 /// Remark of a row without a command for manual compactions.
 const NO_MANUAL: &str = "manual compaction n/a";
 
-/// Whether no manual compaction was refused for lack of a command.
+/// Returns true unless a manual compaction was refused for lack of a command.
 pub(crate) fn took_manual(record: &RunRecord) -> bool {
     record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
 }

@@ -80,7 +80,8 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
     }
 }
 
-/// Whether the counters of a recording report prompt sizes in the counting of this model.
+/// Returns whether the counters of a recording contain prompt sizes in the token counting of this
+/// model.
 pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
     provider == Some(model.provider) && session.has_counters()

@@ -33,7 +33,7 @@ pub(super) struct Rereads {
     steps: HashMap<Arc<str>, Vec<Incoming>>,
     /// Last result of each call.
     latest: HashMap<CallShape, ResultKey>,
-    /// Calls that were repeated since a fact of theirs was last visible.
+    /// Calls that were repeated after one of their facts was last visible.
     made: HashSet<CallShape>,
     /// Re-read with a result that the next request will show: its id and the tool's output.
     coming: Option<(Arc<str>, Arc<str>)>,
@@ -90,8 +90,8 @@ impl Rereads {
         }
     }
 
-    /// The same call again with its last result. `None` if it was already repeated for this loss,
-    /// never made, or if the result never contained the lost fact (`carries`).
+    /// Returns the call to repeat, with its last result. `None` if the call was already repeated
+    /// for this loss, was never made, or if its result never contained the lost fact (`carries`).
     pub(super) fn again(&mut self, call: &str, carries: impl Fn(&str) -> bool) -> Option<Reread> {
         let (step, at) = self.returned.get(call)?;
         let own = self.steps.get(step)?.get(*at)?;
@@ -139,7 +139,7 @@ mod tests {
     use crate::replay::path::{Defaults, Path};
     use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
 
-    /// The same file read twice, with other content the second time.
+    /// Two reads of the same file, with different content the second time.
     const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"look"}
 {"type":"assistant","id":"a1","calls":[{"id":"c1","name":"read","arguments":"{\"path\":\"a\"}"}]}

@@ -30,7 +30,7 @@ pub struct Loading {
     pub restart: u64,
     /// Name of the format.
     pub format: &'static str,
-    /// Wall-clock time.
+    /// Wall-clock duration.
     pub took: Duration,
 }
 

@@ -33,8 +33,8 @@ const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"fact","id":"from-tool","kind":"value","tokens":["listens on"],"arises":"c1","needs":["u3"]}
 "#;
 
-/// What the summary says: the goal in full; two of the rule's three words; another port; the old
-/// log; both modes and, wrongly, that the new one is lenient.
+/// A summary with the complete goal, two of the three terms of the rule, a different port, the old
+/// log, both modes, and the wrong statement that the new mode is lenient.
 const SUMMARY: &str = "The user wants: mend the login page\nNever touch the tables\nport \
     8444\nlogs go to app_old.log\nstrict_v2 (lenient) after strict_v1";
 
@@ -187,7 +187,7 @@ fn shares_by_hand() {
         25.0,
         "mode-new of port, log-new, mode-new, from-tool",
     );
-    // Eight facts stood in the verbatim context; the summary carries goal, log-old, mode-old,
+    // The verbatim context contained eight facts; the summary contains goal, log-old, mode-old and
     // mode-new.
     near(s.summary_retention_pct, 50.0, "four of eight");
 }

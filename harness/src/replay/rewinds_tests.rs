@@ -7,8 +7,8 @@ use ctxbench_strategies::Spec;
 
 use crate::replay::{Options, replay};
 
-/// Five turns, a manual compaction behind the third where asked for, and at the end a rewind to a
-/// message and one more turn.
+/// Runs five turns, with a manual compaction after the third if `compacted`, then a rewind to
+/// message `to` and one more turn.
 fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
     let mut entries = Vec::new();
     let turn = |n: usize| {
@@ -68,17 +68,17 @@ fn products_show_what_they_showed_at_any_message() {
     }
 }
 
-/// docs/sources/claude-code.md §1.5, docs/sources/opencode.md §7, docs/sources/codex.md §4: going
-/// back behind a compaction brings the history back.
+/// docs/sources/claude-code.md §1.5, docs/sources/opencode.md §7, docs/sources/codex.md §4: a
+/// rewind to a message before a compaction restores the history.
 #[test]
 fn a_rewind_behind_a_compaction_undoes_it() {
     for strategy in ["claude-code", "codex", "opencode", "openoxide"] {
         for to in MESSAGES {
             let record = run(strategy, to, true);
             assert!(record.summary.compactions >= 1, "{strategy}");
-            // The compaction came right behind the third turn. Codex takes back whole turns, so it
-            // stays unless that turn goes too; in OpenOxide it stays unless a message that it
-            // stands for goes.
+            // The compaction came right after the third turn. Codex rewinds complete turns, so the
+            // compaction remains unless that turn is removed too. In OpenOxide it remains unless a
+            // message that it replaces is removed.
             let stays = matches!((strategy, to), ("codex", "u3" | "a3") | ("openoxide", "a3"));
             assert_eq!(
                 record.rewinds[0].context_equal,

@@ -42,7 +42,7 @@ pub(super) struct SessionCache {
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
     subagent_index: OnceLock<SubagentIndex>,
-    /// By token counting.
+    /// Text that the recording lacks, by token counting.
     unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct SessionCache {
 pub(super) struct Carried {
     /// Index of each fact, and its match. A long session has millions of these.
     facts: Box<[(u32, Match)]>,
-    /// Hashes of the words with digits.
+    /// Hashes of the tokens with digits ([`said_words`]).
     pub(super) words: Box<[u64]>,
 }
 
@@ -186,7 +186,7 @@ impl SessionCacheCell {
     }
 }
 
-/// For each fact, the facts that it replaced, directly or indirectly.
+/// Returns, for each fact, the facts that it replaced, directly or indirectly.
 fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
     let mut replaced: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, f) in facts.iter().enumerate() {

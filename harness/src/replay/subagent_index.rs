@@ -24,7 +24,8 @@ pub(super) struct SubagentIndex {
     pub(super) windows: Windows,
     /// Analysis of each subagent's window.
     known: Vec<OnceLock<Arc<SessionCache>>>,
-    /// (fact, need) pairs in another window that is never told the fact before the need.
+    /// (fact, need) pairs in different windows where the window of the need never receives the fact
+    /// before the need.
     undelivered: HashSet<(String, String)>,
 }
 
@@ -75,8 +76,8 @@ impl SubagentIndex {
         self.known[agent].get_or_init(|| Arc::new(SessionCache::from_session(window))).clone()
     }
 
-    /// Whether a fact that arises in another window is stated in the window of a need before it. A
-    /// statement by a model that had not seen the fact does not count.
+    /// Returns whether a fact that arises in another window is stated in the window of a need
+    /// before that need. A statement by a model that had not seen the fact does not count.
     pub(super) fn delivered(&self, fact: &str, need: &str) -> bool {
         !self.undelivered.contains(&(fact.to_string(), need.to_string()))
     }

@@ -48,7 +48,8 @@ pub(super) fn in_sources<T>(
     made
 }
 
-/// Whether a text contains a literal of a fact, or enough words of a fact without literals.
+/// Returns whether a text contains a literal of a fact or, for a fact without literals, enough of
+/// its terms.
 fn holds(fact: &Fact, text: &str) -> bool {
     match fact.tokens.is_empty() {
         true => fact.occurs_in(text),

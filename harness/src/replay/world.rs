@@ -43,7 +43,7 @@ pub(super) struct ReplayWorld {
     now: Millis,
     /// Time of the next event, once it was requested.
     due: Option<Millis>,
-    /// Whether the present turn failed, so that the user asks again.
+    /// Whether the current turn failed, so that the user asks again.
     failed: bool,
     failures: u32,
     rereads: bool,

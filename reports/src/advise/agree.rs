@@ -1,18 +1,18 @@
-//! Whether our implementation compacts where the recording shows that the product did. Where it
-//! does not, what it would have done with another setting says nothing about the product.
+//! Checks that our implementation compacts at the same points as the recorded product. If it does
+//! not, results with other settings do not apply to the product.
 
 use ctxbench_core::compaction::CompactionKind;
 
 use crate::record::{RunRecord, Status};
 use crate::recorded::before_reply;
 
-/// How many replies of the main conversation a compaction of ours may lie before or behind the
-/// recorded one.
+/// Maximum distance between our compaction and the recorded one, in replies of the main
+/// conversation.
 pub const WITHIN: usize = 10;
 
-/// Why our run of a session as the product is set now does not stand for what was recorded; `None`
-/// = each recorded compaction has a summary of ours within [`WITHIN`] replies, and each of ours has
-/// a recorded one.
+/// Returns why our run with the present settings does not represent the recorded session. `None` if
+/// each recorded compaction has one of our summaries within [`WITHIN`] replies, and each of our
+/// summaries has a recorded compaction.
 pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     if ours.status != Status::Completed {
         let why = ours.error.as_deref().map(|e| format!(" ({e})")).unwrap_or_default();
@@ -45,14 +45,15 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     }
 }
 
-/// A compaction without its other half.
+/// A compaction without a counterpart.
 #[derive(Debug, PartialEq, Eq)]
 enum Lone {
     Recorded(usize),
     Ours(usize),
 }
 
-/// The first place, in ascending lists, that has none of the other list within [`WITHIN`].
+/// Returns the first position that has no counterpart in the other list within [`WITHIN`] replies.
+/// Both lists are in ascending order.
 fn unpaired(recorded: &[usize], ours: &[usize]) -> Option<Lone> {
     let (mut theirs, mut own) = (recorded.iter().peekable(), ours.iter().peekable());
     loop {
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(unpaired(&[100, 200], &[110, 190]), None);
         assert_eq!(unpaired(&[100], &[111]), Some(Lone::Recorded(100)));
         assert_eq!(unpaired(&[111], &[100]), Some(Lone::Ours(100)));
-        // One of ours stands for one of theirs only.
+        // A compaction is paired at most once.
         assert_eq!(unpaired(&[100, 105], &[102]), Some(Lone::Recorded(105)));
         assert_eq!(unpaired(&[102], &[100, 105]), Some(Lone::Ours(105)));
         assert_eq!(unpaired(&[], &[7]), Some(Lone::Ours(7)));

@@ -23,22 +23,21 @@ pub use agree::{WITHIN, disagreement};
 pub struct SettingChange {
     /// Label of its row.
     pub label: String,
-    /// Name of our setting.
+    /// Name of the setting in ctxbench.
     pub setting: String,
-    /// Its value.
     pub value: String,
     /// Text for the product's configuration.
     pub line: String,
-    /// Place of that text.
+    /// Place of that text, such as a configuration file.
     pub place: String,
-    /// Documentation by the makers of the product.
+    /// URL of the product's documentation.
     pub documented: String,
 }
 
 /// A session of the product that was not used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// Its id.
+    /// Session id.
     pub session: String,
     /// Reason, as the end of a sentence.
     pub why: String,
@@ -79,16 +78,15 @@ pub enum Decision {
     Change(String),
 }
 
-/// Sums over sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Sums {
-    /// USD.
+    /// Cost in USD.
     pub cost_usd: f64,
     /// Waiting that compactions caused, ms, modelled.
     pub waited_ms: u64,
     /// Needs that ask for memory.
     pub needs: usize,
-    /// Needs with a fact that was gone.
+    /// Needs with a fact that was no longer in the context.
     pub lost: usize,
     /// Compactions of every kind.
     pub compactions: u64,
@@ -97,13 +95,12 @@ pub struct Sums {
 /// Effect of one value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeOutcome {
-    /// The value.
     #[serde(flatten)]
     pub change: SettingChange,
-    /// Whether it is on the Pareto front of cost and needs kept, together with the present
-    /// settings.
+    /// True if the value is on the Pareto front of cost and needs kept. The front includes the
+    /// present settings.
     pub front: bool,
-    /// Sessions that both finished without a broken rule. All sums and figures are over these.
+    /// Sessions that both rows finished without a broken rule. All sums and figures are over these.
     pub finished: usize,
     /// Sessions in which any request differs.
     pub differs: usize,
@@ -123,7 +120,7 @@ pub struct Advice {
     pub decision: Decision,
     /// Decision, as a sentence.
     pub sentence: String,
-    /// Sessions used.
+    /// Number of sessions used.
     pub sessions: usize,
     /// Models of the sessions.
     pub models: Vec<String>,
@@ -186,7 +183,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     }
 }
 
-/// For people.
+/// Formats the advice as text for the terminal.
 pub fn to_text(advice: &Advice) -> String {
     text::page(advice)
 }
@@ -325,7 +322,7 @@ fn decide(
     (Decision::Trade, text)
 }
 
-/// A change with its verdict.
+/// Formats a change with its verdict.
 fn format_figure(figure: &Figure, metric: &Metric) -> String {
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));

@@ -3,7 +3,7 @@ use crate::record::{FactPlace, FactRecord, Status};
 use crate::sample;
 use ctxbench_core::fact::{FactKind, Match};
 
-/// A row of Claude Code on a recording: of 100 needs so many are lost.
+/// A row of Claude Code on a recording with `lost` of 100 needs lost.
 fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) -> RunRecord {
     let need = |i: usize| FactRecord {
         fact: format!("f{i}"),
@@ -30,7 +30,7 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
     (r.summary.cost_usd, r.summary.blocked_ms) = (cost, 1_000 * compactions);
     r.summary.needs_kept_pct = Some(100.0 - lost as f64);
     r.facts = (0..100).map(need).collect();
-    // Rows that sent the same requests are one.
+    // Rows that sent the same requests would be merged into one.
     r.requests[0].cost_usd = cost;
     r.requests[0].input_tokens = 1_000 * compactions + lost as u64;
     r
@@ -53,8 +53,9 @@ fn advice(values: &[u64], runs: &[RunRecord], left_out: Vec<LeftOut>) -> Advice 
     advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
 }
 
-/// So many sessions at 10 dollars with 5 of 100 needs lost; each value multiplies the dollars, with
-/// a spread between the sessions, and loses so many needs more in every second one.
+/// Runs of `n` sessions at 10 USD with 5 of 100 needs lost. Each value is (setting, factor of the
+/// cost, needs lost in addition in every second session); the cost also varies a little between the
+/// sessions.
 fn runs(n: usize, values: &[(u64, f64, usize)]) -> Vec<RunRecord> {
     let mut out = Vec::new();
     for s in 0..n {
@@ -98,7 +99,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
 
 #[test]
 fn what_saves_dollars_and_loses_needs_is_a_trade() {
-    // Six more needs in every session: no chance explains that.
+    // Six more needs are lost in every session, which is beyond chance.
     let mut all = runs(12, &[(50, 0.8, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         *r = row(r.scenario.id[1..].parse().unwrap(), &r.strategy.label, r.summary.cost_usd, 11, 2);
@@ -115,7 +116,7 @@ fn what_saves_dollars_and_loses_needs_is_a_trade() {
 
 #[test]
 fn what_chance_explains_is_no_change() {
-    // Cheaper in six sessions and dearer in six.
+    // Cheaper in six sessions and more expensive in six.
     let mut all = runs(12, &[(50, 1.0, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         let s: usize = r.scenario.id[1..].parse().unwrap();
@@ -141,7 +142,7 @@ fn nine_sessions_are_too_few() {
 
 #[test]
 fn a_session_speaks_about_a_value_if_any_request_differs() {
-    // Neither compacts: a smaller tool output changes a session all the same.
+    // Neither row compacts, but a smaller tool output changes the session.
     let mut all = runs(12, &[(50, 0.8, 0)]);
     all.iter_mut().for_each(|r| r.summary.compactions = 0);
     assert!(matches!(advice(&[50], &all, vec![]).decision, Decision::Change(_)));
@@ -165,7 +166,7 @@ fn a_session_speaks_about_a_value_if_any_request_differs() {
 
 #[test]
 fn the_present_setting_may_beat_a_value() {
-    // Dearer and worse: beaten by what is set now, though no other value beats it.
+    // More expensive and worse than the present settings, but no other value dominates it.
     let mut all = runs(12, &[(50, 1.2, 0)]);
     for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
         let s = r.scenario.id[1..].parse().unwrap();

@@ -1,4 +1,5 @@
-//! Advice for the terminal: the decision, the table, what to write, what was left out.
+//! Advice for the terminal: the decision, the table, the configuration to write, and the sessions
+//! left out.
 
 use std::fmt::Write as _;
 
@@ -77,7 +78,7 @@ fn cell(column: usize, text: String) -> Cell {
     if column == 0 { Cell::new(text) } else { grid::figure(text) }
 }
 
-/// Needs whose fact was gone.
+/// Number of needs with a lost fact, as a table cell.
 fn lost(s: &Sums) -> String {
     match s.needs {
         0 => "no needs".into(),
@@ -135,7 +136,7 @@ fn row(o: &ChangeOutcome) -> Vec<String> {
     ]
 }
 
-/// Sums of what did not finish everywhere are of fewer sessions.
+/// Notes on values with sums over fewer sessions, because some sessions did not finish.
 fn unfinished(a: &Advice) -> String {
     let fewer = a.changes.iter().filter(|o| o.finished < a.sessions);
     let line = |o: &ChangeOutcome| {
@@ -150,7 +151,7 @@ fn unfinished(a: &Advice) -> String {
     fewer.map(line).collect()
 }
 
-/// The lines for what is advised, or for what one might try.
+/// Configuration lines for the advised value, or for the values on the front.
 fn to_write(a: &Advice) -> String {
     let advised = match &a.decision {
         Decision::NoSession | Decision::NothingChanges => return String::new(),
@@ -174,7 +175,7 @@ fn to_write(a: &Advice) -> String {
     .to_string();
     let mut told: Option<(&str, &str)> = None;
     for c in all.into_iter().map(|o| &o.change) {
-        // Values of one knob go to one place.
+        // Print the place once for all values of one setting.
         if told != Some((&c.setting, &c.place)) {
             let _ = writeln!(out, "  in {} ({}):", c.place, c.documented);
             told = Some((&c.setting, &c.place));

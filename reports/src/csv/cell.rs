@@ -1,18 +1,20 @@
-//! Texts as cells. They may come from a stranger's recording, and a spreadsheet carries out what
+//! Text cells. The text may come from an untrusted recording, and a spreadsheet would run text that
 //! looks like a formula.
 
-/// What makes a cell a formula when it begins with it, with the full-width forms. Source: OWASP,
-/// "CSV Injection", <https://owasp.org/www-community/attacks/CSV_Injection>; CWE-1236.
+/// Characters that make a cell a formula if it begins with one, including the full-width forms.
+/// Source: OWASP, "CSV Injection", <https://owasp.org/www-community/attacks/CSV_Injection>;
+/// CWE-1236.
 const BEGINNINGS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
-/// The same for white space.
+/// White-space characters that make a cell a formula if it begins with one.
 const BLANK_BEGINNINGS: [char; 3] = ['\t', '\r', '\n'];
 
-/// A text that no spreadsheet takes for a formula and that steers no terminal. As OWASP advises, one
-/// that begins like a formula gets a `'` in front; a plain number such as `-5` is none. White space
-/// and further `'` in front are looked through, so that two texts never become the same cell.
-/// Control characters other than tabs and ends of lines are replaced, as in XML.
+/// Makes a text safe: a spreadsheet does not run it as a formula, and a terminal does not interpret
+/// control characters. As OWASP advises, a text that begins like a formula gets the prefix `'`; a
+/// plain number such as `-5` does not. Leading white space and `'` are skipped in this check, so
+/// that two texts never become the same cell. Control characters other than tabs and line breaks
+/// are replaced, as in XML.
 ///
-/// Quotes and separators are the writer's matter.
+/// The CSV writer handles quotes and separators.
 pub(super) fn safe(text: String) -> String {
     let text = match text.contains('\r') || text.contains(is_control) {
         true => without_control(&text),
@@ -30,8 +32,8 @@ fn is_formula(text: &str) -> bool {
     begins || text.trim_start_matches('\'').starts_with(BLANK_BEGINNINGS)
 }
 
-/// Digits with a sign, a fraction and an exponent, and nothing else: `-inf` is a name to a
-/// spreadsheet.
+/// Accepts digits with a sign, a fraction and an exponent, and nothing else: a spreadsheet reads
+/// `-inf` as a name.
 fn is_number(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     text.chars().all(plain) && text.parse::<f64>().is_ok()
@@ -41,7 +43,8 @@ fn is_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
 }
 
-/// A carriage return stays where it ends a line with the line feed behind it.
+/// Replaces control characters with U+FFFD. A carriage return is kept only directly before a line
+/// feed.
 fn without_control(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -80,7 +83,7 @@ mod tests {
     fn control_characters_are_shown_and_not_sent() {
         assert_eq!(safe("a\u{1b}[2Jb\u{7}\0\u{9b}"), "a\u{fffd}[2Jb\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(safe("a\rb"), "a\u{fffd}b");
-        // Nothing of a control character shields a formula.
+        // Control characters do not hide a formula.
         assert_eq!(safe("\0=1"), "\u{fffd}=1");
     }
 
@@ -103,7 +106,7 @@ mod tests {
             prop_assert!(is_number(&cell) || first.is_none_or(|c| !BEGINNINGS.contains(&c)));
             prop_assert!(first.is_none_or(|c| !BLANK_BEGINNINGS.contains(&c)));
             prop_assert!(!cell.contains(is_control));
-            // Read back by the rule of docs/formats.md.
+            // Decode by the rule in docs/formats.md.
             let back = match cell.strip_prefix('\'') {
                 Some(inner) if is_formula(inner) => inner,
                 _ => &cell,

@@ -1,4 +1,4 @@
-//! The columns of every CSV file but `summary.csv`, in their order.
+//! Columns of every CSV file except `summary.csv`, in order.
 
 use super::Column;
 use crate::metrics::{Cell, ToCell};
@@ -8,42 +8,43 @@ use crate::record::{
 };
 use crate::spend::ModelSpend;
 
-/// A field, whose column has its name.
+/// A field with a column of this name.
 macro_rules! own {
     ($field:ident) => {
         (stringify!($field), |x| x.$field.cell())
     };
 }
 
-/// A field of the files that went back.
+/// A figure of the files restored by a rewind.
 macro_rules! code {
     ($column:expr, $field:ident) => {
         ($column, |w| w.code.as_ref().map(|c| c.$field.cell()).cell())
     };
 }
 
-/// A field of what a file gave back.
+/// A figure of the data restored from a file.
 macro_rules! file {
     ($field:ident) => {
         (stringify!($field), |s| s.file.as_ref().map(|f| f.$field.cell()).cell())
     };
 }
 
-/// What a product that keeps nothing shows after a restart is the replay's, not the product's.
+/// A figure after a restart. It is `n/a` if the product keeps nothing, because the figure would
+/// then describe the replay and not the product.
 macro_rules! shown {
     ($field:ident) => {
         (stringify!($field), |s| (!s.keeps_nothing()).then_some(s.$field).cell())
     };
 }
 
-/// A figure of a subagent that began.
+/// A figure of a subagent that was started.
 macro_rules! ran {
     ($field:ident) => {
         (stringify!($field), |d| (d.status != Status::NotApplicable).then_some(d.$field).cell())
     };
 }
 
-/// Of these, what no recording tells.
+/// Columns of requests that a recording does not contain.
 pub(super) const REPLAYED: &[&str] = &[
     "latency_ms",
     "common_prefix_tokens",
@@ -75,8 +76,8 @@ pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
     own!(agent),
 ];
 
-/// `retained_pct` is the drift curve; `break_even_calls` is `never` when a compaction cannot pay for
-/// itself, and `n/a` when what it took is not known.
+/// `retained_pct` is the drift curve. `break_even_calls` is `never` when a compaction cannot pay
+/// for itself, and `n/a` when its cost is unknown.
 pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(seq),
     own!(kind),
@@ -102,7 +103,7 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(retained_pct),
 ];
 
-/// `request` is `n/a` when the run did not get there.
+/// `request` is `n/a` if the run did not reach the need.
 pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(fact),
     own!(kind),
@@ -122,7 +123,7 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(across),
 ];
 
-/// `files_missed` are paths, `;` between them.
+/// `files_missed` is a list of paths, separated by `;`.
 pub(super) const REWINDS: &[Column<RewindRecord>] = &[
     own!(seq),
     own!(to),
@@ -165,7 +166,7 @@ pub(super) const RESUME: &[Column<ResumeRecord>] = &[
     }),
 ];
 
-/// A subagent whose call was never made has `status` and figures `n/a`.
+/// A subagent that was never called has a `status`, and its figures are `n/a`.
 pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(agent),
     own!(call),

@@ -1,6 +1,5 @@
-//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind,
-//! per restart and format, per subagent, per
-//! agent and model.
+//! The CSV files, with a row per run, request, compaction, (fact, need) pair, rewind, restart and
+//! format, subagent, or agent and model.
 
 mod cell;
 mod columns;
@@ -21,27 +20,28 @@ use crate::{fmt, seeds, spend};
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "csv", prints: false, make: Make::Rows(write) };
 
-/// Name in the head, and what stands below it.
+/// Column name, and the function that reads the cell of a row.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
-/// Made one at a time: a long run has many.
+/// Rows, created one at a time because a long run has many.
 pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
 
 /// Rows of one kind.
 pub(crate) struct Table {
-    /// Of the file, without its ending.
+    /// File name without extension.
     pub(crate) name: &'static str,
-    /// The columns behind those that tell runs apart, which a table of runs has among them.
+    /// Own columns of the table. Other tables than the table of runs also have columns that
+    /// identify the run.
     pub(crate) columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
-    /// Columns that only a replay knows.
+    /// Columns that a recording does not contain.
     replayed: &'static [&'static str],
-    /// It is the table of runs.
+    /// True for the table of runs.
     pub(crate) of_runs: bool,
 }
 
-/// Every table; the same rows stand in the database.
+/// All tables; the database contains the same rows.
 pub(crate) const TABLES: [Table; 8] = [
     Table {
         name: "summary",
@@ -70,7 +70,7 @@ pub(crate) const TABLES: [Table; 8] = [
     inner("costs", || names(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
 ];
 
-/// What happened inside runs.
+/// A table of events inside runs.
 const fn inner(
     name: &'static str,
     columns: fn() -> Vec<&'static str>,
@@ -92,7 +92,7 @@ where
     Box::new(items.into_iter().map(row))
 }
 
-/// Each fact at each need, with the words around it where it arises.
+/// One row per (fact, need) pair, with an excerpt of the source of the fact.
 fn facts(run: &RunRecord) -> CellRows<'_> {
     let with_text = |(mut row, pair): (Vec<Cell>, &FactRecord)| {
         let life = run.lives.iter().find(|l| l.fact == pair.fact);
@@ -103,7 +103,7 @@ fn facts(run: &RunRecord) -> CellRows<'_> {
 }
 
 impl Table {
-    /// The whole head.
+    /// The header row.
     pub(crate) fn head(&self, seeded: bool) -> Vec<&'static str> {
         let own = (self.columns)();
         let mut head = if self.of_runs {
@@ -115,7 +115,7 @@ impl Table {
         head
     }
 
-    /// The rows of a run, as long as the head.
+    /// Returns the rows of a run, with the same columns as the head.
     pub(crate) fn write_all<'a>(
         &self,
         r: &'a RunRecord,
@@ -139,8 +139,8 @@ impl Table {
     }
 }
 
-/// Every table in a file of its own; numbers have at most six decimals, unknown is `n/a`, and no
-/// text is a formula.
+/// Writes each table to a separate file. Numbers have at most six decimals, unknown values are
+/// `n/a`, and no text is a formula.
 fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
     let mut outs = Vec::new();
@@ -171,7 +171,7 @@ fn text(cell: Cell) -> String {
     }
 }
 
-/// The text of one file, by its name.
+/// Returns the text of one file by its name.
 #[cfg(test)]
 pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
     let files = FORMAT.render(results, &Looks::default()).expect("in memory");

@@ -1,4 +1,4 @@
-//! The gate as annotations of a GitHub workflow: a command per line on standard output
+//! The gate as annotations of a GitHub workflow: one command per line on standard output
 //! (<https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions>).
 
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::{GateReport, Outcome};
 
 impl GateReport {
-    /// An `::error` per failed check and fault, a `::notice` per row that became better. GitHub shows
-    /// ten of each kind per step, so the verdict comes first.
+    /// Formats an `::error` per failed check and fault, and a `::notice` per improvement. GitHub
+    /// shows ten of each kind per step, so the verdict comes first.
     pub fn to_annotations(&self) -> String {
         let mut out = String::new();
         let kind = if self.passed() { "notice" } else { "error" };
@@ -27,7 +27,7 @@ impl GateReport {
     }
 }
 
-/// A message ends with its line, and `%` begins an escape.
+/// Escapes line breaks, which end a message, and `%`, which begins an escape.
 fn escaped(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -1,4 +1,4 @@
-//! The baseline file: the gated figures of every row, small enough to be kept beside the code.
+//! The baseline file: the gated figures of every row, small enough to keep in the repository.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::{row_cache, view};
 /// Version of the baseline file; a file of another version is refused.
 pub const BASELINE_VERSION: u32 = 1;
 
-/// What later results are held against.
+/// Figures that later results are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
@@ -25,42 +25,39 @@ pub struct Baseline {
     pub version: u32,
     /// Name and version of the program that measured it.
     pub generator: String,
-    /// What it was measured with.
+    /// Counting model, calibration and price table of the measurement.
     #[serde(default)]
     pub yardstick: Yardstick,
-    /// Sorted by scenario, strategy and model.
+    /// Rows, sorted by scenario, strategy and model.
     pub rows: Vec<BaselineRow>,
 }
 
 /// The gated figures of one run; numbers are rounded to six decimals, `None` = n/a.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BaselineRow {
-    /// Scenario id.
     pub scenario: String,
-    /// Strategy label.
     pub strategy: String,
-    /// Model name.
     pub model: String,
-    /// How it ended.
+    /// Outcome of the run.
     pub status: Status,
-    /// Recorded steps taken.
+    /// Number of recorded steps that were taken.
     pub steps_completed: u64,
     /// Recorded steps of the session; `None` = it was not begun.
     #[serde(default)]
     pub steps_total: Option<u64>,
-    /// Hard failures.
+    /// Number of integrity failures.
     pub integrity_failures: u64,
     #[serde(flatten)]
     pub figures: Figures,
 }
 
-/// Metrics by column, in files in the order of the table; what is n/a is absent here and `null`
-/// there.
+/// Metrics by column. Files list them in the order of the table. A value that is n/a is absent in
+/// the map and `null` in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures(BTreeMap<&'static str, f64>);
 
 impl Baseline {
-    /// The baseline of these results.
+    /// Creates the baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
         let mut runs = view::told_apart(results).into_owned().runs;
         row_cache::sort_runs(&mut runs);
@@ -72,7 +69,6 @@ impl Baseline {
         }
     }
 
-    /// The text of the file.
     pub fn to_text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("rows always serialise");
         text.push('\n');
@@ -86,7 +82,7 @@ impl Baseline {
 }
 
 impl BaselineRow {
-    /// Its keys in files beside the figures.
+    /// Keys of a row in the file, without the figures.
     const FIELDS: [&str; 7] = [
         "scenario",
         "strategy",
@@ -138,8 +134,7 @@ impl Serialize for Figures {
 
 impl<'de> Deserialize<'de> for Figures {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
-        // What the row itself does not know: a figure under another name would be passed over, and
-        // with it what it gates.
+        // Reject unknown keys: a misspelled figure would be ignored and would no longer be gated.
         let fields = BTreeMap::<String, Value>::deserialize(from)?;
         let figures: Vec<&str> =
             metrics::sorted_columns(|m| &m.stored).iter().map(|(m, _)| m.column).collect();
@@ -174,7 +169,7 @@ pub fn read_baseline(path: &Path) -> Result<Baseline, ReadError> {
     Baseline::parse(&json::read_text(path)?, path)
 }
 
-/// Six decimals, so that a stored figure and a fresh one compare equal.
+/// Rounds to six decimals, so that stored and new figures compare equal.
 fn round(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
@@ -228,7 +223,7 @@ mod tests {
             assert!(error.starts_with("b.json, line ") && error.contains(&said), "{error}");
         }
         assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
-        // Every key that is written is known.
+        // Every written key is known to the reader.
         let row = serde_json::to_value(BaselineRow::default()).unwrap();
         let figures = metrics::sorted_columns(|m| &m.stored).into_iter().map(|(m, _)| m.column);
         let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();

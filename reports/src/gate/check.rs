@@ -1,4 +1,4 @@
-//! The comparison itself: row by row, metric by metric.
+//! Compares results with a baseline, row by row and metric by metric.
 
 use ctxbench_core::plural::pluralize;
 use std::collections::btree_map::Entry;
@@ -13,10 +13,10 @@ use crate::{fmt, view};
 /// Slack for decimal arithmetic on figures of six decimals.
 const EPSILON: f64 = 1e-9;
 
-/// Holds new results against a baseline and absolute limits.
+/// Compares new results with a baseline and with absolute limits.
 ///
-/// A row that is missing fails, a new row is noted. Figures of a run that ended otherwise than its
-/// baseline are not compared: they measure less work.
+/// A missing row fails, and a new row is noted. If a run ended with another status than its
+/// baseline, its other figures are not compared, because they do not measure the same work.
 pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateReport {
     let new = &*view::told_apart(new);
     let several = view::models(new).len() > 1
@@ -83,7 +83,8 @@ struct Checks<'o> {
 }
 
 impl Checks<'_> {
-    /// The rows with their places, by what tells them apart.
+    /// Rows with their indices, by scenario, strategy and model. A duplicate is a fault of the
+    /// gate.
     fn index<'a>(
         &mut self,
         rows: &'a [BaselineRow],
@@ -148,10 +149,11 @@ impl Checks<'_> {
         );
     }
 
-    /// Whether both were measured on one session, as far as its length tells; says so if not. More
-    /// steps of a longer session are no progress, and what they cost is compared with nothing.
+    /// Returns true if both rows were measured on the same session, judged by its length; otherwise
+    /// adds a failed check. More steps in a longer session are not an improvement, and the cost of
+    /// the two sessions cannot be compared.
     fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
-        // Who took every step gets no further in the same session.
+        // A completed run cannot take more steps in the same session.
         let whole = (base.status == Status::Completed).then_some(base.steps_completed);
         let lengths = match (base.steps_total, new.steps_total) {
             (Some(b), Some(n)) => Some((b, n)).filter(|(b, n)| b != n),
@@ -166,7 +168,7 @@ impl Checks<'_> {
         false
     }
 
-    /// Whether the figures measure the same work; says so if not.
+    /// Returns true if the figures measure the same work, and adds a check of the status.
     fn same_ending(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
         let (b, n) = (base.status, new.status);
         let change = format!("status {} → {}", b.word(), n.word());
@@ -243,7 +245,7 @@ impl Checks<'_> {
     }
 }
 
-/// Completed is best; a pair that cannot exist is better than one that fails.
+/// Ranks outcomes. Completed is best; a pair that cannot exist is better than a failure.
 fn severity(status: Status) -> u8 {
     match status {
         Status::Completed => 0,
@@ -253,7 +255,7 @@ fn severity(status: Status) -> u8 {
     }
 }
 
-/// `cost 1.000 $ → 1.020 $`
+/// Formats a change, such as `cost 1.000 $ → 1.020 $`.
 fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
     let show = |x: f64| format!("{}{}", unit.format_value(x), unit.suffix());
@@ -288,7 +290,7 @@ fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (
     };
     let (gain, slack) = (metric.better.gain(base, new), gate.slack.allowance(base));
     let change = format!("{change} (allowed {allowed})");
-    // Written so that a figure that is not a number fails.
+    // The order of the comparisons makes NaN fail.
     if gain > slack + EPSILON {
         (Outcome::Improved, change)
     } else if gain >= -slack - EPSILON {

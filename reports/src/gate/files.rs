@@ -1,5 +1,5 @@
-//! The gate as files that other tools show: Markdown for a pull request or a step summary, JUnit XML
-//! for whatever reads the results of tests.
+//! Formats the gate for other tools: Markdown for a pull request or a step summary, and JUnit XML
+//! for test reports.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,8 @@ use crate::junit::{self, Case, TestVerdict};
 use crate::markdown;
 
 impl GateReport {
-    /// A heading with the verdict, a table of what failed or became better, remarks as a list.
+    /// Formats the report as Markdown: a heading with the verdict, a table of failures and
+    /// improvements, and a list of remarks.
     pub fn to_markdown(&self) -> String {
         let sign = if self.passed() { "passed" } else { "failed" };
         let verdict = markdown::text(&self.verdict());
@@ -40,7 +41,8 @@ impl GateReport {
         out
     }
 
-    /// A suite per row, a case per figure; what concerns no single row is a suite of its own.
+    /// Formats the report as JUnit XML: a suite per row and a case per figure. Checks that concern
+    /// no single row are in a separate suite.
     pub fn to_junit(&self) -> String {
         let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
         let fault = |(i, text): (usize, &String)| Case {

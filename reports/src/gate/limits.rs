@@ -4,23 +4,22 @@ use std::str::FromStr;
 
 use crate::metrics;
 
-/// An absolute bound on a column of `summary.csv`. It holds for products; hypothetical and control
+/// An absolute bound on a column of `summary.csv`. It applies to products; hypothetical and control
 /// rows are exempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// Column name.
     pub metric: String,
     /// The bound, in the unit of the column.
     pub bound: f64,
 }
 
-/// Why a limit could not be understood.
+/// Error in a limit.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// No `=`.
+    /// The argument has no `=`.
     #[error("`{0}` is not of the form METRIC=NUMBER, for example needs_kept_pct=80")]
     Shape(String),
-    /// Not a number.
+    /// The value is not a number.
     #[error(
         "`{value}` in `{text}` is not a number; expected METRIC=NUMBER, for example cost_usd=0.5"
     )]
@@ -30,22 +29,22 @@ pub enum LimitError {
         /// The part after `=`.
         value: String,
     },
-    /// A number that the column never holds.
+    /// The number is outside the range of the column.
     #[error("`{text}`: {metric} is {range}, so this decides nothing; correct the number")]
     Range {
         /// The whole argument.
         text: String,
-        /// The column.
+        /// Column name.
         metric: &'static str,
-        /// What it can be.
+        /// Range of the column, as text.
         range: String,
     },
-    /// No such column.
+    /// The column does not exist.
     #[error("there is no metric `{metric}`; {hint}")]
     Unknown {
-        /// What was given.
+        /// Name in the argument.
         metric: String,
-        /// Names near it.
+        /// Suggestion of similar names.
         hint: String,
     },
 }
@@ -70,17 +69,17 @@ impl FromStr for Limit {
     }
 }
 
-/// What the gate is to allow.
+/// Absolute limits of the gate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateOptions {
-    /// Ceilings (`--max`). A limit on a gated metric takes the place of its tolerance.
+    /// Ceilings (`--max`). A limit on a gated metric replaces its tolerance.
     pub max: Vec<Limit>,
-    /// Floors (`--min`). A limit on a gated metric takes the place of its tolerance.
+    /// Floors (`--min`). A limit on a gated metric replaces its tolerance.
     pub min: Vec<Limit>,
 }
 
 impl GateOptions {
-    /// Reads the arguments of `--max` and `--min`.
+    /// Parses the arguments of `--max` and `--min`.
     pub fn parse<S: AsRef<str>>(max: &[S], min: &[S]) -> Result<GateOptions, LimitError> {
         let all = |texts: &[S]| {
             texts.iter().map(|t| t.as_ref().parse()).collect::<Result<Vec<Limit>, _>>()

@@ -1,4 +1,5 @@
-//! The gate: results against a stored baseline, per scenario, strategy and model, never on a mean.
+//! The gate: compares results with a stored baseline per scenario, strategy and model, never by a
+//! mean.
 
 mod annotations;
 mod baseline;

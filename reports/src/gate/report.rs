@@ -1,19 +1,19 @@
-//! What the gate found, and how it is told.
+//! Results of the gate, and their text for the terminal.
 
 use std::fmt::Write as _;
 
 use crate::fmt;
 
-/// How one check came out.
+/// Outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Within what is allowed.
+    /// Within the tolerance.
     Pass,
-    /// Worse than allowed: the gate is red.
+    /// Worse than allowed; the gate fails.
     Fail,
     /// Better by more than the tolerance.
     Improved,
-    /// Worth knowing, decides nothing.
+    /// For information only; does not affect the result.
     Noted,
 }
 
@@ -24,14 +24,13 @@ pub struct Check {
     pub row: String,
     /// Column of `summary.csv`, or `row` for the presence of the row itself.
     pub metric: String,
-    /// How it came out.
     pub outcome: Outcome,
     /// A sentence for people, without the row.
     pub reason: String,
 }
 
 impl Check {
-    /// The whole sentence.
+    /// The row and the reason in one line.
     pub fn told(&self) -> String {
         fmt::one_line(&format!("{}: {}", self.row, self.reason))
     }
@@ -44,12 +43,12 @@ pub struct GateReport {
     pub checks: Vec<Check>,
     /// Remarks on the gate itself.
     pub remarks: Vec<String>,
-    /// Reasons that concern no single row; any of them makes the gate red.
+    /// Faults that concern no single row. Any fault makes the gate fail.
     pub faults: Vec<String>,
 }
 
 impl GateReport {
-    /// Nothing is worse than allowed.
+    /// Returns true if nothing is worse than allowed.
     pub fn passed(&self) -> bool {
         self.faults.is_empty() && self.with_outcome(Outcome::Fail).next().is_none()
     }
@@ -59,8 +58,8 @@ impl GateReport {
         self.checks.iter().filter(move |c| c.outcome == outcome)
     }
 
-    /// For a terminal: failures first, one line each, the verdict last. A failed one is without it:
-    /// it is the error that the command ends with.
+    /// Formats the report for a terminal: failures first, one line each. The verdict is last and is
+    /// left out if the gate failed, because the command then prints it as its error.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for fault in &self.faults {

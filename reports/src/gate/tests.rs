@@ -11,7 +11,7 @@ fn codex(r: &mut Results) -> &mut RunRecord {
     r.runs.iter_mut().find(|r| r.strategy.label == "codex").unwrap()
 }
 
-/// The failures after `change` was done to the run of codex.
+/// Failures after `change` was applied to the run of codex.
 fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     let baseline = Baseline::from_results(&results());
     let mut new = results();
@@ -139,11 +139,8 @@ fn a_death_at_an_earlier_step_fails() {
     );
 }
 
-/// What the gate says of a row whose baseline was changed.
-fn checks_of(
-    base: impl Fn(&mut BaselineRow),
-    new: impl Fn(&mut RunRecord),
-) -> Vec<(Outcome, String)> {
+/// Checks other than passes for a row with a changed baseline.
+fn checks_of(base: impl Fn(&mut BaselineRow), new: impl Fn(&mut RunRecord)) -> Vec<(Outcome, String)> {
     let mut baseline = Baseline::from_results(&results());
     base(baseline.rows.iter_mut().find(|r| r.strategy == "codex").unwrap());
     let mut changed = results();
@@ -168,7 +165,7 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
         };
         assert_eq!(checks_of(|_| {}, longer), [(Outcome::Fail, said(120, n))]);
     }
-    // A baseline that does not say how long the session was: who finished it gets no further.
+    // The baseline has no session length. A row that completed it cannot take more steps.
     let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
     assert_eq!(checks_of(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
 }
@@ -181,12 +178,12 @@ fn who_gets_further_in_the_same_session_is_better() {
     assert_eq!(checks_of(died, |_| {}), [(Outcome::Improved, further.to_string())]);
     let old = |b: &mut BaselineRow| (died(b), b.steps_total = None).1;
     assert_eq!(checks_of(old, |_| {}), [(Outcome::Improved, further.to_string())]);
-    // In a longer one it is not.
+    // More steps in a longer session are not an improvement.
     let longer = |r: &mut RunRecord| (r.summary.steps_completed, r.summary.steps_total) = (60, 200);
     let found = checks_of(died, |r| (r.status = Status::Overflow, longer(r)).1);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].0 == Outcome::Fail && found[0].1.contains("(120 → 200 recorded steps)"));
-    // What was not begun says nothing of its session.
+    // A run that was not begun has no session length to compare.
     let none = |b: &mut BaselineRow| {
         (b.status, b.steps_completed, b.steps_total) = (Status::Error, 0, None);
     };

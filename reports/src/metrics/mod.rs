@@ -1,6 +1,6 @@
-//! Metrics of a run. [`METRICS`] has a row for each, with everything that reports need: the columns
-//! of `summary.csv`, `--max` and `--min`, tables, gate, comparisons and formats for other programs
-//! all follow from it.
+//! Metrics of a run. [`METRICS`] has an entry for each, with all data that reports need: the
+//! columns of `summary.csv`, `--max` and `--min`, tables, the gate, comparisons and formats of
+//! other programs are derived from it.
 
 mod table;
 mod unit;
@@ -32,38 +32,38 @@ pub enum Cell {
 
 /// A column of `summary.csv`, and the other views that show it.
 ///
-/// Each view sorts its metrics by their rank in it. Ranks are ten apart, so that another metric
-/// fits between.
+/// Each view sorts its metrics by their rank in it. Ranks are ten apart, so that a new metric fits
+/// between two others.
 pub(crate) struct Metric {
     /// Name of the column, also for `--max` and `--min`.
     pub(crate) column: &'static str,
     kind: ColumnKind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
-    /// Whether it can be below 0.
+    /// True if the value can be below 0.
     signed: bool,
-    /// Whether only a replay can measure it.
+    /// True if only a replay can measure the metric; a recording does not contain it.
     replayed: bool,
     pub(crate) better: Better,
     /// Name for people, without the unit.
     pub(crate) name: &'static str,
-    /// Meaning, for readers who see it for the first time; empty for text.
+    /// Explanation for new readers; empty for text columns.
     pub(crate) help: &'static str,
     /// Heading in the tables of strategies.
     pub(crate) scored: Rank<ScoreColumn>,
-    /// Heading in the details that Markdown folds away below a table.
+    /// Heading in the collapsed details of the Markdown report.
     pub(crate) detail: Rank<&'static str>,
-    /// An axis of the Pareto front. Only metrics with [`Metric::judged`] may be.
+    /// True for an axis of the Pareto front. Requires [`Metric::judged`].
     pub(crate) on_front: bool,
-    /// Shown where there is room for few metrics: plots of swept settings, narrow tables of
-    /// differences. Only metrics with [`Metric::judged`] may be.
+    /// True for metrics that are displayed where there is little room: plots of swept settings and
+    /// narrow tables of differences. Requires [`Metric::judged`].
     pub(crate) headline: bool,
-    /// Whether differences over sessions are judged.
+    /// Set if differences over sessions are judged.
     pub(crate) judged: Rank<()>,
-    /// Weight in `ctxbench compare` of one unit of change, or of one per cent, for sorting rows.
+    /// Weight in `ctxbench compare` of one unit of change, or of one per cent; used to sort rows.
     pub(crate) compared: Rank<f64>,
     pub(crate) gated: Rank<Gate>,
-    /// Column in a row of a baseline.
+    /// Presence in the rows of a baseline.
     pub(crate) stored: Rank<BaselinePresence>,
     pub(crate) bmf: Option<When>,
     pub(crate) github_benchmark: Rank<When>,
@@ -91,7 +91,7 @@ pub(crate) enum Better {
 
 /// A column of the tables of strategies.
 pub(crate) struct ScoreColumn {
-    /// Two lines of heading.
+    /// Heading in two lines.
     pub(crate) head: [&'static str; 2],
 }
 
@@ -109,11 +109,11 @@ impl ScoreColumn {
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
-    /// Whether a violation fails the gate, or is only noted.
+    /// True if a violation fails the gate; otherwise it is only noted.
     pub(crate) decides: bool,
 }
 
-/// Whether every row of a baseline has the figure.
+/// Presence of a figure in the rows of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BaselinePresence {
     /// A baseline without it is refused.
@@ -131,7 +131,7 @@ pub(crate) enum Slack {
     Percent(f64),
 }
 
-/// Runs with a value in formats of other programs.
+/// Selects the runs with a value in formats of other programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
     Always,
@@ -163,10 +163,10 @@ impl When {
 }
 
 impl Metric {
-    /// Measured value, whether or not the pair can exist.
+    /// Measured value, even if the pair cannot exist.
     pub(crate) fn measured(&self, r: &RunRecord) -> Cell {
-        // A recording does not show which pause was for a compaction, nor which text was shown
-        // twice.
+        // A recording does not show which pause belongs to a compaction and which text was shown
+        // again.
         match r.strategy.standing {
             Standing::Recorded if self.replayed => Cell::Na,
             _ => (self.read)(r),
@@ -175,7 +175,7 @@ impl Metric {
 
     fn cell(&self, r: &RunRecord) -> Cell {
         if r.status == Status::NotApplicable && self.kind != ColumnKind::Key {
-            // Nothing ran, so nothing is 0.
+            // Nothing ran, so the value is unknown and not 0.
             Cell::Na
         } else {
             self.measured(r)
@@ -192,7 +192,7 @@ impl Metric {
         (if self.signed { f64::NEG_INFINITY } else { 0.0 })..=self.unit.most()
     }
 
-    /// Value for people, `n/a` without one.
+    /// Formats the value for people; `n/a` if there is none.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
         self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
@@ -205,12 +205,12 @@ impl Metric {
         unit.map_or(title.clone(), str::to_string)
     }
 
-    /// Name and unit.
+    /// Name with the unit.
     pub(crate) fn heading(&self) -> String {
         format!("{}{}", self.name, self.unit.suffix())
     }
 
-    /// Text of the best value among the runs that can win; `None` when fewer than two differ.
+    /// Formats the best value among the runs that can win; `None` if fewer than two values differ.
     pub(crate) fn best(&self, runs: &[&RunRecord]) -> Option<String> {
         let mut values: Vec<f64> =
             runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
@@ -298,7 +298,7 @@ impl RunRecord {
     }
 }
 
-/// Metrics of a view, in its order.
+/// Metrics of a view, in the order of the view.
 pub(crate) fn sorted_columns<T>(
     place: impl Fn(&'static Metric) -> &'static Rank<T>,
 ) -> Vec<(&'static Metric, &'static T)> {
@@ -313,12 +313,12 @@ pub(crate) fn scores() -> Vec<(&'static Metric, &'static ScoreColumn)> {
     sorted_columns(|m| &m.scored)
 }
 
-/// Every metric that is a number.
+/// All numeric metrics.
 pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
     METRICS.iter().filter(|m| m.kind == ColumnKind::Number)
 }
 
-/// Metric of that name; the error suggests similar names.
+/// Finds a metric by name; the error suggests similar names.
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
     named(name, numbers())
 }

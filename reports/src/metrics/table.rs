@@ -1,4 +1,4 @@
-//! The table: a row per column of `summary.csv`, in their order.
+//! The metrics table: one entry per column of `summary.csv`, in order.
 
 use super::Better::{Higher, Lower, Neither};
 use super::When::{Always, Finished};
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::record::RunRecord;
 
-/// A field of the summary, whose column has its name.
+/// A field of the summary with a column of this name.
 macro_rules! summary {
     ($field:ident, $unit:expr, $better:expr) => {
         number(stringify!($field), $unit, $better, |r| r.summary.$field.cell())

@@ -1,25 +1,26 @@
-//! Units of columns, and how people read them.
+//! Units of columns, and their display.
 
 use crate::fmt;
 
-/// What the numbers of a column count.
+/// Unit of the numbers in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Tokens,
     Usd,
     Percent,
-    /// Between 0 and 1, read as such.
+    /// A value between 0 and 1, displayed unchanged.
     Ratio,
-    /// Between 0 and 1, read as per cent.
+    /// A value between 0 and 1, displayed in per cent.
     Share,
-    /// Read as seconds.
+    /// Milliseconds, displayed as seconds.
     Millis,
-    /// Things of this name.
+    /// Number of items with this name.
     Count(&'static str),
 }
 
 impl Unit {
-    /// The name in formats that have a place for it; numbers there are as in the column.
+    /// Unit name for formats that have a field for it. Numbers in these formats have the unit of
+    /// the column.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::Tokens => "tokens",
@@ -31,7 +32,7 @@ impl Unit {
         }
     }
 
-    /// The largest number that a column can hold.
+    /// Maximum value of a column in this unit.
     pub(super) fn most(self) -> f64 {
         match self {
             Unit::Percent => 100.0,
@@ -40,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// A number of the column in the unit in which people read it.
+    /// Converts a number of the column to the displayed unit.
     pub(crate) fn converted(self, x: f64) -> f64 {
         match self {
             Unit::Share => x * 100.0,
@@ -49,7 +50,7 @@ impl Unit {
         }
     }
 
-    /// A number of the column as text, without its unit.
+    /// Formats a number of the column, without its unit.
     pub(crate) fn format_value(self, x: f64) -> String {
         let x = self.converted(x);
         match self {
@@ -62,7 +63,7 @@ impl Unit {
         }
     }
 
-    /// What follows such a text, or a heading over such texts.
+    /// Suffix of a formatted number, or of a heading over such numbers.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Unit::Usd => " $",
@@ -72,7 +73,7 @@ impl Unit {
         }
     }
 
-    /// What follows a change in this unit.
+    /// Suffix of a formatted change in this unit.
     pub(crate) fn of_change(self) -> &'static str {
         match self {
             Unit::Percent | Unit::Share => " pp",
@@ -80,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// A number within a sentence.
+    /// Formats a number with its unit, for a sentence.
     pub(crate) fn describe(self, x: f64) -> String {
         match self {
             Unit::Usd => format!("${}", self.format_value(x)),
@@ -88,7 +89,7 @@ impl Unit {
         }
     }
 
-    /// Whether a change in per cent says more than one in the unit itself.
+    /// True if a change is more meaningful in per cent than in the unit itself.
     pub(crate) fn is_relative(self) -> bool {
         matches!(self, Unit::Tokens | Unit::Usd | Unit::Millis)
     }

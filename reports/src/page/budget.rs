@@ -1,29 +1,29 @@
 //! Divides the size limit of the page among sessions. Texts are dropped first, then curves.
 //!
-//! Each session may use an equal share of the remaining bytes, so small ones leave room for later
-//! ones. It gets the first [`Part`] that fits; if none does, it keeps only its figures.
+//! Each session may use an equal share of the remaining bytes, so small sessions leave room for
+//! later ones. It gets the first [`Part`] that fits. If none fits, only its figures remain.
 
 use super::chunk::{self, Detail};
 use super::overview::Overview;
 use crate::view::ReportBlock;
 
-/// Bytes of the element around a chunk.
+/// Size of the HTML element around a chunk, bytes.
 const AROUND: usize = 64;
 
 /// The chunks of all sessions, in their order.
 #[derive(Default)]
 pub(super) struct Packed {
-    /// `None` = left out.
+    /// Chunk of each session; `None` = left out.
     pub(super) chunks: Vec<Option<String>>,
     parts: Vec<Option<Detail>>,
-    /// Bytes.
+    /// Remaining budget, bytes.
     left: usize,
 }
 
 impl Packed {
-    /// For chunks that take at most `room` bytes together.
+    /// Creates an empty list of chunks that take at most `room` bytes together.
     pub(super) fn new(room: usize) -> Packed {
-        // The note about omitted parts takes room, too.
+        // Reserve room for the note about omitted parts.
         Packed { left: room.saturating_sub(NOTE), ..Packed::default() }
     }
 
@@ -42,11 +42,11 @@ impl Packed {
     }
 }
 
-/// Bytes kept for [`Packed::note`].
+/// Bytes reserved for [`Packed::note`].
 const NOTE: usize = 1_000;
 
 impl Packed {
-    /// Note about omitted parts, for readers; empty if there are none.
+    /// Note for readers about omitted parts; empty if there are none.
     pub(super) fn note(&self) -> String {
         let count = |part: Option<Detail>| self.parts.iter().filter(|p| **p == part).count();
         let told = [

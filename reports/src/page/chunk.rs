@@ -1,5 +1,5 @@
-//! A session's own part of the page: what happened in each of its runs, and the words. Packed, and
-//! opened by the script when somebody looks at the session.
+//! A session's own part of the page: the events of each run, with texts. It is compressed, and the
+//! script decompresses it when a reader opens the session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -20,30 +20,28 @@ use crate::record::{
 };
 use crate::view::{self, ReportBlock};
 
-/// Detail of a session in the page: texts are dropped before figures.
+/// Level of detail of a session in the page. Texts are dropped before figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Detail {
-    /// All that the results hold.
+    /// All figures and texts of the results.
     Whole,
     /// Texts cut to [`SHORT`] characters.
     Short,
-    /// Without texts.
     NoTexts,
     /// Without texts, and with at most [`POINTS`] requests per run.
     Thin,
 }
 
 impl Detail {
-    /// From the most to the least.
-    pub(super) const ALL: [Detail; 4] =
-        [Detail::Whole, Detail::Short, Detail::NoTexts, Detail::Thin];
+    /// All levels, the most detailed first.
+    pub(super) const ALL: [Detail; 4] = [Detail::Whole, Detail::Short, Detail::NoTexts, Detail::Thin];
 }
 
 /// Maximum length of a text of a shortened session, characters.
 const SHORT: usize = 240;
 
-/// Most requests of a run that is drawn by some of them.
+/// Maximum number of requests of a run in a reduced curve.
 const POINTS: usize = 150;
 
 #[derive(Serialize)]
@@ -51,7 +49,7 @@ struct Chunk<'a> {
     left: Detail,
     facts: Vec<Fact<'a>>,
     runs: Vec<RunChunk<'a>>,
-    /// Every text once; 0 is the empty one.
+    /// Distinct texts; index 0 is the empty text.
     texts: &'a [String],
 }
 
@@ -65,7 +63,7 @@ struct Fact<'a> {
 
 #[derive(Serialize)]
 struct RunChunk<'a> {
-    /// Place of its strategy in the overview.
+    /// Index of the strategy in the overview.
     s: usize,
     version: &'a str,
     settings: Vec<(&'a String, &'a String)>,
@@ -141,16 +139,16 @@ struct Move {
 struct NeedChunk<'a> {
     fact: usize,
     need: &'a str,
-    /// Step of the request at the need; `None` = the run did not get there.
+    /// Step of the request at the need; `None` = the run did not reach it.
     step: Option<u64>,
     place: FactPlace,
     counts: bool,
     undelivered: bool,
-    /// Compactions before it.
+    /// Number of compactions before the need.
     compactions: u64,
 }
 
-/// Distinct texts by number: strategies on one session share most texts.
+/// Distinct texts by index. Strategies on one session share most texts.
 struct Texts {
     part: Detail,
     all: Vec<String>,
@@ -200,11 +198,8 @@ fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> Strin
     serde_json::to_string(&chunk).expect("plain data always serialises")
 }
 
-/// Every fact of a session, and its place by id.
-fn facts<'a>(
-    block: &ReportBlock<'a>,
-    texts: &mut Texts,
-) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
+/// Facts of a session, with their indices by id.
+fn facts<'a>(block: &ReportBlock<'a>, texts: &mut Texts) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
         for f in &r.facts {
@@ -230,7 +225,7 @@ fn run<'a>(
     facts: &BTreeMap<&str, usize>,
     texts: &mut Texts,
 ) -> RunChunk<'a> {
-    // The number of a request is its place.
+    // Requests are indexed by their number.
     let step = |request: u64| {
         let last = || r.requests.iter().rfind(|q| q.agent.is_none());
         let at = r.requests.get(request as usize).filter(|q| q.agent.is_none());
@@ -285,7 +280,7 @@ fn series(r: &RunRecord, part: Detail) -> Series {
     let (mut step, mut context, mut micro_usd, mut usd) = (0, 0, 0, 0.0);
     for (i, q) in own.iter().enumerate() {
         usd += q.cost_usd;
-        // The last one has the whole sum.
+        // Keep the last request, because it has the whole sum.
         if i % every != 0 && i + 1 != own.len() || q.purpose != Purpose::Sample {
             continue;
         }

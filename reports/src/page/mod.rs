@@ -1,10 +1,10 @@
-//! The page: one file for a design review that fetches nothing. What was compared, the front, the
-//! three sentences and what is broken come first; then sessions × strategies, then one session with
-//! its compactions in their words; tables over sessions stand below.
+//! The page: one HTML file for a design review that fetches nothing. The compared sessions, the
+//! front, the conclusion and the failures come first; then sessions × strategies, then one session
+//! with the texts of its compactions. Tables over sessions are at the end.
 //!
-//! Rust writes what is the same for every reader ([`parts`]) and the data: what all views need at
-//! once ([`overview`]), and per session a packed chunk that is opened when somebody looks at it
-//! ([`chunk`]), within a budget of bytes ([`budget`]). The script beside this file draws the rest.
+//! Rust writes the static parts ([`parts`]) and the data: the common data of all views
+//! ([`overview`]), and per session a compressed chunk that is opened on demand ([`chunk`]), within
+//! a budget of bytes ([`budget`]). The scripts in this folder draw the rest.
 
 mod budget;
 mod chunk;
@@ -33,12 +33,12 @@ use overview::Overview;
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "html", prints: true, make: Make::Rows(write) };
 
-/// Most bytes of a page, so that it passes as an attachment.
+/// Maximum size of a page, bytes, so that it can be sent as an attachment.
 const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
 
-/// One script of several files in a shared scope.
+/// The script, concatenated from several files that share one scope.
 const SCRIPT: &str = concat!(
     include_str!("dom.js"),
     include_str!("state.js"),
@@ -141,7 +141,7 @@ fn document(body: &Markup) -> String {
     markup.into_string()
 }
 
-/// Element in which the script draws sessions × strategies.
+/// Element in which the script draws the table of sessions × strategies.
 fn sessions(left_out: &str) -> Markup {
     html! {
         section aria-labelledby="sessions" {
@@ -153,7 +153,8 @@ fn sessions(left_out: &str) -> Markup {
     }
 }
 
-/// The page fetches no resources and runs only this script and these styles.
+/// Content security policy: the page fetches no resources and runs only this script and these
+/// styles.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -164,7 +165,7 @@ fn policy() -> String {
     )
 }
 
-/// JSON that is safe within a script element, whatever its texts contain.
+/// Serialises JSON that is safe within a script element, whatever its texts contain.
 fn embedded(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
 }

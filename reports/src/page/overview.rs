@@ -1,4 +1,4 @@
-//! What every view of the page needs at once: metrics, strategies, the front over sessions, and the
+//! Common data of all views of the page: metrics, strategies, the front over sessions, and the
 //! figures of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,16 +16,16 @@ use crate::terms::{Terms, terms};
 use crate::view::{self, ReportBlock};
 use crate::{fmt, front};
 
-/// The data of all views but one session's own.
+/// Data of all views, without the details of sessions.
 #[derive(Serialize)]
 pub(super) struct Overview<'a> {
-    /// Explanation of the mark of the front.
+    /// Explanation of the mark on the front.
     front: &'static str,
     metrics: Vec<MetricInfo>,
     strategies: Vec<Strategy>,
     groups: Vec<Group>,
     blocks: Vec<SessionOverview>,
-    /// Place of each label in `strategies`.
+    /// Index of each label in `strategies`.
     #[serde(skip)]
     places: BTreeMap<&'a str, usize>,
 }
@@ -35,11 +35,10 @@ struct MetricInfo {
     column: &'static str,
     title: String,
     suffix: &'static str,
-    /// Number format.
     kind: &'static str,
     better: &'static str,
     help: &'static str,
-    /// Whether it is a column of the tables of strategies.
+    /// True if the metric is a column of the tables of strategies.
     scored: bool,
 }
 
@@ -69,28 +68,27 @@ struct Axis {
 /// A strategy, or several that sent the same requests.
 #[derive(Serialize)]
 struct FrontPoint {
-    /// Place in `strategies`.
+    /// Index in `strategies`.
     s: usize,
     same: Vec<usize>,
     x: Option<f64>,
     y: Option<f64>,
-    /// Points of needs kept below the baseline.
+    /// Percentage points of needs kept below the baseline.
     loss: Option<f64>,
     cost: String,
     kept: String,
     front: bool,
-    /// Whether it is compared with others: it compacted, and finished as many sessions as any.
+    /// True if the point is compared with others: the strategy compacted, and it finished as many
+    /// sessions as any other.
     counted: bool,
-    /// A product.
     product: bool,
-    /// Further remarks.
     told: Vec<String>,
 }
 
 /// A session with one model and, where there are several, one summariser.
 #[derive(Serialize)]
 struct SessionOverview {
-    /// Unique, for links.
+    /// Unique name, for links.
     name: String,
     title: String,
     terms: String,
@@ -104,17 +102,17 @@ struct SessionOverview {
 
 #[derive(Serialize)]
 struct OverviewRow {
-    /// Place in `strategies`.
+    /// Index in `strategies`.
     s: usize,
-    /// Outcome, if it did not finish.
+    /// Outcome, if the run did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<String>,
-    /// Rules that it broke.
+    /// Number of broken rules.
     #[serde(skip_serializing_if = "is_zero")]
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     front: bool,
-    /// Whether it is the second row of a product, which does not compete.
+    /// True for a second row of a product, which does not compete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     beside: bool,
     /// Values in the order of `metrics`.
@@ -155,13 +153,13 @@ impl<'a> Overview<'a> {
         embedded(self)
     }
 
-    /// The place of a strategy; every label of the results has one.
+    /// Returns the index of the strategy of a run; every label of the results has one.
     pub(super) fn strategy_index(&self, run: &RunRecord) -> usize {
         self.places.get(run.strategy.label.as_str()).copied().unwrap_or_default()
     }
 }
 
-/// Every label once, in the order of the rows of the sessions.
+/// Distinct labels, in the order of the rows of the sessions.
 fn labels<'a>(blocks: &[ReportBlock<'a>]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut runs: Vec<&'a RunRecord> = blocks.iter().flat_map(|b| b.runs.iter().copied()).collect();
@@ -169,7 +167,7 @@ fn labels<'a>(blocks: &[ReportBlock<'a>]) -> Vec<&'a str> {
     runs.iter().map(|r| r.strategy.label.as_str()).filter(|l| seen.insert(*l)).collect()
 }
 
-/// A text that no other has: the ways to see it are in links.
+/// Makes a text unique, for links to views.
 fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n| format!("{text} ({n})"));
     let name = std::iter::once(text.clone()).chain(numbered).find(|t| !taken.contains(t));
@@ -227,7 +225,7 @@ impl MetricInfo {
 }
 
 impl Group {
-    /// `None` if there is nothing to compare.
+    /// Returns `None` if there is nothing to compare.
     fn from_metric(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
         let evidence = terms.evidence();
         let d = stats::by_yardstick(&evidence)?;
@@ -284,7 +282,7 @@ impl Group {
     }
 }
 
-/// Position of a point: the mean change; in a single session the figure itself.
+/// Position of a point: the mean change, or with a single session the figure itself.
 fn own(figure: &Figure, d: &Differences) -> Option<f64> {
     let x = if d.sessions == 1 { figure.own_mean } else { figure.mean };
     x.filter(|x| x.is_finite())
@@ -335,14 +333,14 @@ impl SessionOverview {
     }
 }
 
-/// Serialises integers without a decimal point: there are many.
+/// Serialises integers without a decimal point, because there are many.
 fn number(x: f64) -> Option<Number> {
     let x = rounded(x);
     let is_whole = x.fract() == 0.0 && x.abs() < 1e15;
     if is_whole { Some(Number::from(x as i64)) } else { Number::from_f64(x) }
 }
 
-/// As exact as every file for machines, and no longer.
+/// Rounds a figure to the precision of all machine-readable files.
 fn rounded(x: f64) -> f64 {
     fmt::exact(x).parse().unwrap_or(x)
 }

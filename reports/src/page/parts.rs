@@ -1,6 +1,5 @@
 //! Parts of the page that need no script: the compared sessions, the failures, the conclusion, and
-//! the
-//! tables over sessions.
+//! the tables over sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +13,11 @@ use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::{fmt, metrics, view};
 
-/// More failures than this are counted, not listed; the sessions show the others.
+/// Maximum number of listed failures. The others are only counted; the views of the sessions show
+/// them.
 const LISTED: usize = 200;
 
-/// Number of these that are expanded.
+/// Number of failures that are expanded.
 const FIRST: usize = 2;
 
 /// One line with the compared sessions.
@@ -37,7 +37,7 @@ pub(super) fn compared(results: &Results) -> String {
     parts.join(" · ")
 }
 
-/// Conclusion and failures, next to the chart.
+/// Conclusion and failures, displayed next to the chart.
 pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
     html! {
         div.first {
@@ -85,7 +85,7 @@ fn failures(all: &[String]) -> Markup {
     }
 }
 
-/// The tables over sessions, below everything else.
+/// Tables over sessions, at the end of the page.
 pub(super) fn over_sessions(
     results: &Results,
     sections: &[Section<'_>],
@@ -109,10 +109,10 @@ fn section(section: &Section<'_>, results: &Results) -> Markup {
     }
 }
 
-/// A cell of more characters is broken into lines.
+/// Maximum length of a cell without line breaks, characters.
 const LONG: usize = 32;
 
-/// Wide content scrolls in its own box.
+/// Wraps wide content in a box with its own scroll bar.
 fn wide(name: &str, table: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(name) { (table) } }
 }
@@ -135,8 +135,8 @@ fn sheet(s: &Sheet) -> Markup {
     html! { h2 { (clean(&s.title)) } p.terms { (clean(&s.note)) } (wide(&clean(&s.title), &table)) }
 }
 
-/// Differences between the strategies over all sessions, with intervals. A line if there is one
-/// session.
+/// Differences between the strategies over all sessions, with intervals; a single line if there is
+/// only one session.
 fn differences(results: &Results, found: &[Differences]) -> Markup {
     let missing = stats::missing(results, found);
     html! { @if missing.is_some() || !found.is_empty() {
@@ -191,7 +191,7 @@ fn difference_table(d: &Differences) -> Markup {
     } }
 }
 
-/// Columns with a verdict for any strategy; an empty one only takes room.
+/// Optional columns of a metric. A column is present if any strategy has a value in it.
 struct ShownColumns {
     interval: bool,
     bill: bool,
@@ -232,7 +232,7 @@ fn code(text: &str) -> Markup {
     } }
 }
 
-/// The little of Markdown that the matrix needs: tables, headings, paragraphs.
+/// Renders the subset of Markdown that the matrix needs: tables, headings and paragraphs.
 fn tables(md: &str) -> Markup {
     let mut parts: Vec<(bool, Vec<&str>)> = Vec::new();
     for line in md.lines().map(str::trim).filter(|l| !l.is_empty()) {
@@ -261,7 +261,7 @@ fn tables(md: &str) -> Markup {
     } }
 }
 
-/// The cells of a Markdown row; `\|` is a bar in the text.
+/// Splits a Markdown row into cells; `\|` is a literal bar.
 fn cells(line: &str) -> Vec<String> {
     let inner = line.trim_start_matches('|');
     let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{1}");

@@ -1,4 +1,4 @@
-//! The page as bytes; `.ci/page` tests it in a browser.
+//! Tests the page as bytes; `.ci/page` tests it in a browser.
 
 use std::io::Read;
 
@@ -35,7 +35,7 @@ fn chunk(page: &str, i: usize) -> Option<Value> {
     Some(serde_json::from_str(&json).unwrap())
 }
 
-/// Texts that try to leave their place, in every field of a person or a model.
+/// Texts with markup that tries to escape, in every field written by a person or a model.
 fn hostile() -> Results {
     let bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{0}\"'&";
     let mut results = sample::results();
@@ -63,7 +63,7 @@ fn nothing_in_the_results_becomes_markup() {
     for bad in ["<script>alert", "<img", "<b>&", "<i>", "<u>", "<x>", "\u{202e}", "\u{0}"] {
         assert!(!page.contains(bad), "{bad:?}");
     }
-    // Of the page itself: data, one session, the script.
+    // The scripts of the page itself: data, one session, the script.
     assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (3, 3));
     assert!(data(&page)["blocks"][0]["tags"][0].as_str().unwrap().contains("</script>"));
 }
@@ -74,7 +74,7 @@ fn nothing_is_fetched_and_nothing_else_runs() {
     for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
         assert!(!page.contains(part), "{part}");
     }
-    // An address that is not a link: the SVG name space.
+    // The only address is the SVG name space, which is not a link.
     assert_eq!(page.matches("http://").count(), 1);
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     let between = |begin: &str, end: &str| {
@@ -118,7 +118,8 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     assert_eq!(v[at("compactions")], run.compactions.len());
     assert!((v[at("cost_usd")].as_f64().unwrap() - run.summary.cost_usd).abs() < 1e-6);
     assert!(v[at("cost_estimate_usd")].is_null());
-    // The overflown row has its outcome as text, the broken one its number of failures.
+    // The row with an overflow has its outcome as text, the row with a broken rule its number of
+    // failures.
     let none = rows.iter().find(|r| r.get("end").is_some()).unwrap();
     assert!(none["end"].as_str().unwrap().starts_with("died at step"));
     assert!(rows.iter().any(|r| r["broken"] == 1));
@@ -175,7 +176,7 @@ fn a_session_holds_its_compactions_in_their_words() {
     );
     let need = &codex["needs"][0];
     assert_eq!((need["place"].as_str(), need["counts"].as_bool()), (Some("nowhere"), Some(true)));
-    // Differences add up to the figures of the requests.
+    // The stored differences add up to the figures of the requests.
     let sum = |name: &str| {
         codex["q"][name].as_array().unwrap().iter().filter_map(Value::as_i64).sum::<i64>()
     };
@@ -220,7 +221,7 @@ fn words(seed: u64, count: usize) -> String {
     out
 }
 
-/// As many runs as a large benchmark, each with `steps` requests and its own texts.
+/// Results of the size of a large benchmark. Each run has `steps` requests and its own texts.
 fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
     let labels = ["reference", "codex", "aider", "opencode", "openoxide", "claude-code"];
     let mut results = Results { version: 1, generator: "ctxbench".into(), ..Results::default() };
@@ -276,7 +277,7 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())
         .collect();
     assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
-    // Room for everything, for about two thirds of the texts, for the curves only, and for no
+    // Budgets for everything, for about two thirds of the texts, for the curves only, and for no
     // session.
     let packed = |room: usize| {
         let mut packed = Packed::new(room);
@@ -296,7 +297,7 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
     }
 }
 
-/// 200 sessions × 20 strategies. How fast such a page opens is tried by `.ci/page`.
+/// 200 sessions × 20 strategies. `.ci/page` measures how fast such a page opens.
 #[test]
 #[ignore = "nightly: slow"]
 fn four_thousand_runs_stay_below_the_limit() {

@@ -1,5 +1,5 @@
-//! Where the input tokens came from: cache reads against cache writes and uncached ones, stacked
-//! per strategy.
+//! Sources of the input tokens, stacked per strategy: cache reads, cache writes and uncached
+//! tokens.
 
 use crate::record::{RunRecord, Status};
 use plotters::style::{RGBColor, WHITE};
@@ -68,7 +68,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
     })
 }
 
-/// Read, written, uncached; tokens.
+/// Tokens read from the cache, written to it, and uncached.
 fn parts(run: &RunRecord) -> [f64; 3] {
     let s = &run.summary;
     let uncached =

@@ -1,5 +1,5 @@
-//! Points in a plane of cost and needs kept: who is cheap and remembers. Points carry numbers, the
-//! list beside them the names; those on the front are joined.
+//! A scatter plot of cost against needs kept. Points have numbers, and a list next to the plot
+//! gives their names. A line joins the points on the front.
 
 use super::palette::Style;
 use super::sheet::{
@@ -12,37 +12,35 @@ const TOP: i32 = 84;
 const WIDTH: i32 = 520;
 const LINE: i32 = 22;
 
-/// Names without a place that are listed.
+/// Maximum number of listed names without a point.
 const WITHOUT: usize = 6;
 
-/// What is drawn.
 pub(super) struct Cloud {
     pub(super) title: String,
     pub(super) below: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) points: Vec<CloudPoint>,
-    /// Names of what has no place.
+    /// Labels of rows that have no point.
     pub(super) without: Vec<String>,
 }
 
-/// One direction.
 pub(super) struct Axis {
     pub(super) name: &'static str,
-    /// Over the column of the list.
+    /// Heading over the column of the list.
     pub(super) head: &'static str,
-    /// Both ends.
+    /// Minimum and maximum.
     pub(super) range: (f64, f64),
 }
 
-/// A row.
+/// A row as a point.
 pub(super) struct CloudPoint {
     pub(super) label: String,
     pub(super) at: (f64, f64),
     /// Both figures as text.
     pub(super) figures: [String; 2],
     pub(super) style: Style,
-    /// Finished what the others finished.
+    /// True if the row finished all compared sessions.
     pub(super) whole: bool,
     pub(super) on_front: bool,
     /// The interval of each figure.
@@ -124,7 +122,7 @@ fn mark(s: &Sheet<'_>, p: &CloudPoint, at: (i32, i32)) -> super::sheet::Drawn {
     s.disc(at, 6, p.style.color, p.whole)
 }
 
-/// Steps from row to row of the front: no row lies above them.
+/// Draws the front as steps from row to row; no row is above them.
 fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super::sheet::Drawn {
     let mut front: Vec<(f64, f64)> = points.iter().filter(|p| p.on_front).map(|p| p.at).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -137,7 +135,7 @@ fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super
     Ok(())
 }
 
-/// A place for each number: the nearest one around its point that touches no point and no other
+/// Positions of the numbers: each is the nearest to its point that touches no point and no other
 /// number.
 fn spread(
     points: &[(i32, i32)],

@@ -18,8 +18,8 @@ const LEFT_MARGIN: i32 = 84;
 const TOP: i32 = 72;
 const WIDTH: i32 = 640;
 const LINE: i32 = 22;
-/// Marks of one strategy closer than this on average, pixels, would hide the lines and are left
-/// out.
+/// Minimum average distance between the marks of one strategy, pixels. Closer marks would hide the
+/// lines and are left out.
 const APART: usize = 12;
 
 pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
@@ -39,7 +39,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
     let all = shown.iter().flat_map(|r| sizes(r)).max().unwrap_or(0) as f64;
     let window = block.window().map(|w| w as f64);
     let line = window.filter(|w| *w <= 2.5 * all.max(1.0));
-    // A reference that outgrows the window many times would flatten every other line.
+    // A reference many times larger than the window would flatten all other lines.
     let max = line
         .unwrap_or(0.0)
         .max(real)
@@ -92,7 +92,7 @@ fn sizes(run: &RunRecord) -> impl Iterator<Item = u64> {
     samples(run).map(|q| q.context_tokens)
 }
 
-/// Normal requests of the main conversation; a subagent's window is another.
+/// Normal requests of the main conversation; subagents have their own windows.
 fn samples(run: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
     run.requests.iter().filter(|q| q.purpose == Purpose::Sample && q.agent.is_none())
 }
@@ -100,7 +100,7 @@ fn samples(run: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
 fn curve(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) -> Drawn {
     let points = samples(run).map(|q| (x.at(q.step as f64), y.at(q.context_tokens as f64)));
     let mut thin = thin_out(points);
-    // What outgrows the plot leaves it at the top edge.
+    // A curve that leaves the plot ends at the top edge.
     let top = y.start + y.length;
     if let Some(end) = thin.iter().position(|p| p.1 <= top) {
         thin.truncate(end + 1);
@@ -114,7 +114,7 @@ fn curve(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
     Ok(())
 }
 
-/// At most the first, the extreme and the last points of every pixel column.
+/// Reduces a curve to at most the first, the extreme and the last points of every pixel column.
 fn thin_out(points: impl Iterator<Item = (i32, i32)>) -> Vec<(i32, i32)> {
     let mut out: Vec<(i32, i32)> = Vec::new();
     for p in points {

@@ -1,4 +1,4 @@
-//! How a strategy is marked where each has one point: a shape, and its colour by name, so that a page
+//! Marks of strategies in charts with one point each: a shape, and a colour by name, so that a page
 //! can have two sets of colours.
 
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ const NAMES: [&str; HUES.len()] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7
 /// The mark of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Mark {
-    /// Number of its shape; whoever draws has some of them, and begins anew behind the last.
+    /// Index of the shape. The script has fewer shapes than indices and wraps around.
     pub(crate) shape: usize,
-    /// Its colour: `h0` to `h9`, `reference` or `control`.
+    /// Colour name: `h0` to `h9`, `reference` or `control`.
     pub(crate) hue: &'static str,
 }
 
-/// The mark of every strategy of some results by its label, in the colours of all plots.
+/// Marks of all strategies by label, in the colours of the plots.
 pub(crate) fn marks(results: &Results, looks: &Looks) -> BTreeMap<String, Mark> {
     let named = |color| match HUES.iter().position(|h| *h == color) {
         Some(i) => NAMES[i],

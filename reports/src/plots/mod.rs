@@ -1,5 +1,5 @@
-//! Plots as SVG: four for every scenario and model (a new one is a file with a `draw` and a line in
-//! `KINDS`), one of the front over sessions, and one for each setting that was swept.
+//! Plots as SVG: four for every scenario and model, one of the front over sessions, and one for
+//! each swept setting. To add a plot, write a file with a `draw` function and add it to `KINDS`.
 
 mod cache;
 mod cloud;
@@ -33,7 +33,7 @@ pub(crate) const FORMAT: ReportFormat =
 
 type Draw = fn(&ReportBlock<'_>, &Styles) -> Result<String, Fault>;
 
-/// Name in the file, the drawing.
+/// Name in the file name, and drawing function.
 const KINDS: [(&str, Draw); 4] = [
     ("context", context::draw),
     ("spend", spend::draw),
@@ -100,7 +100,7 @@ mod tests {
     }
     use ctxbench_core::strategy::Standing;
 
-    /// Enough of XML to notice unescaped text, unclosed tags and forbidden characters.
+    /// Checks enough of XML to detect unescaped text, unclosed tags and forbidden characters.
     fn well_formed(svg: &str) -> Result<(), String> {
         let mut open: Vec<String> = Vec::new();
         let mut rest = svg;
@@ -198,8 +198,8 @@ mod tests {
         }
     }
 
-    /// The sample, and a second scenario whose reference outgrows the window and whose points lie
-    /// close together.
+    /// The sample, and a second scenario with a reference that exceeds the window and with points
+    /// that are close together.
     fn crowded() -> Results {
         let mut results = sample::results();
         for (i, label) in sample::LABELS.iter().enumerate() {
@@ -232,7 +232,7 @@ mod tests {
         assert!(drawn.iter().zip(&again).all(|(a, b)| a.svg == b.svg));
     }
 
-    /// Two sessions in which two values of a setting and two products were tried.
+    /// Two sessions with two values of a setting and two products.
     fn swept() -> Results {
         let mut results = Results::default();
         for (session, cost) in [("one", 4.0), ("two", 8.0)] {
@@ -275,14 +275,14 @@ mod tests {
         let says = |p: &Plot, text: &str| {
             assert!(p.svg.contains(&format!("<title>{text}</title>")), "{text}: {}", p.svg);
         };
-        // A quarter of the reference's cost, 40 points fewer: the cheapest.
+        // A quarter of the cost of the reference and 40 points fewer: the cheapest.
         says(pooled[0], "codex:limit=90000: cost −75.0 %, needs kept −40.0 pp, on the front");
-        // Codex as it is costs half and keeps more than with the larger limit.
+        // Codex with default settings costs half and keeps more than with the larger limit.
         says(pooled[0], "codex:limit=120000: cost −40.0 %, needs kept −30.0 pp");
         says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
         says(pooled[1], "default: cost −50.0 %, on the front");
         says(pooled[1], "120000: needs kept −30.0 pp");
-        // One session has no front over sessions, but its settings.
+        // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");
         let drawn = plots(&one).unwrap();

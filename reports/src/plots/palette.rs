@@ -1,5 +1,5 @@
-//! A colour for each strategy, the same in every plot and, where the strategy asks for a hue, in
-//! every run.
+//! A colour for each strategy. It is equal in all plots and, if the strategy has a preferred hue,
+//! in all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use crate::record::{Results, RunRecord};
 use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
-/// Ten hues that stay apart for colour-blind eyes and on paper (after Okabe & Ito 2008 and P. Tol's
-/// muted scheme).
+/// Ten hues that are distinguishable with colour blindness and in print (after Okabe & Ito 2008 and
+/// P. Tol's muted scheme).
 pub(super) const HUES: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -25,7 +25,7 @@ pub(super) const HUES: [RGBColor; 10] = [
 pub(super) const REFERENCE: RGBColor = RGBColor(60, 60, 60);
 const CONTROL: RGBColor = RGBColor(150, 150, 150);
 
-/// How a line is drawn.
+/// Line style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dash {
     Solid,
@@ -33,28 +33,28 @@ pub(super) enum Dash {
     Dotted,
 }
 
-/// The look of a strategy.
+/// Colour and line style of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) color: RGBColor,
     pub(super) dash: Dash,
 }
 
-/// How strategies ask to be drawn, by bare name; results do not hold it.
+/// Preferred styles of strategies, by bare name. Results do not contain them.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
-    /// Places in the palette.
+    /// Preferred hue, as an index in the palette.
     pub hues: BTreeMap<&'static str, u8>,
-    /// Drawn dashed in grey.
+    /// Strategies drawn dashed in grey.
     pub dashed: BTreeSet<&'static str>,
 }
 
-/// The looks of all strategies of some results.
+/// Styles of all strategies by label.
 pub(super) struct Styles(pub(super) BTreeMap<String, Style>);
 
 impl Styles {
-    /// Looks by label: bare names choose before names with settings, who asks for a hue before who
-    /// does not; then first come, first served.
+    /// Assigns styles by label. Names without settings choose before names with settings, and
+    /// strategies with a preferred hue before the others; the rest is first come, first served.
     pub(super) fn from_results(results: &Results, looks: &Looks) -> Styles {
         let labels: BTreeSet<(bool, usize, &str)> = results
             .runs
@@ -89,12 +89,12 @@ impl Styles {
         Styles(out)
     }
 
-    /// The look of a run's strategy.
+    /// Style of the strategy of a run.
     pub(super) fn of_run(&self, run: &RunRecord) -> Style {
         self.of_label(&run.strategy.label)
     }
 
-    /// The look of a label.
+    /// Style of a label.
     pub(super) fn of_label(&self, label: &str) -> Style {
         self.0.get(label).copied().unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
     }
@@ -104,7 +104,7 @@ fn hash(text: &str) -> usize {
     text.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193)) as usize
 }
 
-/// The colour mixed with white: `share` of it is left.
+/// Mixes a colour with white; `share` is the part of the colour.
 pub(super) fn pale(c: RGBColor, share: f64) -> RGBColor {
     let mix = |x: u8| (f64::from(x) * share + 255.0 * (1.0 - share)).round() as u8;
     RGBColor(mix(c.0), mix(c.1), mix(c.2))

@@ -10,10 +10,10 @@ use crate::stats::{self, Figure, Scale, StrategyDifference};
 use crate::terms::Terms;
 use crate::{fmt, front};
 
-/// Longest name in the list, characters.
+/// Maximum length of a name in the list, characters.
 const LONGEST: usize = 40;
 
-/// Below two sessions, and below two rows that compacted, there is nothing to draw.
+/// Draws the plot; `None` with fewer than two sessions or fewer than two rows that compacted.
 pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<String, Fault>> {
     let runs = terms.evidence();
     let d = stats::by_yardstick(&runs).filter(|d| d.sessions > 1)?;
@@ -68,7 +68,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
     }))
 }
 
-/// The change, and over how many sessions where they are fewer.
+/// Formats the change, with the number of sessions if there are fewer.
 fn figure(
     row: &StrategyDifference,
     figure: &Figure,
@@ -83,7 +83,8 @@ fn ends(figure: &Figure) -> Option<(f64, f64)> {
     figure.interval.map(|i| (i.low, i.high))
 }
 
-/// All points with a margin; intervals may be cut, or one wide one would press them together.
+/// Range of all points with a margin. Intervals may be cut, because a single wide interval would
+/// compress the plot.
 fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let low = values.clone().fold(f64::INFINITY, f64::min);
     let high = values.fold(f64::NEG_INFINITY, f64::max);

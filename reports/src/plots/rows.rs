@@ -1,4 +1,4 @@
-//! What plots with a row per strategy share: labels, groups, bars.
+//! Shared parts of plots with a row per strategy: labels, groups, bars.
 
 use std::collections::BTreeSet;
 
@@ -38,12 +38,12 @@ impl<'a> Rows<'a> {
         TOP + self.block.runs.len() as i32 * ROW
     }
 
-    /// Every run with the vertical middle of its row.
+    /// Every run with the vertical centre of its row.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RunRecord, i32)> {
         self.block.runs.iter().enumerate().map(|(i, r)| (*r, TOP + i as i32 * ROW + ROW / 2))
     }
 
-    /// Colour keys and names, with a thin line between reference, products and controls up to
+    /// Draws colour keys and names, with a thin line between reference, products and controls up to
     /// `right`.
     pub(super) fn labels(&self, s: &Sheet<'_>, styles: &Styles, right: i32) -> Drawn {
         let mut group = None;
@@ -61,7 +61,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Names of a block's rows.
+/// Labels on the front of the block.
 pub(super) struct Names<'a>(BTreeSet<&'a str>);
 
 impl<'a> Names<'a> {
@@ -70,25 +70,25 @@ impl<'a> Names<'a> {
         Names(runs.filter(|(_, on_it)| *on_it).map(|(r, _)| &*r.strategy.label).collect())
     }
 
-    /// The name, with the mark of the front where it is on it.
+    /// Returns the name, with the mark if the run is on the front.
     pub(super) fn marked(&self, run: &RunRecord) -> String {
         let on_front = self.0.contains(&*run.strategy.label);
         if on_front { format!("{} {}", label(run), front::MARK) } else { label(run) }
     }
 }
 
-/// The name of a strategy, cut in its middle when very long.
+/// Returns the name of a strategy; the middle of a very long name is cut.
 pub(super) fn label(run: &RunRecord) -> String {
     fmt::elide(&fmt::one_line(&run.strategy.label), LONGEST)
 }
 
-/// The colour of a bar: pale when the run did not finish, for it measures less work.
+/// Colour of a bar. It is pale if the run did not finish, because such a run measures less work.
 pub(super) fn bar_color(run: &RunRecord, styles: &Styles) -> RGBColor {
     let color = styles.of_run(run).color;
     if run.status == Status::Completed { color } else { pale(color, 0.4) }
 }
 
-/// What stands after the value of a bar.
+/// Remark after the value of a bar; empty if the run completed or does not apply.
 pub(super) fn remark(run: &RunRecord) -> String {
     match run.status {
         Status::Completed | Status::NotApplicable => String::new(),

@@ -62,7 +62,7 @@ fn position(run: &RunRecord) -> Option<(f64, f64)> {
         .then_some((run.summary.cost_usd, kept))
 }
 
-/// From 0, unless everything lies close together far from 0.
+/// Range from 0, unless all values are close together and far from 0.
 fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let (low, high) = (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max));
     let spread = high - low;

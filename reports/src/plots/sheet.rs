@@ -1,4 +1,5 @@
-//! A sheet of paper in pixels: text, lines, boxes, axes, on top of plotters' SVG backend.
+//! A drawing surface in pixels with text, lines, boxes and axes, based on the SVG backend of
+//! plotters.
 
 use std::cell::RefCell;
 
@@ -11,21 +12,21 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::palette::{Dash, Style};
 use crate::fmt;
 
-/// What can go wrong while drawing.
+/// Error while drawing.
 pub(super) type Fault = DrawingAreaErrorKind<std::io::Error>;
 /// The result of a drawing step.
 pub(super) type Drawn = Result<(), Fault>;
 
-/// Colour of text.
+/// Text colour.
 pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
-/// Colour of second-rank text and axes.
+/// Colour of secondary text and axes.
 pub(super) const GREY: RGBColor = RGBColor(105, 105, 105);
 /// Colour of grid lines.
 pub(super) const GRID: RGBColor = RGBColor(224, 224, 224);
-/// Size of ordinary text; plotters makes glyphs of about 0.8 of it.
+/// Size of normal text, pixels; plotters draws glyphs of about 0.8 of it.
 pub(super) const TEXT: i32 = 15;
 
-/// Where a text hangs.
+/// Horizontal alignment of a text.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Left,
@@ -33,23 +34,22 @@ pub(super) enum Anchor {
     Right,
 }
 
-/// The drawing surface.
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     width: i32,
     words: RefCell<AccessibleText>,
 }
 
-/// What plotters has no element for.
+/// SVG elements that plotters does not support.
 #[derive(Default)]
 struct AccessibleText {
-    /// What the picture is, for those who hear it.
+    /// Title of the picture, for screen readers.
     title: String,
-    /// Elements that tell of a mark when one points at it.
+    /// Elements with the tooltips of marks.
     marks: String,
 }
 
-/// Draws on a fresh white sheet and returns the document.
+/// Draws on a new white sheet and returns the SVG document.
 pub(super) fn sheet(
     width: i32,
     height: i32,
@@ -68,7 +68,7 @@ pub(super) fn sheet(
     Ok(with_words(&svg, &words))
 }
 
-/// The document with its title first and its marks last, above everything that is drawn.
+/// Adds the title at the beginning of the document and the marks at its end, on top of the drawing.
 fn with_words(svg: &str, words: &AccessibleText) -> String {
     let (begin, rest) = svg.split_at(svg.find('>').map_or(0, |at| at + 1));
     let (drawn, end) = rest.split_at(rest.rfind("</svg>").unwrap_or(rest.len()));
@@ -76,7 +76,7 @@ fn with_words(svg: &str, words: &AccessibleText) -> String {
     format!("{begin}\n<title>{}</title>{drawn}{}{end}", fmt::xml(&words.title), words.marks)
 }
 
-/// Rough width of a text in pixels; SVG is drawn without fonts at hand.
+/// Approximate width of a text in pixels; the fonts are unknown when the SVG is drawn.
 pub(super) fn text_width(text: &str, size: i32) -> i32 {
     let units: f64 = text
         .chars()
@@ -86,7 +86,7 @@ pub(super) fn text_width(text: &str, size: i32) -> i32 {
 }
 
 impl Sheet<'_> {
-    /// Title and, below it, a smaller line; both are cut to the sheet.
+    /// Draws the title and a smaller line below it; both are cut to the width of the sheet.
     pub(super) fn title(&self, title: &str, below: &str) -> Drawn {
         let fit = |text: &str, size: i32| {
             fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
@@ -96,14 +96,14 @@ impl Sheet<'_> {
         self.text(20, 46, Anchor::Left, 14, GREY, &fit(below, 14))
     }
 
-    /// What a mark says to whoever points at it.
+    /// Adds a tooltip to a mark.
     pub(super) fn add_tooltip(&self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
         self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");
     }
 
-    /// One line of text, vertically centred on `y`.
+    /// Draws one line of text, vertically centred on `y`.
     pub(super) fn text(
         &self,
         x: i32,
@@ -117,18 +117,17 @@ impl Sheet<'_> {
         self.area.draw(&Text::new(clean, (x, y), style(at, size, color)))
     }
 
-    /// Text that runs upwards, centred on the point.
+    /// Draws vertical text, centred on the point.
     pub(super) fn text_up(&self, x: i32, y: i32, text: &str) -> Drawn {
         let up = style(Anchor::Middle, TEXT, GREY).transform(FontTransform::Rotate270);
         self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
     }
 
-    /// A filled box.
+    /// Draws a filled box.
     pub(super) fn fill(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Drawn {
         self.area.draw(&Rectangle::new([from, to], color.filled()))
     }
 
-    /// A straight line.
     pub(super) fn line(
         &self,
         from: (i32, i32),
@@ -139,7 +138,7 @@ impl Sheet<'_> {
         self.area.draw(&PathElement::new(vec![from, to], color.stroke_width(width)))
     }
 
-    /// A line through points in the look of a strategy.
+    /// Draws a line through points in the style of a strategy.
     pub(super) fn path(&self, points: &[(i32, i32)], style: Style, width: u32) -> Drawn {
         let stroke = style.color.stroke_width(width);
         match style.dash {
@@ -153,12 +152,11 @@ impl Sheet<'_> {
         }
     }
 
-    /// A filled polygon.
     pub(super) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Drawn {
         self.area.draw(&Polygon::new(points.to_vec(), color.filled()))
     }
 
-    /// A disc, filled or hollow.
+    /// Draws a disc, filled or hollow.
     pub(super) fn disc(&self, at: (i32, i32), radius: i32, color: RGBColor, filled: bool) -> Drawn {
         if filled {
             self.area.draw(&Circle::new(at, radius, color.filled()))
@@ -168,7 +166,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// A disc within a square on its corner: a row of the front.
+    /// Draws the outline of a square on its corner, the mark of a row on the front.
     pub(super) fn diamond(&self, (x, y): (i32, i32), radius: i32, color: RGBColor) -> Drawn {
         let corners = [(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)];
         self.area.draw(&PathElement::new(
@@ -177,7 +175,6 @@ impl Sheet<'_> {
         ))
     }
 
-    /// A cross.
     pub(super) fn cross(&self, (x, y): (i32, i32), r: i32, color: RGBColor) -> Drawn {
         self.line((x - r, y - r), (x + r, y + r), color, 3)?;
         self.line((x - r, y + r), (x + r, y - r), color, 3)
@@ -196,7 +193,7 @@ fn style(at: Anchor, size: i32, color: RGBColor) -> TextStyle<'static> {
     style
 }
 
-/// A scale from `min` to `max` over `length` pixels from `start`; a negative length runs upwards or
+/// A scale from `min` to `max` over `length` pixels from `start`. A negative length runs upwards or
 /// to the left.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
@@ -207,7 +204,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The pixel of a value; values beyond the scale stay at its end.
+    /// Pixel position of a value; values outside the scale are clamped to its ends.
     pub(super) fn at(&self, value: f64) -> i32 {
         let range = self.max - self.min;
         let share = if range > 0.0 { ((value - self.min) / range).clamp(0.0, 1.0) } else { 0.0 };
@@ -233,7 +230,7 @@ impl Scale {
     }
 }
 
-/// Vertical grid lines with their values below `bottom`, and the name of the axis under them.
+/// Draws vertical grid lines, their values below `bottom`, and the name of the axis below them.
 pub(super) fn axis_x(
     s: &Sheet<'_>,
     scale: Scale,
@@ -251,7 +248,7 @@ pub(super) fn axis_x(
     s.text(scale.start + scale.length / 2, bottom + 34, Anchor::Middle, TEXT, GREY, name)
 }
 
-/// Horizontal grid lines with their values to the left, and the name of the axis beside them.
+/// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
 pub(super) fn axis_y(
     s: &Sheet<'_>,
     scale: Scale,

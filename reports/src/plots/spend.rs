@@ -1,4 +1,4 @@
-//! Tokens and dollars per strategy: two panels of bars with common rows.
+//! Tokens and dollars per strategy: two bar charts with shared rows.
 
 use crate::record::{RunRecord, Status};
 use ctxbench_core::strategy::Standing;
@@ -42,7 +42,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
     })
 }
 
-/// One quantity of every row.
+/// A panel with one quantity of every row.
 struct Panel {
     left: i32,
     value: fn(&RunRecord) -> f64,
@@ -55,7 +55,7 @@ impl Panel {
     fn draw(&self, s: &Sheet<'_>, rows: &Rows<'_>, styles: &Styles) -> Drawn {
         let Panel { left, value, show, tick, name } = *self;
         let max = rows.iter().map(|(r, _)| value(r)).fold(0.0, f64::max);
-        // Room for the value behind the longest bar.
+        // Leave room for the value after the longest bar.
         let scale = Scale { min: 0.0, max: max * 1.22, start: left, length: PANEL };
         axis_x(s, scale, TOP, rows.bottom(), tick, name)?;
         if let Some((reference, _)) =

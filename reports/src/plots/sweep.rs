@@ -1,4 +1,4 @@
-//! What the values of a setting cost, keep and make wait, below each other.
+//! Effect of the values of a setting on cost, needs kept and waiting, in panels below each other.
 
 use super::palette::{Dash, Style, Styles};
 use super::sheet::{Anchor, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
@@ -10,13 +10,13 @@ use crate::sweep::{Curve, Sweeps, Swept, by_value};
 const LEFT_MARGIN: i32 = 96;
 const TOP: i32 = 92;
 const HEIGHT: i32 = 170;
-/// Between two panels, pixels.
+/// Gap between two panels, pixels.
 const GAP: i32 = 34;
-/// Width of a panel at most, and of a value at least, pixels.
+/// Maximum width of a panel, and minimum width of a value, pixels.
 const WIDTH: i32 = 640;
 const STEP: i32 = 46;
 
-/// A value's place and figure.
+/// Position and figure of a value.
 struct Dot {
     x: i32,
     y: f64,
@@ -25,7 +25,7 @@ struct Dot {
     told: String,
 }
 
-/// A curve's dots in one panel.
+/// Dots of a curve in one panel.
 struct SweepLine {
     style: Style,
     dots: Vec<Dot>,
@@ -106,7 +106,7 @@ pub(super) fn draw(
     })
 }
 
-/// The values of all curves, in their order.
+/// Distinct values of all curves, sorted.
 fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
     let mut out: Vec<&str> =
         swept.curves.iter().flat_map(|c| c.rows.iter().map(|(v, _)| *v)).collect();
@@ -115,7 +115,7 @@ fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
     out
 }
 
-/// The colour of its first row; dashes would tell nothing here.
+/// The colour of the first row. Dashes have no meaning in this plot, so the line is solid.
 fn style(c: &Curve<'_>, styles: &Styles) -> Style {
     let of_row = styles.of_label(c.rows.first().map_or("", |(_, label)| label));
     Style { dash: Dash::Solid, ..of_row }
@@ -150,7 +150,7 @@ fn line(
     SweepLine { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
 }
 
-/// A change in the unit in which people read it.
+/// Converts a change to the displayed unit.
 fn axis_value(f: &Figure, metric: &Metric, x: f64) -> f64 {
     if f.scale == stats::Scale::Ratio { x } else { metric.unit.converted(x) }
 }
@@ -166,7 +166,7 @@ fn unit(sweeps: &Sweeps<'_>, figure: usize, metric: &Metric) -> String {
     if unit.is_empty() { String::new() } else { format!(",{unit}") }
 }
 
-/// All dots and intervals with a margin.
+/// Range of all dots and intervals, with a margin.
 fn range(lines: &[SweepLine]) -> (f64, f64) {
     let all = || {
         lines.iter().flat_map(|l| &l.dots).flat_map(|d| {

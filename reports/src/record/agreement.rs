@@ -16,7 +16,6 @@ pub struct Counterpart {
 /// Comparison of two rows of one session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Figure by figure.
     pub figures: Vec<TwoFigures>,
     /// Numbers of the requests, among all that are sent, that ask for a summary.
     pub summary_requests: Two<Vec<u64>>,
@@ -49,10 +48,10 @@ pub struct TwoFigures {
 /// A request of both; `None` = not made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TwoRequests {
-    /// Its number, from 1.
+    /// Number of the request, from 1.
     pub request: usize,
     /// Tokens of the agent's.
     pub real_tokens: Option<u64>,
-    /// Tokens of ours.
+    /// Tokens of our implementation.
     pub our_tokens: Option<u64>,
 }

@@ -13,8 +13,8 @@ pub enum Fate {
     InTime,
     /// The conversation waited for it and used it.
     LateWaited,
-    /// It was needed and not there: the conversation went on without it. It was used later or given
-    /// up.
+    /// It was needed but not there yet, and the conversation continued without it. It was used
+    /// later or given up.
     LateProceeded,
     /// It was given up before it was needed, or the session ended first.
     Cancelled,
@@ -36,15 +36,14 @@ impl Fate {
     ];
 }
 
-/// One background summary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundRecord {
     /// Number of its first request in the run.
     pub request: u64,
     /// Virtual time at which that was sent, ms.
     pub spawned_ms: Millis,
-    /// Requests that it took: further models and further parts of a long history are requests of
-    /// the same summary.
+    /// Number of requests that it took. Requests to further models and for further parts of a long
+    /// history count for one summary.
     pub requests: u64,
     /// Number of the request before which its last answer was taken; `None` = never.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,6 +53,5 @@ pub struct BackgroundRecord {
     pub delivered_ms: Option<Millis>,
     /// Time that the conversation waited for it, ms.
     pub waited_ms: Millis,
-    /// Outcome.
     pub fate: Fate,
 }

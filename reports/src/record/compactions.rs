@@ -6,7 +6,6 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Phase;
 use ctxbench_core::session::Millis;
 
-/// One compaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
@@ -15,7 +14,7 @@ pub struct CompactionRecord {
     pub kind: CompactionKind,
     /// Product's name of the mechanism, such as `prune`.
     pub mechanism: String,
-    /// When.
+    /// Phase of the session.
     pub phase: Phase,
     /// Number of the next request.
     pub before_request: u64,
@@ -34,7 +33,7 @@ pub struct CompactionRecord {
     /// below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
-    /// Cost of its own calls, USD; `None` if a recording does not report it.
+    /// Cost of the calls that the compaction made, USD; `None` if a recording does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Facts that left the verbatim context.
@@ -48,14 +47,15 @@ pub struct CompactionRecord {
     pub break_even_calls: Option<BreakEven>,
     /// Calls that followed before the next compaction, the one that it was made for included.
     pub calls_after: u64,
-    /// Whether these exceed the break-even; `None` if not yet, and the run was interrupted.
+    /// True if `calls_after` exceeds the break-even; `None` if it does not yet and the run was
+    /// interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_needed_later: Option<u64>,
-    /// Of these, the share that the context carries right after, per cent: a point of the drift
-    /// curve.
+    /// Share of the facts needed later that the context contains right after the compaction, per
+    /// cent: a point of the drift curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
     /// Blocks removed from the context by kind, most tokens first; empty if none, or unknown.
@@ -72,7 +72,6 @@ pub struct CompactionRecord {
 pub enum BreakEven {
     /// It saves no tokens.
     Never,
-    /// Number of calls.
     #[serde(untagged)]
     Calls(f64),
 }
@@ -92,7 +91,6 @@ impl BreakEven {
 pub struct Portion {
     /// Kind of block and its change: `output`, `output cleared`.
     pub kind: String,
-    /// Number of blocks.
     pub blocks: u64,
     /// All of them, tokens.
     pub tokens: u64,

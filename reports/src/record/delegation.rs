@@ -8,7 +8,7 @@ use ctxbench_core::session::Millis;
 /// One subagent of a run, with the cost of its window and the facts that it returned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
-    /// Its id in the session.
+    /// Id of the subagent in the session.
     pub agent: String,
     /// The call that started it; `None` = no call could be found for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,9 +19,8 @@ pub struct Delegation {
     /// Request with the reply that made the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
-    /// Whether the caller waited for its end.
+    /// True if the caller waited for the end of the subagent.
     pub waited: bool,
-    /// Outcome.
     pub status: Status,
     /// Recorded replies of its window that were made.
     pub steps: u64,
@@ -35,9 +34,8 @@ pub struct Delegation {
     pub cache_read_tokens: u64,
     /// Input tokens written to the prompt cache.
     pub cache_write_tokens: u64,
-    /// Output tokens billed.
     pub output_tokens: u64,
-    /// USD.
+    /// Cost in USD.
     pub cost_usd: f64,
     /// Virtual time at which it began, ms.
     pub started_ms: Millis,

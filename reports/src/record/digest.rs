@@ -8,7 +8,7 @@ use ctxbench_core::request::Purpose;
 use super::{RequestRecord, RunRecord};
 use crate::{recorded, spend};
 
-/// See [`RunRecord::digested`].
+/// Totals of a digested row; see [`RunRecord::digested`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digest {
     sent: RequestDigest,
@@ -22,7 +22,6 @@ pub struct Digest {
 /// Hash of the figures of all requests: equal for two runs that sent the same requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequestDigest {
-    /// Number of requests.
     pub(crate) requests: usize,
     figures: u64,
 }
@@ -30,7 +29,7 @@ pub(crate) struct RequestDigest {
 /// The requests that wrote summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SummaryCalls {
-    /// Input and output.
+    /// Sum of input and output tokens.
     pub(crate) tokens: u64,
     pub(crate) cost_usd: f64,
 }
@@ -108,7 +107,7 @@ impl RunRecord {
         known.fold((0, 0), |(before, after), (b, a)| (before + b, after + a))
     }
 
-    /// Whether retention was measured at any compaction.
+    /// True if retention was measured at any compaction.
     pub(crate) fn has_curve(&self) -> bool {
         self.digest.as_ref().map_or_else(
             || self.compactions.iter().any(|c| c.retained_pct.is_some()),

@@ -24,26 +24,24 @@ pub enum FactPlace {
 /// A (fact, need) pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactRecord {
-    /// Fact id.
     pub fact: String,
-    /// Its kind.
     pub kind: FactKind,
-    /// The needing message.
+    /// Id of the message that needs the fact.
     pub need: String,
     /// Replies since a tool or a user showed it last; `None` = only the agent stated it
     /// in this window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<u64>,
-    /// Whether its last showing, or else the reply in which it arises, belongs to an earlier
-    /// session of the project.
+    /// True if the last showing of the fact belongs to an earlier session of the project; if it was
+    /// never shown, the reply in which it arises counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
-    /// Whether it asks for memory: a user message needs the fact, or a reply that comes long after
-    /// the last showing.
+    /// True if the need asks for memory: a user message needs the fact, or a reply that comes long
+    /// after the last showing.
     #[serde(default)]
     pub counts: bool,
-    /// Whether a request before the need had removed or changed the block that showed it last;
-    /// `None` = not known.
+    /// True if a request before the need had removed or changed the block that showed the fact
+    /// last; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<bool>,
     /// Number of the request at the need; `None` = the run did not get there.
@@ -52,7 +50,7 @@ pub struct FactRecord {
     pub found: Match,
     /// Which kind of block carried it.
     pub place: FactPlace,
-    /// Whether the fact was gone and an older value that it replaced was there.
+    /// True if the context contained an older value that the fact had replaced, but not the fact.
     pub stale: bool,
     /// The fact and an older value that it replaced were both there.
     #[serde(default)]
@@ -60,7 +58,7 @@ pub struct FactRecord {
     /// A summary asserted something else in the fact's place.
     #[serde(default)]
     pub contradicted: bool,
-    /// Whether the fact was gone and a summary contained it in altered form.
+    /// True if the context did not contain the fact, but a summary contained it in altered form.
     #[serde(default)]
     pub drifted: bool,
     /// It arises in another window than the needing one and was never said there, so that no
@@ -77,9 +75,8 @@ pub const EXCERPT: usize = 200;
 /// History of a fact. Texts are cut to [`EXCERPT`] characters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactLife {
-    /// Fact id.
     pub fact: String,
-    /// Its literals; of a fact without any, the stems of its text.
+    /// Literals of the fact; if it has none, the stems of its text.
     pub tokens: Vec<String>,
     /// Id of the message or call that states it first.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -102,10 +99,10 @@ pub struct FactMove {
     pub compaction: u64,
     pub from: FactPlace,
     pub to: FactPlace,
-    /// Excerpt from before.
+    /// Excerpt from before the compaction.
     pub before: Arc<str>,
-    /// The words around it after; where it is gone, the line of a summary nearest to the words
-    /// before. Empty = no such line.
+    /// Excerpt around the fact after the compaction. If the fact was removed, the line of a summary
+    /// that is nearest to `before`; empty if there is none.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub after: Arc<str>,
 }

@@ -6,13 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::word;
 
-/// A hard failure.
+/// A broken rule, with the request that shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IntegrityFailure {
     /// Number of the request that shows it.
     pub request: u64,
     pub rule: Rule,
-    /// Details, for people.
     pub detail: String,
 }
 

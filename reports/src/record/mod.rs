@@ -37,24 +37,21 @@ pub const RESULTS_VERSION: u32 = 1;
 /// Everything that one `run` measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
-    /// [`RESULTS_VERSION`].
+    /// Version of the format: [`RESULTS_VERSION`].
     pub version: u32,
     /// Name and version of the program that wrote it.
     pub generator: String,
     /// Assumptions of the models that produce modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// One per scenario × strategy × model × summariser × seed, in sorted order.
+    /// One row per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }
 
 /// One strategy on one session with one model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The session.
     pub scenario: ScenarioInfo,
-    /// The strategy.
     pub strategy: StrategyInfo,
-    /// Model name.
     pub model: String,
     /// Writer of the summaries. `None` when no summary was requested; the row is then the same for
     /// every summariser.
@@ -93,7 +90,7 @@ pub struct RunRecord {
     pub lives: Vec<FactLife>,
     /// Every point at which a strategy decided that the context was too large.
     pub triggers: Vec<TriggerRecord>,
-    /// Hard failures.
+    /// Integrity failures.
     pub integrity: Vec<IntegrityFailure>,
     /// Effect of the instructions of a manual compaction; `None` if the session or the product has
     /// none.
@@ -117,7 +114,6 @@ pub struct RunRecord {
 /// The session of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
-    /// Short name.
     pub id: String,
     /// A line for people.
     pub title: String,
@@ -126,16 +122,16 @@ pub struct ScenarioInfo {
     /// Reason why the scenario exists.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its tags; recordings have none.
+    /// Tags of the scenario; recordings have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Whether it was recorded rather than scripted.
+    /// True for a recorded session, false for a scripted one.
     pub recorded: bool,
     /// The recorded product (name of its format), if the recording contains the provider's
     /// counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Whether it tests one mechanism and has too few facts to compare strategies.
+    /// True if the session tests one mechanism and has too few facts to compare strategies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mechanism: bool,
     /// Warnings of an importer or loader.
@@ -151,14 +147,14 @@ pub struct StrategyInfo {
     /// The given settings, as in the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given: BTreeMap<String, String>,
-    /// Bare name.
+    /// Name without settings.
     pub name: String,
     /// Version of the program that it models.
     pub version: String,
     /// Name and version of a real program that ran unmodified; `None` for a modelled strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Whether a whole agent was driven: it makes its own requests, and no waiting is modelled.
+    /// True if a whole agent was driven: it makes its own requests, and no waiting is modelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub driven: bool,
     /// All settings with their values, scale applied.
@@ -256,7 +252,7 @@ impl Status {
 /// Figures of one row. `None` means not applicable or unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Recorded steps taken.
+    /// Number of recorded steps that were taken.
     pub steps_completed: u64,
     /// Recorded steps of the session.
     pub steps_total: u64,
@@ -268,11 +264,10 @@ pub struct Summary {
     pub summary_calls: u64,
     /// All input tokens billed, cached ones included.
     pub input_tokens: u64,
-    /// Of these, read from the prompt cache.
+    /// Input tokens read from the prompt cache.
     pub cache_read_tokens: u64,
-    /// Of these, written to the prompt cache.
+    /// Input tokens written to the prompt cache.
     pub cache_write_tokens: u64,
-    /// Output tokens billed.
     pub output_tokens: u64,
     /// Largest prompt of a normal request, tokens.
     pub peak_context_tokens: u64,
@@ -318,7 +313,7 @@ pub struct Summary {
     pub user_interventions: u64,
     /// Mean of believed − billed tokens at the triggers.
     pub trigger_error_tokens: Option<f64>,
-    /// Hard failures.
+    /// Number of integrity failures.
     pub integrity_failures: u64,
 }
 
@@ -346,12 +341,12 @@ impl RunRecord {
         (!pairs.is_empty()).then(|| 100.0 * kept as f64 / pairs.len() as f64)
     }
 
-    /// Whether it is a product, and not our second row of an agent that was driven.
+    /// Returns true for a product, except for our second row of an agent that was driven.
     pub fn is_product(&self) -> bool {
         self.strategy.standing == Standing::Contender && self.beside.is_none()
     }
 
-    /// Whether it is a product on a pair that can exist.
+    /// Returns true for a product on a pair that can exist.
     pub fn is_contender(&self) -> bool {
         self.is_product() && self.status != Status::NotApplicable
     }
@@ -361,20 +356,21 @@ impl RunRecord {
         self.summary.integrity_failures.max(self.integrity.len() as u64)
     }
 
-    /// Whether the run completed and broke no rule, so that its figures measure the whole session.
-    /// A run that ended early measures less work, and one that broke a rule measures requests that
-    /// no provider would have answered.
+    /// Returns true if the run completed and broke no rule, so that its figures measure the whole
+    /// session. A run that ended early measures less work, and a run that broke a rule measures
+    /// requests that no provider would have answered.
     pub fn is_whole(&self) -> bool {
         self.status == Status::Completed && self.broken_rules() == 0
     }
 
-    /// Whether its session may decide which strategy is better. Sessions that test a mechanism may
-    /// not.
+    /// Returns true if the session may decide which strategy is better. Sessions that test a
+    /// mechanism may not.
     pub fn is_evidence(&self) -> bool {
         !self.scenario.mechanism
     }
 
-    /// Whether the row may have the best value of a metric. A row that never compacted may not.
+    /// Returns true if the row may have the best value of a metric. A row that never compacted may
+    /// not.
     pub fn can_win(&self) -> bool {
         let compacted = self.summary.compactions > 0;
         self.is_evidence() && self.is_contender() && self.is_whole() && compacted
@@ -402,11 +398,10 @@ pub struct RequestRecord {
     /// Phase of a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Model asked.
     pub model: Arc<str>,
     /// Recorded step that it serves, from 0; 0 before the first reply.
     pub step: u64,
-    /// Whether it is beyond the recorded path.
+    /// True if the request is beyond the recorded path.
     pub extra: bool,
     /// All input tokens billed.
     pub input_tokens: u64,
@@ -422,7 +417,6 @@ pub struct RequestRecord {
     /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on
     /// its side.
     pub context_tokens: u64,
-    /// Cost in USD.
     pub cost_usd: f64,
     /// Part of the cost for a compaction that the provider made inside the request, USD.
     #[serde(default, skip_serializing_if = "is_nothing")]
@@ -451,7 +445,7 @@ pub struct RequestRecord {
     pub status: RequestStatus,
 }
 
-/// Whether a request was answered.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestStatus {
@@ -473,9 +467,9 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
 pub struct TriggerRecord {
     /// Number of the next request.
     pub before_request: u64,
-    /// What the strategy believed, tokens.
+    /// Context size as estimated by the strategy, tokens.
     pub believed: u64,
-    /// What the mock would bill, tokens.
+    /// Context size that the simulated provider would bill, tokens.
     pub billed: u64,
     /// The limit that was reached, tokens.
     pub limit: u64,

@@ -1,5 +1,5 @@
-//! A row in pieces of JSON: each field, and of a list each entry. A row of a long session is larger
-//! than the session, so that who stores rows holds one piece at a time.
+//! A row in pieces of JSON: one per field, and one per entry of a list field. A row of a long
+//! session is larger than the session; pieces allow storing it without the whole row in memory.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use super::RunRecord;
 /// the JSON.
 pub(crate) type TakePiece<'a, E> = dyn FnMut(&str, Option<usize>, &str) -> Result<(), E> + 'a;
 
-/// What the lists hold goes entry by entry, everything else as a whole. Names every field, so that
-/// none is forgotten.
+/// Passes list fields entry by entry, and all other fields as a whole. The macro destructures the
+/// record, so that a new field cannot be forgotten.
 macro_rules! pieces {
     ($run:expr, $take:expr, whole: [$($whole:ident),*], lists: [$($list:ident),*]) => {{
         let RunRecord { $($whole,)* $($list,)* digest: _ } = $run;
         $(
-            // What is not there stands in no results either.
+            // Results leave out absent values, too.
             let piece = json($whole);
             if piece != "null" {
                 $take(stringify!($whole), None, &piece)?;

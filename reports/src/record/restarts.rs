@@ -23,7 +23,6 @@ pub struct RewindRecord {
     pub seq: u64,
     /// The session's id of the message.
     pub to: String,
-    /// Requested mode.
     pub mode: RewindMode,
     pub status: RewindStatus,
     /// Number of the next request.
@@ -37,7 +36,7 @@ pub struct RewindRecord {
     /// Context that the product had at that message, tokens; `None` when the conversation does not
     /// go back.
     pub context_then: Option<u64>,
-    /// Whether the context afterwards equals the earlier one, block by block.
+    /// True if the context afterwards equals the context at that message, block by block.
     pub context_equal: Option<bool>,
     /// Restored files, if files are restored and the session contains the files on disk.
     pub code: Option<CodeRewind>,
@@ -72,7 +71,7 @@ pub struct ResumeRecord {
     pub restart: u64,
     /// Messages of the conversation that the context showed before.
     pub messages: u64,
-    /// Whether the product shows the same conversation afterwards, by its own rules.
+    /// True if the product shows the same conversation afterwards, by its own rules.
     pub shown_equal: bool,
     /// Summary requests between the restart and the first answer.
     pub resume_summary_calls: u64,
@@ -81,13 +80,13 @@ pub struct ResumeRecord {
     /// Data restored from a file; `None` if the product has none, or if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ResumeFile>,
-    /// Why there are no figures of a file, for a person.
+    /// Reason for missing figures of a file, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl ResumeRecord {
-    /// Whether the product has no format and leaves storage to the embedding program.
+    /// Returns true if the product has no format and leaves storage to the embedding program.
     pub fn keeps_nothing(&self) -> bool {
         self.file.is_none() && self.error.is_none()
     }
@@ -98,7 +97,7 @@ impl ResumeRecord {
 pub struct ResumeFile {
     /// Name of the format.
     pub format: String,
-    /// Bytes on disk.
+    /// Size on disk, bytes.
     pub stored_bytes: u64,
     /// Bytes read while loading: whole files, or the examined rows.
     pub bytes_read: u64,
@@ -108,13 +107,11 @@ pub struct ResumeFile {
     pub garbled: u64,
     /// Restored messages that the context no longer showed.
     pub surplus: u64,
-    /// Whether exactly the same context was restored.
+    /// True if exactly the same context was restored.
     pub context_equal: bool,
-    /// Of the facts said before the restart, those that stand somewhere in what the format holds,
-    /// per cent.
+    /// Share of the facts stated before the restart that appear in the stored data, per cent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable_pct: Option<f64>,
-    /// Remarks on damage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

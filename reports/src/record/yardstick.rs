@@ -1,5 +1,5 @@
-//! What figures are measured with: counting model, calibration and price table. Results measured
-//! with another yardstick are not compared.
+//! Basis of the measurement: counting model, calibration and price table. Results with different
+//! yardsticks are not compared.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use super::Results;
 
 /// Name of the assumption with the calibration of tokens.
 pub const CALIBRATION: &str = "calibration";
-/// Name of the assumption that says which memory files stand in the prompts beside the sessions'
-/// own.
+/// Name of the assumption with the memory files that the prompts contain in addition to those of
+/// the sessions.
 pub const MEMORY: &str = "memory files";
 /// Name of the assumption with the price table.
 pub const PRICES: &str = "price table";

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Sampling;
 
-/// Nominal coverage.
+/// Nominal coverage of the intervals.
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// Fewest sessions for an interval. With three, no interval within the data can cover more than 75
@@ -19,9 +19,7 @@ const ROUNDING: f64 = 1e-12;
 /// Both ends, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 

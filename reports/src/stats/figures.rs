@@ -32,7 +32,7 @@ pub enum Scale {
 /// Comparison of a strategy with its baseline in one figure, over sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Column of `summary.csv`.
+    /// Column name in `summary.csv`.
     pub column: &'static str,
     /// Scale of `mean`, `median` and `interval`.
     pub scale: Scale,
@@ -58,12 +58,12 @@ pub struct Figure {
     /// p-value after Holm's correction over the compared strategies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_holm: Option<f64>,
-    /// What may be said.
+    /// Conclusion that the data support.
     pub verdict: Verdict,
 }
 
 impl Figure {
-    /// Whether its change is given in per cent of the baseline.
+    /// Returns true if the change is given in per cent of the baseline.
     pub(crate) fn is_relative(&self) -> bool {
         self.scale == Scale::Ratio
     }
@@ -107,7 +107,7 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
     out
 }
 
-/// One session in one metric.
+/// Values of one metric in one session.
 struct Values<'a> {
     pair: &'a RunPair<'a>,
     base: f64,
@@ -213,7 +213,7 @@ mod tests {
         // Shares change by points: −10, 0, −30.
         assert_eq!((kept.scale, kept.median), (Scale::Difference, Some(-10.0)));
         assert!(near(kept.mean, -40.0 / 3.0));
-        // The baseline never waits, so there is no ratio: 0, 8 and 1 s.
+        // The baseline never waits, so a ratio is undefined. The waits are 0, 8 and 1 s.
         assert_eq!((waited.scale, waited.mean), (Scale::Difference, Some(3_000.0)));
         assert_eq!(waited.median, Some(1_000.0));
     }

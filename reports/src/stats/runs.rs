@@ -18,7 +18,6 @@ pub(super) struct RunPair<'a> {
 /// Criterion for sessions that are informative about a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposure {
-    /// The strategy compacted.
     Own,
     /// It compacted in either of two results.
     Either,
@@ -27,7 +26,7 @@ pub(super) enum Exposure {
 }
 
 impl RunPair<'_> {
-    /// Whether the session is informative about the strategy.
+    /// Returns true if the session is informative about the strategy.
     pub(super) fn compacted(&self) -> bool {
         let did = |r: &RunRecord| r.summary.compactions > 0;
         match self.seen {

@@ -14,7 +14,6 @@ use crate::{seeds, view};
 /// Comparison of every strategy with one baseline, for one model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Differences {
-    /// Model name.
     pub model: String,
     /// Label of the baseline; `base` between two results.
     pub baseline: String,
@@ -42,7 +41,7 @@ pub struct Heavy {
 /// One strategy, or several that sent the same requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StrategyDifference {
-    /// Its label.
+    /// Label of the strategy.
     pub strategy: String,
     /// Other strategies with the same requests in every session; judged once.
     #[serde(skip_serializing_if = "Vec::is_empty")]

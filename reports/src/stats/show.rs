@@ -70,13 +70,13 @@ pub(crate) fn heaviest(d: &Differences) -> Option<String> {
 }
 
 impl Differences {
-    /// Whether any strategy could be judged.
+    /// Returns true if any strategy could be judged.
     pub(crate) fn has_verdicts(&self) -> bool {
         self.strategies.iter().flat_map(|s| &s.figures).any(|f| f.p.is_some())
     }
 }
 
-/// Name of the strategy, or of all that sent the same requests.
+/// Name of the strategy. Lists the names of all strategies that sent the same requests.
 pub(crate) fn name(row: &StrategyDifference) -> String {
     let all: Vec<String> =
         std::iter::once(&row.strategy).chain(&row.same).map(|s| fmt::one_line(s)).collect();

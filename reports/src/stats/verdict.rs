@@ -30,7 +30,6 @@ pub enum Verdict {
     DifferenceOnly,
 }
 
-/// A judged difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
@@ -43,7 +42,7 @@ pub(crate) struct Judged {
 /// Changes of one strategy in one figure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
-    /// Change per session.
+    /// One change per session.
     pub(crate) changes: Vec<f64>,
     /// Changes of recordings only. Scripted sessions are not a sample: they repeat one story.
     pub(crate) recorded: Vec<f64>,
@@ -61,7 +60,7 @@ pub(crate) struct Sample {
 /// with mean 0 give too many verdicts (`simulation.rs`).
 ///
 /// A strategy without any difference is not a member of the family. Membership depends only on the
-/// sizes of the differences, which the test holds fixed, so leaving it out does not weaken the
+/// sizes of the differences, which are fixed in the test, so leaving it out does not weaken the
 /// test.
 pub(crate) fn judge(strategies: &[Sample], better: Better, plan: &Sampling) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);

@@ -25,15 +25,13 @@ pub enum ColumnsError {
     /// No such column, or a text column.
     #[error("there is no column of figures `{column}`; {hint}")]
     Unknown {
-        /// Given name.
         column: String,
-        /// Names near it.
+        /// Suggestion of similar names.
         hint: String,
     },
     /// Duplicate column.
     #[error("`{0}` stands twice")]
     Twice(&'static str),
-    /// Empty list.
     #[error("name at least one column of summary.csv, such as cost_usd,needs_kept_pct")]
     Empty,
 }

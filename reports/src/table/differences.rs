@@ -49,8 +49,8 @@ pub(super) fn differences(
     out
 }
 
-/// A mean change and a word per figure; intervals stand in the page. Where there is little room,
-/// only the figures that rank.
+/// Table with the mean change and the verdict per figure; the page has the intervals as well. On a
+/// narrow terminal, it is limited to the headline figures.
 fn difference_table(d: &Differences, width: usize) -> Vec<String> {
     let with_verdicts = d.has_verdicts();
     let draw = |room: usize, all: bool| {

@@ -15,7 +15,6 @@ pub(super) struct Layout<'a> {
     /// Mark after each label: on the front, or empty.
     marks: Vec<String>,
     label: usize,
-    /// Spaces between columns.
     gap: usize,
     /// 0 = notes are below the table.
     notes: usize,

@@ -19,10 +19,9 @@ const ENOUGH_PATHS: usize = 4;
 struct LastShown<'a> {
     /// Last text that showed it.
     last: &'a ShownText<'a>,
-    /// Whether the project itself used the literal there, and not only in a way that any program
-    /// does.
+    /// Whether any text used the literal in a way that is specific to the project.
     own: bool,
-    /// Whether it was defined there.
+    /// Whether any text defined the literal.
     defined: bool,
 }
 

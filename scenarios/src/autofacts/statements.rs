@@ -1,8 +1,9 @@
 //! Needs without a literal: a reply takes up an old request, plan or decision in different terms.
 //!
 //! A *statement* is a sentence of the user, an item of a list in a tool's result, or a sentence of
-//! the agent that does more than announce its next step. A later reply takes it up if one of its
-//! sentences shares enough rare content words with it that no text showed in between.
+//! the agent that does more than announce its next step. A later reply takes up a statement if one
+//! of its sentences shares enough rare stems with the statement, and no text in between showed
+//! these stems.
 
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;

@@ -26,7 +26,7 @@ pub struct Export {
     pub name: &'static str,
     /// Extension of its files, without the dot.
     pub ending: &'static str,
-    /// Whether a file may contain several sessions.
+    /// Whether a file can contain more than one session.
     pub several: bool,
     /// Writes a session as whole lines, and counts the entries that the format cannot express.
     pub write: fn(&Session, &mut ExportLosses) -> Result<String, UnwritableSession>,

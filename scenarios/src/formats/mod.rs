@@ -61,7 +61,7 @@ pub struct Format {
     pub name: &'static str,
     /// Properties of a session that its recordings lack, as the end of a sentence.
     pub untold: &'static str,
-    /// Whether a source has this format, judged by its beginning.
+    /// Returns whether a source has this format, judging by its beginning.
     pub sniff: fn(&Head) -> bool,
     /// Passes the sessions of a source to the sink one at a time, until the sink breaks. A session
     /// that cannot be read is passed as an error. If the function itself returns an error, the

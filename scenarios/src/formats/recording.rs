@@ -24,7 +24,7 @@ pub struct Recording {
     pub route: ProviderRoute,
     /// Context window that the program assumed, tokens.
     pub context_window: Option<u64>,
-    /// Whether the file belongs to a subagent, with messages that form the session.
+    /// Whether the file is the record of a subagent. Its messages then form the session.
     pub of_subagent: bool,
     /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
     /// compared.
@@ -133,7 +133,7 @@ pub struct RecordingReply {
     pub blocks: usize,
     /// Counters of the provider, or the reason why they are unknown.
     pub counters: Result<Counters, String>,
-    /// Whether the output tokens are a stub from the start of the stream.
+    /// Whether `output` is a placeholder sent at the start of the stream.
     pub output_is_stub: bool,
     /// Time of the request, ms since 1970.
     pub sent_ms: Option<i64>,
@@ -223,7 +223,8 @@ pub struct Counters {
     /// Input tokens written to the cache.
     pub write: u64,
     pub output: u64,
-    /// Whether writes have the long lifetime. `None` = nothing was written, or unknown.
+    /// Whether cache writes have the long lifetime. `None` if nothing was written or the lifetime
+    /// is unknown.
     pub long: Option<bool>,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<InvalidCounter>,

@@ -32,7 +32,7 @@ pub struct Source<'a> {
     /// Name for messages and for session ids.
     name: String,
     location: Location<'a>,
-    /// Whether companion files are ignored.
+    /// Whether to ignore companion files.
     alone: bool,
 }
 
@@ -256,7 +256,7 @@ impl<'a> Source<'a> {
 pub(super) const DATABASE: &str = "SQLite format 3\0";
 
 /// Returns the beginning of a database's write-ahead log, which contains the tables of a new
-/// database, or an empty text if there is no log.
+/// database. Empty if the log does not exist.
 fn log_head(path: &Path) -> String {
     let mut log = OsString::from(path);
     log.push("-wal");
@@ -331,7 +331,7 @@ pub struct Head {
     pub members: Option<Vec<String>>,
     /// The first text of a file.
     pub text: String,
-    /// Whether the beginning is the whole file.
+    /// Whether `text` is the whole file.
     pub whole: bool,
     value: OnceCell<Value>,
     objects: OnceCell<Vec<Map<String, Value>>>,

@@ -45,7 +45,6 @@ pub struct ExpectedCell {
     pub value: Expected,
 }
 
-/// Expected value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
     /// Exactly this number.

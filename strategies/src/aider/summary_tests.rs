@@ -233,7 +233,7 @@ fn only_the_word_assistant_is_an_answer() {
     let mut list = pairs(20);
     list.iter_mut().filter(|m| m.role == "assistant").for_each(|m| m.role = "Assistant".into());
     let (r, asked) = run(&list, &rules(100.0), PLAIN, 0);
-    // There is no boundary, so all messages are summarised into one. The transcript still names the
+    // Without a boundary, all messages are summarised into one. The transcript still names the
     // role.
     assert_eq!((r.unwrap().messages.len(), asked), (2, vec![1_010]));
 }

@@ -44,7 +44,7 @@ impl Iterations {
         self.done = 0;
     }
 
-    /// Records a reply.
+    /// Counts a reply of the current turn.
     pub(crate) fn count(&mut self) {
         self.done += 1;
     }

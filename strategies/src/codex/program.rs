@@ -44,7 +44,7 @@ pub(crate) struct CodexProgram {
     counted: TokenTotals,
     /// Input tokens of the first response since the last compaction, counted by the provider.
     prefix_tokens: Option<u64>,
-    /// Whether the session was opened again since the last user message.
+    /// Whether the session was reopened after the last user message.
     reopened: bool,
     /// The rollout: the lines that a resume reads.
     log: Vec<Record<Arc<Block>>>,

@@ -39,7 +39,7 @@ pub struct Label {
 }
 
 impl Conformance {
-    /// No recordings.
+    /// Conformance of a product without recordings.
     pub const NO_CASES: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 

@@ -149,8 +149,8 @@ mod tests {
         let blocks: Vec<Arc<Block>> = [turn(800), turn(50), turn(50)].concat();
         // 800 of 900 characters lie before the second prompt.
         assert_eq!(split_of(&blocks), 2);
-        // There is no prompt after 70 % of the characters, and the history ends with an answer, so
-        // the split is at the end.
+        // No prompt follows 70 % of the characters, and the history ends with an answer, so the
+        // split is at the end.
         let blocks: Vec<Arc<Block>> = [turn(100), turn(100), turn(800)].concat();
         assert_eq!(split_of(&blocks), 6);
         // The history ends in a loop of tool calls, so the split is before the last prompt.

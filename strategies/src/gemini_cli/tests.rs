@@ -92,7 +92,7 @@ fn a_draft_is_checked_and_the_newest_turn_stays() {
 
 #[test]
 fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
-    // There is no hysteresis: the prompt stays large, so the summary is summarised again.
+    // Without hysteresis, the prompt stays above the threshold, so the summary is summarised again.
     let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
     script.replies.extend([
         reads("c1", 100_000),

@@ -76,7 +76,7 @@ impl DescribedArticle {
         hidden.iter().map(|(_, tokens)| tokens).sum()
     }
 
-    /// Runs step 2. Returns false if there is no summary.
+    /// Runs step 2. Returns false if no summary was written.
     async fn step_2(&self, s: &mut Engine, phase: Phase) -> bool {
         let most = max_output(limits(s), self.cap);
         let asked = WholeSummary { system: &self.system, prompt: &self.headings, most };

@@ -36,7 +36,7 @@ pub(super) trait Drawer: Send {
     ) -> Result<(), PersistError>;
     /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
     fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError>;
-    /// Describes damaged objects.
+    /// Returns a description of each damaged object.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,5 +1,6 @@
-//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the working
-//! directory and a user's rule files work as in Claude Code, whose levels the blueprint adopts.
+//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). The blueprint adopts the levels of
+//! Claude Code. Imports, the search above the working directory and a user's rule files also work
+//! as in Claude Code.
 
 use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
 

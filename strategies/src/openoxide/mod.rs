@@ -55,7 +55,7 @@ const MIN_COMPACT_TRIGGER: u64 = 50_000;
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
 
-/// Component that makes room. The design describes both; there is no program.
+/// Component that frees space. The design describes both; no program implements it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OxideVersion {
     /// The tiers of this module.
@@ -166,9 +166,9 @@ pub(crate) struct OpenOxide {
     pub(crate) job: Option<BackgroundSummary>,
     /// Earlier views, each with its newest message.
     undo: UndoStack,
-    /// Whether the provider stopped after its compaction.
+    /// Whether the provider stopped after a compaction that it made.
     paused: bool,
-    /// Whether the provider is asked to make room.
+    /// Whether to ask the provider to free space.
     provider_side: bool,
 }
 

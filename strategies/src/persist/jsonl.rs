@@ -49,7 +49,7 @@ impl Appender {
         self.text(&format!("{start}{value}\n"))
     }
 
-    /// Appends text unchanged.
+    /// Appends a text as it is.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), PersistError> {
         // After a failure, half of the text may be in the file.
         self.torn = true;

@@ -35,7 +35,7 @@ pub(super) struct Report {
     pub(super) usage: Usage,
     /// The reply was cut off at its output limit.
     pub(super) cut_off: bool,
-    /// Error, if there was no reply.
+    /// Error of a message without a reply.
     pub(super) failed: Option<ModelError>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct PiProgram {
     report: Option<Report>,
     /// Tools have run, so the threshold is checked before the next request.
     batch_done: bool,
-    /// Whether the run was already retried after a compaction.
+    /// Whether the current run was already retried after a compaction.
     recovered: bool,
     /// Number of retries of the current request.
     retried: u64,
@@ -55,7 +55,7 @@ impl Reason {
     }
 }
 
-/// Reason why there is no summary.
+/// Reason for a missing summary.
 enum NoSummary {
     /// The session is over.
     Over,

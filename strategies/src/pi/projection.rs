@@ -20,7 +20,7 @@ pub(super) struct CompactionPlan {
     pub(super) history: Vec<usize>,
     /// Indexes of the beginning of a split turn; empty if the cut lies between turns.
     pub(super) turn: Vec<usize>,
-    /// Whether the cut lies within a turn.
+    /// Whether the cut is inside a turn.
     pub(super) split: bool,
 }
 

@@ -34,7 +34,7 @@ impl Digest {
     }
 }
 
-/// Whether stored files must survive a power failure.
+/// Durability of stored files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Synced to disk before a call returns.

@@ -48,7 +48,7 @@ impl PendingRestore {
 
 const DAY_MS: Millis = 24 * 60 * 60 * 1000;
 
-/// A checkpoint.
+/// State of the files before a prompt or action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Number, from 1.
@@ -70,10 +70,10 @@ pub struct EditCheckpoints {
     lists: PathBuf,
     retention: Retention,
     durability: Durability,
-    /// Checkpoints, oldest first.
+    /// Oldest first.
     all: Vec<Checkpoint>,
     next: u64,
-    /// Locked until drop.
+    /// Lock on the checkpoints, released on drop.
     pub(super) lock: fs::File,
 }
 
@@ -146,8 +146,8 @@ impl EditCheckpoints {
         &self.all
     }
 
-    /// Removes checkpoints beyond the retention limits and contents that are no longer used. Returns
-    /// the number of bytes freed.
+    /// Removes checkpoints beyond the retention limits, and all contents that they alone used.
+    /// Returns the number of bytes freed.
     pub fn expire(&mut self, now_ms: Millis) -> Result<u64, CheckpointError> {
         let too_many = self.all.len().saturating_sub(self.retention.newest);
         let limit = self.retention.days * DAY_MS;

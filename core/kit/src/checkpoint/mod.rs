@@ -45,7 +45,7 @@ pub enum CheckpointError {
     )]
     Io {
         path: PathBuf,
-        /// The failed action.
+        /// The action that failed, for "could not {action}".
         action: &'static str,
         source: std::io::Error,
     },
@@ -62,7 +62,7 @@ pub enum CheckpointError {
     #[error("{path}: {reason}; the store is damaged, remove this file to continue without it")]
     Damaged {
         path: PathBuf,
-        /// The damage.
+        /// Description of the damage.
         reason: String,
     },
     /// The git program failed.

@@ -13,9 +13,8 @@ use super::{CheckpointError, Digest, Root, io};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum FileState {
-    /// No file.
+    /// The file does not exist.
     Absent,
-    /// A regular file.
     Regular {
         /// Digest of the content.
         sha256: Digest,

@@ -67,10 +67,9 @@ impl ProjectFolders {
 /// A request to load a product's memory files.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
-    /// Folders to search.
     pub folders: &'a ProjectFolders,
     /// Files that the agent has read or edited, relative to the working directory.
     pub touched: &'a [PathBuf],
-    /// Whether imports from outside the project are approved.
+    /// Whether the user has approved imports from outside the project.
     pub approve: bool,
 }

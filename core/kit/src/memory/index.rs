@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLimit {
     pub lines: usize,
-    /// `None` = unlimited.
+    /// Maximum bytes; `None` = unlimited.
     pub bytes: Option<usize>,
 }
 

@@ -12,7 +12,6 @@ pub struct DurableFacts {
     pub items: Vec<String>,
 }
 
-/// Result of [`merge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeResult {
     pub text: String,

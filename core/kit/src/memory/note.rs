@@ -68,7 +68,7 @@ pub enum Note {
         other files", path.display())]
     IndexCut {
         path: PathBuf,
-        /// Maximum size.
+        /// Maximum size of the index.
         limit: IndexLimit,
         /// Size of the part that is not loaded.
         cut_off: CutOff,
@@ -94,7 +94,7 @@ pub enum Note {
         loaded", path.display())]
     TooLarge {
         path: PathBuf,
-        /// File size.
+        /// Size of the file.
         bytes: u64,
     },
     /// The search for pending files reached the folder limit.
@@ -117,7 +117,7 @@ pub enum Note {
     #[error("{}: lists {listed}, which does not exist; correct the path or remove \
         it", by.display())]
     NotThere {
-        /// The settings file.
+        /// The settings file that lists the path.
         by: PathBuf,
         /// The path as written.
         listed: String,
@@ -126,9 +126,8 @@ pub enum Note {
     #[error("{}: lists {url}; the product fetches it at the start, ctxbench does \
         not", by.display())]
     NotFetched {
-        /// The settings file.
+        /// The settings file that lists the URL.
         by: PathBuf,
-        /// The URL.
         url: String,
     },
 }

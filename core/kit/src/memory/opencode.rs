@@ -16,7 +16,6 @@ pub struct OpenCodeFolders {
     /// OpenCode's settings folder.
     pub config: PathBuf,
     pub home: PathBuf,
-    /// Working directory.
     pub directory: PathBuf,
     /// Root of the work tree, where the search ends.
     pub worktree: PathBuf,

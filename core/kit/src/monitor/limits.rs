@@ -45,10 +45,9 @@ impl Period {
     }
 }
 
-/// A spend limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpendLimit {
-    /// USD, above 0.
+    /// USD; above 0.
     pub usd: f64,
     pub period: Period,
 }
@@ -80,7 +79,7 @@ impl FromStr for SpendLimit {
 /// Estimated cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Expected tokens.
+    /// Expected usage, tokens.
     pub usage: Usage,
     /// Expected cost in USD.
     pub usd: f64,

@@ -30,10 +30,9 @@ impl RequestSource {
     }
 }
 
-/// An answered request.
+/// Usage of an answered request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallSample {
-    /// Model name.
     pub model: Arc<str>,
     pub source: RequestSource,
     /// Time of sending, ms since the start of the session.

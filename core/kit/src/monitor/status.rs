@@ -20,7 +20,7 @@ pub struct StatusLine {
     /// Model of the conversation.
     pub model: ModelName,
     pub context_window: ContextWindow,
-    /// Whether the last prompt had more than 200,000 tokens, independent of the window.
+    /// Whether the last prompt had more than 200,000 tokens. Independent of the context window.
     pub exceeds_200k_tokens: bool,
     pub cost: SessionCost,
     /// Usage tag that the provider adds to the context; absent for models without one.
@@ -33,7 +33,6 @@ pub struct StatusLine {
 pub struct ModelName {
     /// Name in the API.
     pub id: String,
-    /// Name for display.
     pub display_name: String,
 }
 

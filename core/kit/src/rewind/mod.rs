@@ -84,7 +84,7 @@ pub enum RewindError {
     OtherFolder {
         /// Folder that the session names.
         named: PathBuf,
-        /// Folder that holds the store.
+        /// Folder of the store.
         actual: PathBuf,
     },
 }
@@ -236,8 +236,8 @@ impl Rewinder {
             .ok_or(RewindError::NoneFollows(message))
     }
 
-    /// Locks the kept files of a session. Fails if another program has them open. `None` if there
-    /// are no files, or they cannot be opened for another reason.
+    /// Locks the kept files of a session. Returns `None` if no files were kept, or if they cannot
+    /// be opened. Fails if another program has them open.
     fn lock(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
         let folder = self.folder(session)?.filter(|_| EditCheckpoints::exist(&self.store_folder));
         match folder.map(|f| self.files(&f)) {

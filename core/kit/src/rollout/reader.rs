@@ -25,7 +25,7 @@ pub struct UnreadableLine {
     pub line: usize,
     /// Length in bytes.
     pub bytes: usize,
-    /// Whether the line is the last one and has no newline, because a write was interrupted.
+    /// Whether this is the last line and has no newline, because a write was interrupted.
     pub torn: bool,
     /// Parse error.
     pub reason: String,

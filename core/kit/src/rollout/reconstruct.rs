@@ -18,7 +18,7 @@ pub enum Record<T> {
     /// A new item in the history.
     Item {
         item: T,
-        /// Whether the user wrote it.
+        /// Whether the user wrote the item.
         user: bool,
     },
     /// A compaction.
@@ -33,10 +33,10 @@ pub enum Record<T> {
     Counted(TokenTotals),
 }
 
-/// A resumed session.
+/// Result of a resume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumedSession<T> {
-    /// History.
+    /// History of the model.
     pub items: Vec<T>,
     /// Newest token totals.
     pub counted: Option<TokenTotals>,

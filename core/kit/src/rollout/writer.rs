@@ -20,7 +20,7 @@ pub enum RolloutError {
     #[error("{}: could not {action}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
         path: PathBuf,
-        /// The failed action.
+        /// The action that failed, for the error message.
         action: &'static str,
         source: std::io::Error,
     },
@@ -40,15 +40,15 @@ impl RolloutError {
     }
 }
 
-/// An open rollout.
+/// Appends lines to a rollout.
 pub struct Writer {
     file: File,
     path: PathBuf,
     clock: Clock,
     /// Number of the next line, in versions that number lines.
     next: Option<u64>,
-    /// Whether the last line has no newline, after a crash or a failed write. The next write starts
-    /// with one.
+    /// Whether the last line has no newline, because of a crash or a failed write. If so, the next
+    /// write begins with a newline.
     torn: bool,
 }
 

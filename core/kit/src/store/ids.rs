@@ -7,7 +7,7 @@ pub use ulid::Ulid;
 
 use super::Millis;
 
-/// The last millisecond that a ULID can hold.
+/// Largest time in a ULID, ms since 1970.
 const MAX_MS: u64 = (1 << Ulid::TIME_BITS) - 1;
 
 /// Generates ids, each greater than the one before.

@@ -36,7 +36,7 @@ pub(super) const IS_LOGGED: &str = "m.copied = 0";
 /// The messages that one session contributes to its own log or to that of a fork.
 pub(super) struct Segment {
     session: String,
-    /// Exclusive end.
+    /// End of the segment, exclusive.
     until: String,
     /// The fork that starts at the end; `None` for the last segment.
     fork: Option<String>,
@@ -67,7 +67,7 @@ pub struct LoadedMessage {
     pub role: Role,
     /// ms since 1970.
     pub created_at: Millis,
-    /// Whether it is a compaction.
+    /// Whether the message is a compaction.
     pub is_boundary: bool,
     pub parts: Vec<LoadedPart>,
 }

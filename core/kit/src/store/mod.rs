@@ -45,7 +45,7 @@ pub type Millis = i64;
 /// An open store.
 pub struct Store {
     db: Connection,
-    /// For error messages.
+    /// Used in error messages.
     path: PathBuf,
     ids: IdGenerator,
     bytes_read: Cell<u64>,
@@ -92,7 +92,7 @@ impl Store {
         Ok(Store { db, path, ids, bytes_read: Cell::new(0) })
     }
 
-    /// Creates a session.
+    /// Creates a session and returns its id.
     pub fn create_session(&mut self, new: &NewSession) -> Result<Ulid, StoreError> {
         self.write("create a session", |tx, ids| {
             let (id, now) = (ids.next_id(), ids.now());

@@ -13,7 +13,7 @@ use super::{Millis, NewSession, Store};
 pub struct Overview {
     pub id: Ulid,
     pub session: NewSession,
-    /// For a fork: the last message of its parent that it shows.
+    /// Last message of the parent that a fork shows; `None` for other sessions.
     pub forked_at: Option<Ulid>,
     /// ms since 1970.
     pub created_at: Millis,

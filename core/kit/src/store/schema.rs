@@ -92,7 +92,7 @@ CREATE TABLE fork_exclusions (
 /// `application_id` of our files ("ctxb").
 const APPLICATION_ID: i64 = 0x6374_7862;
 
-/// How long a writer waits for another one.
+/// Maximum time that a writer waits for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// First bytes of every SQLite file.

@@ -22,7 +22,7 @@ const MAX_SEEN: usize = 3;
 #[derive(Debug)]
 pub struct IncrementalDecoder {
     wire: Wire,
-    /// Newest first.
+    /// Decoded requests, newest first.
     seen: VecDeque<DecodedRequest>,
 }
 
@@ -185,7 +185,7 @@ impl RequestHead {
 struct BodyLayout {
     /// Names of the fields, with quotes, and values.
     fields: Vec<(Range<usize>, Range<usize>)>,
-    /// The conversation.
+    /// Position of the conversation.
     list: Range<usize>,
     messages: Vec<Range<usize>>,
     /// Messages that differ from the earlier body, always including the last.
@@ -358,7 +358,8 @@ mod tests {
         known
     }
 
-    /// A conversation that grows by a message, with what each wire says beside it.
+    /// Decodes a conversation that grows by one message per request. `beside` contains the other
+    /// fields of the body. Returns how many messages each request shared with the previous one.
     fn growing(wire: Wire, messages: &[Value], beside: Value) -> Vec<usize> {
         let body = |n: usize| {
             let mut body = json!({wire.conversation_field(): messages[..n]});

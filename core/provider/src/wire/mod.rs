@@ -120,12 +120,12 @@ pub enum Endpoint {
     Store,
 }
 
-/// Stored contents.
+/// Contents that the provider stores on request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredContents {
-    /// The provider's name.
+    /// Name given by the provider.
     pub name: Arc<str>,
-    /// The client's name.
+    /// Name given by the client.
     pub title: Option<Arc<str>>,
     pub model: Arc<str>,
     pub tokens: u64,
@@ -137,7 +137,7 @@ pub struct StoredContents {
 #[derive(Clone, Debug)]
 pub struct StoreRequest {
     pub prompt: Prompt,
-    /// The client's name.
+    /// Name given by the client.
     pub title: Option<Arc<str>>,
     /// Lifetime in ms; `None` for the default.
     pub ttl_ms: Option<Millis>,
@@ -157,11 +157,11 @@ pub enum ResultsDue {
 /// Options of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyOptions {
-    /// Whether to send the reply as events.
+    /// Whether to send the reply as a stream of events.
     pub stream: bool,
     /// Whether the reply may begin with thinking.
     pub thinking: bool,
-    /// Whether a stream of Chat ends with the usage.
+    /// Whether a stream of Chat Completions ends with the usage.
     pub usage: bool,
 }
 
@@ -389,7 +389,7 @@ impl dyn ApiFormat {
 }
 
 impl dyn WireFormat {
-    /// Encodes a request.
+    /// Encodes a request in this wire's format.
     pub fn encode(&self, request: &Request) -> Encoded {
         let request = &*request.sent();
         let slots = plan::plan(self, request);

@@ -129,7 +129,7 @@ pub(super) struct OpenAiUsage {
     #[serde(alias = "completion_tokens_details")]
     output_tokens_details: Option<Details>,
     total_tokens: Option<u64>,
-    /// DeepSeek.
+    /// Cache hits, reported by DeepSeek.
     prompt_cache_hit_tokens: Option<u64>,
     /// DeepSeek; with the hits it makes the prompt.
     prompt_cache_miss_tokens: Option<u64>,
@@ -275,7 +275,7 @@ mod tests {
             r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#,
         );
         assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
-        // DeepSeek: hits and misses add up to the prompt, also where the prompt is not told.
+        // DeepSeek: hits and misses add up to the prompt, even if the prompt size is not reported.
         for prompt in [r#""prompt_tokens":150,"#, ""] {
             let u = read(&format!(
                 "{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"

@@ -53,7 +53,7 @@ pub(super) fn event(name: &'static str, data: &Value) -> StreamEvent {
 /// Minimum size of a piece of text in bytes, to limit the number of events.
 const MIN_PIECE: usize = 16;
 
-/// Splits text into pieces before words or, without words, between characters.
+/// Splits text into pieces at the start of a word or, in text without spaces, between characters.
 pub(super) fn pieces(text: &str) -> Vec<&str> {
     let min = MIN_PIECE.max(text.len() / 200);
     let (mut out, mut from) = (Vec::new(), 0);

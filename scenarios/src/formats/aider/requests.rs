@@ -11,7 +11,7 @@ const DASHES: &str = "-------";
 /// Returns the time of each request, ms since 1970, and its system prompt.
 pub(super) fn first_prompts(text: &str) -> Vec<(i64, String)> {
     let mut out: Vec<(i64, String)> = Vec::new();
-    // Whether the first message of a request continues.
+    // True while the lines belong to the first message of a request.
     let mut open = false;
     for line in text.lines() {
         if let Some(at) = line.strip_prefix(REQUEST).and_then(time::normal) {

@@ -201,7 +201,7 @@ fn what_the_program_asks_by_itself_is_a_message() {
     let end = REPAIRS.find("\n\nSecond").unwrap();
     let newer = [&REPAIRS[..begin], "> ", failed, "  ", &REPAIRS[end..]].concat();
     assert_eq!(entries_of(&newer), told);
-    // Text without an answer was not sent, or is no longer relevant.
+    // An unanswered text was either not sent or is no longer relevant.
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
     assert_eq!(entries_of(&unanswered), ["user one", "model First.", "user two"]);
 }

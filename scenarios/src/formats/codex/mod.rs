@@ -87,7 +87,7 @@ struct RolloutReader {
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     total: Option<Value>,
-    /// Whether the system prompt was read.
+    /// Whether the system prompt was already read.
     system: bool,
     /// Name of the newest step, the parent of the next one.
     tip: Option<String>,

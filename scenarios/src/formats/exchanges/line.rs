@@ -31,7 +31,7 @@ pub struct Header {
     /// File name of the program that was recorded, without its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Whether secrets were removed from the bodies, which then differ from the sent ones.
+    /// Whether secrets were removed, so that the recorded bodies differ from those that were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
 }

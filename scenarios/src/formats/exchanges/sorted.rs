@@ -265,7 +265,7 @@ struct KnownItems {
     known: Vec<usize>,
     /// Position of the last one that is a reply or a result.
     last_work: Option<usize>,
-    /// Whether they identify the same conversation.
+    /// Whether the shared items are enough to identify the conversation.
     counts: bool,
     /// Whether calls of the conversation are missing.
     lost_calls: bool,

@@ -169,7 +169,7 @@ struct PendingExchange<'a> {
     conversation: usize,
     agent: Option<String>,
     view: View,
-    /// Whether it requested a summary at the end of its own conversation.
+    /// Whether the exchange requested a summary at the end of its own conversation.
     asks: bool,
 }
 

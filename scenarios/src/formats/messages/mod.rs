@@ -76,7 +76,8 @@ fn is(head: &Head, wanted: fn(MessageApi) -> bool) -> bool {
     head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
-/// Returns the dialect of the first conversation of a file, or `None` if there is no conversation.
+/// Returns the dialect of the first conversation in a file, or `None` if the file does not contain
+/// one.
 fn dialect(head: &Head) -> Option<MessageApi> {
     let lines: Vec<Value> = if head.is_document() {
         Vec::new()

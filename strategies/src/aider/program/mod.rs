@@ -199,7 +199,8 @@ impl AiderProgram {
 
     /// Sets the view to the chunks.
     fn update_view(&self, s: &mut Engine) {
-        // There are no calls or results that could be separated.
+        // `set` cannot fail: the chunks contain no calls that could be separated from their
+        // results.
         let _ = s.context.set(self.chunks.all());
     }
 

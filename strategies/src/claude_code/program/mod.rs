@@ -321,8 +321,8 @@ impl ClaudeCodeProgram {
         Ok(())
     }
 
-    /// Replaces the conversation by notes, without a model call. Returns false if there are no
-    /// notes or they would not free enough room.
+    /// Replaces the conversation with the session notes, without a model call. Returns false if the
+    /// notes are missing or would not free enough space.
     async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
         let (fixed, history) = self.split_fixed(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };

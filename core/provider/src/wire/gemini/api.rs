@@ -19,7 +19,7 @@ impl ApiFormat for Google {
     fn address(&self) -> Option<&'static str> {
         Some("https://generativelanguage.googleapis.com")
     }
-    /// For `@google/genai` and Gemini CLI.
+    /// Returns the variable that `@google/genai` and Gemini CLI read.
     fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
         &[("GOOGLE_GEMINI_BASE_URL", "")]
     }

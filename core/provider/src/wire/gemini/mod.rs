@@ -190,7 +190,7 @@ impl WireFormat for Gemini {
     fn results_due(&self) -> ResultsDue {
         ResultsDue::NextMessage
     }
-    /// <https://github.com/NousResearch/hermes-agent/issues/55427>
+    /// Reported in <https://github.com/NousResearch/hermes-agent/issues/55427>.
     fn begins_with_user(&self) -> bool {
         true
     }

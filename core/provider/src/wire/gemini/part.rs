@@ -29,9 +29,9 @@ const NO_THOUGHT: [&str; 2] =
 pub(super) enum PartKind {
     /// A thought.
     Thought {
-        /// Whether it has no readable text.
+        /// Whether the thought has no readable text.
         empty: bool,
-        /// Whether it has a signature.
+        /// Whether the thought has a signature.
         sealed: bool,
     },
     /// May carry the signature of the thought before it.
@@ -71,7 +71,7 @@ pub(super) fn forms(parts: &[PartKind]) -> Vec<PartForm> {
 
 /// Begins a thought; its text follows.
 pub(super) const THOUGHT: &str = "{\"thought\":true,\"text\":";
-/// Begins text.
+/// Start of an encoded text part.
 pub(super) const TEXT: &str = "{\"text\":";
 
 /// Writes a call without the closing brace of its part.

@@ -163,7 +163,6 @@ pub(crate) struct InputItem<'a> {
     tools: Option<&'a RawValue>,
 }
 
-/// A content part.
 #[derive(Deserialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
