@@ -1,4 +1,4 @@
-//! `ctxbench advise`: the effect of other settings of an agent on your last sessions.
+//! `ctxbench advise`: shows the effect of other settings of an agent on your last sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -126,7 +126,8 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
     super::print(&pages.join("\n"))
 }
 
-/// Returns the selected products with the user's settings; by default all with settings to try.
+/// Returns the selected products with the user's settings. Without a selection, returns all
+/// products that have settings to try.
 fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
     let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
@@ -158,12 +159,12 @@ fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
     Ok(out)
 }
 
-/// Returns the program that recorded a session.
+/// Returns the name of the program that recorded a session, if known.
 fn recorded_by(s: &Scenario) -> Option<&str> {
     s.session.header.source.as_ref().map(|s| s.format.as_str())
 }
 
-/// Fails with a reason if a session is not usable.
+/// Checks whether a session is usable. The error is the reason to skip it.
 fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     let Some(program) = recorded_by(s) else {
         return Err("not recorded by a program".into());
@@ -189,19 +190,19 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns notes on the dollars of a session.
+/// Returns notes on the costs of a session.
 fn remarks(s: &Scenario) -> Vec<String> {
     let of_session = models::remarks(&s.session, models::own(&s.session));
-    // Notes on the main model are given there; subagents may use others.
+    // `of_session` has the notes on the main model. Subagents may use other models.
     let own = s.session.header.model.as_deref();
     of_session.chain(about_prices(&s.session, own)).collect()
 }
 
-/// Skipped sessions by reason.
+/// Skipped sessions, by the reason.
 #[derive(Default)]
 struct Skipped(BTreeMap<String, Vec<String>>);
 
-/// Maximum number of skipped sessions in a line.
+/// Maximum number of skipped sessions named per line.
 const NAMED: usize = 3;
 
 impl Skipped {
@@ -253,7 +254,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
             limits.push(knob.caveat.to_string());
         }
     }
-    // The present settings were run above.
+    // The current settings were already run above.
     plan.specs.remove(0);
     if !plan.scenarios.is_empty() {
         runs.extend(records(&plan));
@@ -265,7 +266,7 @@ fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
     let mut plan = Plan { scenarios, specs, options, ..Plan::default() };
-    // More threads than `usize` means all cores.
+    // A number of threads that does not fit into `usize` means all cores.
     plan.jobs = args.jobs.and_then(|n| usize::try_from(n).ok()).unwrap_or(plan.jobs);
     plan
 }

@@ -60,13 +60,13 @@ pub(crate) struct Args {
     cassette: Option<CassetteFile>,
 }
 
-/// The output.
+/// Output as JSON, and input of the text and Markdown pages.
 #[derive(Serialize)]
 struct Output {
     session: String,
     title: String,
     model: String,
-    /// Tokens of tool definitions, which are in every prompt in addition to the blocks.
+    /// Tokens of the tool definitions. They are part of every prompt, in addition to the blocks.
     tools_tokens: u64,
     /// Point of the requested compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ struct Output {
 #[derive(Serialize)]
 struct StrategyCompactions {
     strategy: String,
-    /// Reason for the absence of compactions.
+    /// Reason why no compaction is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     /// Number of the strategy's own compactions before the requested one.
@@ -151,7 +151,7 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
 }
 
-/// Returns the heading.
+/// Returns the heading of the page.
 fn heading(shown: &Output) -> String {
     let mut out = format!("{}: {} ({})", shown.session, shown.title, shown.model);
     if let Some(at) = &shown.at {
@@ -171,7 +171,7 @@ fn tools_line(shown: &Output) -> String {
     )
 }
 
-/// Returns a sentence about a compaction.
+/// Describes a compaction in a sentence.
 fn sentence(l: &Layout) -> String {
     use crate::inspect::spaced_name;
     let mut out = format!(

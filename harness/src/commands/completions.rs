@@ -58,7 +58,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the pages of a command and its subcommands.
+/// Writes the manual pages of a command and its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         write_pages(below, folder)?;
@@ -68,17 +68,17 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     Ok(files::write(&folder.join(man.get_filename()), text)?)
 }
 
-/// Returns the command of a page, named with dashes.
+/// Returns the command with this page name, such as `ctxbench-list`.
 fn page(name: &str, root: Command) -> anyhow::Result<Command> {
     let mut root = root.disable_help_subcommand(true);
-    // `build` gives commands the names of their pages.
+    // `build` sets the page names of the commands.
     root.build();
     let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));
     if let Some(command) = named(inner, &root) {
         return Ok(command.clone());
     }
     let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
-    let otherwise = "`ctxbench help` lists them, and -o DIR writes the pages of all";
+    let otherwise = "`ctxbench --help` lists them, and -o DIR writes the pages of all";
     bail!("unknown command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
 }
 

@@ -1,8 +1,9 @@
 //! Options from `ctxbench.toml`.
 //!
-//! A table is a command, a key a long option: each key becomes `--key=value`, in front of the
-//! user's own arguments. A file that was found may set only options that run no program, contact no
-//! server and write no file. A file named with `--config` may set all of them.
+//! A table name is a command, and a key is a long option. Each key becomes `--key=value` and is
+//! inserted before the user's own arguments. A file found by the search may only set options that
+//! run no program, contact no server and write no file. A file named with `--config` may set all
+//! options.
 
 use std::any::TypeId;
 use std::ffi::{OsStr, OsString};
@@ -20,7 +21,7 @@ use crate::exec;
 
 const FILE_NAME: &str = "ctxbench.toml";
 
-/// Options that a found file may set.
+/// Options that a file found by the search may set.
 const HARMLESS: [&str; 22] = [
     "calibrate",
     "columns",
@@ -54,15 +55,15 @@ pub(super) struct ConfigOption {
     config: Option<PathBuf>,
 }
 
-/// Arguments with the options of a file.
+/// Command line with the options of a file.
 pub(super) struct Configured {
     pub(super) arguments: Vec<OsString>,
-    /// The file, if any of its options is among the arguments.
+    /// The file, if any of its options was inserted.
     pub(super) file: Option<PathBuf>,
 }
 
 /// Inserts the options of the configuration file after the command, which is `given[at]`. Options
-/// that the user gives replace those of the file.
+/// given by the user take precedence over those of the file.
 pub(super) fn configure(
     root: &Command,
     mut given: Vec<OsString>,
@@ -94,12 +95,12 @@ pub(super) fn configure(
     Ok(Configured { arguments: given, file })
 }
 
-/// The user's own arguments: those before `--`, which belong to another program.
+/// Returns the user's arguments before `--`. Later ones belong to another program.
 fn own(given: &[OsString]) -> impl Iterator<Item = &OsStr> {
     given.iter().map(OsString::as_os_str).take_while(|a| *a != "--")
 }
 
-/// The last value of a long option.
+/// Returns the last value of a long option.
 fn value_of(given: &[OsString], option: &str) -> Option<OsString> {
     let mut value = None;
     let mut arguments = own(given);
@@ -113,7 +114,7 @@ fn value_of(given: &[OsString], option: &str) -> Option<OsString> {
     value
 }
 
-/// Returns true if the user gives an option.
+/// Returns whether the user gave an option.
 fn is_given(given: &[OsString], option: &Arg) -> bool {
     let long = format!("--{}", option.get_long().unwrap_or_default());
     let short = option.get_short().map(|c| format!("-{c}"));
@@ -123,8 +124,8 @@ fn is_given(given: &[OsString], option: &Arg) -> bool {
     })
 }
 
-/// The nearest file from the working folder up to the root of the repository or the home folder.
-/// Outside of both, only the working folder is searched.
+/// Finds the nearest file in the working folder or above it, up to the root of the repository or
+/// the home folder. Outside both, searches only the working folder.
 fn find_file() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
@@ -135,7 +136,7 @@ fn find_file() -> Option<PathBuf> {
     Some(folder.join(FILE_NAME))
 }
 
-/// Refuses a found file that another user owns or may change.
+/// Refuses a file found by the search if another user owns it or may change it.
 #[cfg(unix)]
 fn check_owner(path: &Path) -> anyhow::Result<()> {
     check_owner_is(path, rustix::process::geteuid().as_raw())
@@ -161,24 +162,25 @@ fn check_owner_is(path: &Path, user: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Other systems have no owner to compare with; the harmless options are all that such a file sets.
+/// Accepts every file: ownership is only checked on Unix. Such a file may still only set harmless
+/// options.
 #[cfg(not(unix))]
 fn check_owner(_: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Folder of a file; empty for the working folder.
+/// Returns the folder of a file; empty for the working folder.
 fn folder(file: &Path) -> PathBuf {
     let folder = file.parent().unwrap_or(Path::new(""));
     if folder == Path::new(".") { PathBuf::new() } else { folder.to_path_buf() }
 }
 
-/// The options that a file may set.
+/// Options that a file may set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// All of them.
+    /// All options.
     Full,
-    /// Those in [`HARMLESS`].
+    /// Only the options in [`HARMLESS`].
     Harmless,
 }
 
@@ -186,7 +188,7 @@ struct Reader<'a> {
     root: &'a Command,
     file: &'a str,
     lines: Lines,
-    /// Paths in the file are relative to it.
+    /// Base folder of the relative paths in the file.
     folder: PathBuf,
     trust: Trust,
 }
@@ -198,7 +200,7 @@ impl Reader<'_> {
         TomlError { file: self.file.into(), line: self.lines.line_at(at), what }
     }
 
-    /// Arguments for `command`. The rest of the file is checked as well.
+    /// Returns the arguments for `command`. Also checks the rest of the file.
     fn options(
         &self,
         text: &str,
@@ -233,7 +235,8 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The option of a key, with the arguments that set it: none for a flag that is off.
+    /// Returns the option of a key and the arguments that set it. A flag set to `false` has no
+    /// arguments.
     fn option<'c>(
         &self,
         command: &'c Command,
@@ -303,7 +306,7 @@ impl Reader<'_> {
         Err(self.wrong(key.span().start, what))
     }
 
-    /// A value with paths from the folder of the file.
+    /// Returns a value in which paths are relative to the folder of the file.
     fn in_folder(&self, option: &Arg, value: &str) -> OsString {
         let is_path = option.get_value_parser().type_id() == TypeId::of::<PathBuf>()
             || option.get_value_hint() == ValueHint::AnyPath && self.folder.join(value).exists();
@@ -319,7 +322,7 @@ impl Reader<'_> {
     }
 }
 
-/// A text or a number, as on the command line.
+/// Returns a string or a number as it is written on the command line.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(s) => s.to_string(),
@@ -342,7 +345,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let owner = std::fs::metadata(&path).unwrap().uid();
         assert!(check_owner_is(&path, owner).is_ok());
-        // A file of root is trusted by every user.
+        // Every user trusts a file that is owned by root.
         if owner != 0 {
             let error = check_owner_is(&path, owner + 1).unwrap_err().to_string();
             assert!(error.contains(&format!("belongs to another user (uid {owner}")), "{error}");

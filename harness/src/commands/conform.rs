@@ -27,7 +27,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Number of agreeing cases, of all.
+/// Number of cases that agree, and number of all cases.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Score {
     passed: usize,
@@ -47,7 +47,7 @@ impl std::fmt::Display for Score {
     }
 }
 
-/// Cases of a version of an agent.
+/// Cases of one version of an agent.
 #[derive(Default, Serialize)]
 struct Row {
     agent: String,
@@ -109,7 +109,7 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Results {
-    /// Returns the row of a file, also if it cannot be run.
+    /// Returns the row for the agent and version of a file, even if the file cannot be run.
     fn row_of(&mut self, head: &Value) -> &mut Row {
         let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
         let (agent, version) = (member("agent"), member("version"));
@@ -178,7 +178,7 @@ impl Results {
         }
     }
 
-    /// Returns passed and all cases of both kinds.
+    /// Returns the number of passed cases and of all cases, of both kinds.
     fn cases(&self) -> (usize, usize) {
         let scores = self.rows.values().flat_map(|r| [r.replay_cases, r.function_cases]);
         scores.fold((0, 0), |(passed, all), s| (passed + s.passed, all + s.all))
@@ -220,7 +220,7 @@ impl Results {
     }
 }
 
-/// Returns the file, or the `.json` files in a folder and below.
+/// Returns the file itself, or all `.json` files below a folder.
 fn case_files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if dir.is_file() {
         return Ok(vec![dir.to_path_buf()]);

@@ -1,4 +1,4 @@
-//! Loads the sessions that arguments name, with progress on standard error.
+//! Loads the sessions that the arguments name. Shows the progress on standard error.
 
 use std::collections::HashSet;
 use std::io::IsTerminal;
@@ -36,7 +36,7 @@ pub(crate) struct Choosing {
 }
 
 impl Choosing {
-    /// Returns the selection, with the seed for a sample.
+    /// Returns the selection, with `seed` for the random sample.
     pub(crate) fn choice(&self, seed: Option<u64>) -> Choice {
         let many = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Choice {
@@ -50,7 +50,8 @@ impl Choosing {
     }
 }
 
-/// Progress on standard error: a line that is rewritten on a terminal, otherwise a line every 30 s.
+/// Progress on standard error: on a terminal, a line that is updated in place; otherwise one line
+/// every 30 s.
 pub(crate) struct Progress {
     pace: Mutex<Pace>,
     begin: Instant,
@@ -59,7 +60,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// `total` items with a total `weight`.
+    /// Starts the progress of `total` items with a total `weight`.
     pub(crate) fn new(what: &'static str, total: u64, weight: u64) -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::new(total);
@@ -77,13 +78,13 @@ impl Progress {
         }
     }
 
-    /// Progress that shows nothing.
+    /// Creates a progress that shows nothing.
     pub(crate) fn hidden() -> Progress {
         let (pace, begin) = (Pace::new("", 0, 0).into(), Instant::now());
         Progress { pace, begin, bar: ProgressBar::hidden(), terminal: true }
     }
 
-    /// Counts an item of this weight.
+    /// Counts one item of this weight.
     pub(crate) fn step(&self, weight: u64) {
         let Ok(mut pace) = self.pace.lock() else { return };
         pace.step(weight);
@@ -96,7 +97,7 @@ impl Progress {
         }
     }
 
-    /// Runs `write`, which prints, without mixing its output with the progress line.
+    /// Runs `write`, which may print, without mixing its output with the progress line.
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
@@ -126,7 +127,7 @@ pub(crate) enum WalkItem {
 }
 
 impl WalkItem {
-    /// `in_folder`: other files than sessions are expected.
+    /// `in_folder`: files that are not sessions are expected.
     fn from_result(one: Result<Scenario, LoadError>, in_folder: bool) -> WalkItem {
         let known =
             |scenario: &Scenario| verify::check_expectations(scenario).map_err(LoadError::from);
@@ -138,8 +139,8 @@ impl WalkItem {
     }
 }
 
-/// Visits the sessions of all inputs, one at a time. `take` gets the progress, the input, the path
-/// below it and the item.
+/// Visits the sessions of all inputs, one at a time. Calls `take` with the progress, the input, the
+/// path of the item, and the item.
 pub(crate) fn walk(
     inputs: &[String],
     shown: &mut Option<Progress>,
@@ -204,24 +205,24 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// Path of a session below its input, independent of the location of the input.
+/// Returns the path of a session relative to its input, independent of the location of the input.
 pub(crate) fn below(input: &str, place: &Path) -> String {
     let below = place.strip_prefix(input).ok().filter(|p| !p.as_os_str().is_empty());
     let name = || place.file_name().map(PathBuf::from).unwrap_or_default();
     below.map_or_else(name, Path::to_path_buf).display().to_string()
 }
 
-/// Maximum number of skipped files in messages.
+/// Maximum number of skipped files that messages name.
 const NAMED: usize = 5;
 
-/// Skipped files: their number and the first few.
+/// Skipped files: their number, and the first [`NAMED`] with errors.
 #[derive(Default)]
 pub(crate) struct Skipped {
     pub(crate) count: usize,
     pub(crate) first: Vec<(PathBuf, LoadError)>,
 }
 
-/// Formats an error with its full path. Readers only name the last part.
+/// Formats an error with the full path. Readers only give the last part of the path.
 pub(crate) fn at(place: &Path, why: &LoadError) -> String {
     let (place, why) = (place.display().to_string(), why.to_string());
     match why.split_once(':') {
@@ -239,7 +240,7 @@ impl Skipped {
         }
     }
 
-    /// Prints the first few on standard error.
+    /// Prints the first skipped files and the number of the others on standard error.
     pub(crate) fn report(&self, before: &str) {
         for (place, why) in &self.first {
             tell!("note: {before}skipped: {}", at(place, why));
@@ -250,13 +251,13 @@ impl Skipped {
     }
 }
 
-/// Loads the selected sessions. Reports unreadable files on standard error, and fails only if
-/// nothing else was named.
+/// Loads the selected sessions. Reports unreadable files on standard error. Fails if an input does
+/// not exist, or if unreadable files or the selection leave no session.
 pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec<Scenario>> {
     load_usable(inputs, choice, &mut |_| true)
 }
 
-/// Loads the selected sessions among those that are usable.
+/// Loads the selected sessions, considering only those for which `is_usable` returns true.
 pub(crate) fn load_usable(
     inputs: &[String],
     choice: &Choice,
@@ -272,14 +273,14 @@ pub(crate) fn load_usable(
 /// Position of a session in a walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Location {
-    /// Number of sessions before this one.
+    /// Number of sessions before this one in the walk.
     pub(crate) ordinal: usize,
     /// True if a second walk can read the session again.
     pub(crate) is_on_disk: bool,
 }
 
-/// Loads the selected sessions, with a note by `make` on each. `make` runs before the search for
-/// facts and may drop the content of the session.
+/// Loads the selected sessions. `make` adds data to each session before the search for facts, and
+/// may drop the content of the session.
 pub(crate) fn load_each<T>(
     inputs: &[String],
     choice: &Choice,
@@ -320,7 +321,7 @@ pub(crate) fn load_each<T>(
         let all = skipped.count + sessions;
         if sessions == 0 {
             let Some((place, e)) = skipped.first.into_iter().next() else { continue };
-            // An input must exist; files in it may be damaged.
+            // A named input must exist, but single files in it may be damaged.
             if inputs.len() == 1 || !Path::new(input).exists() {
                 return Err(super::meant(input, e));
             }
@@ -345,8 +346,8 @@ pub(crate) fn load_each<T>(
     Ok(named(inputs, kept))
 }
 
-/// Visits the same sessions again until `take` breaks. `take` gets the ordinal and the session,
-/// before the search for facts.
+/// Visits the sessions of an earlier [`walk`] again, in the same order, until `take` breaks. Calls
+/// `take` with the ordinal and the session, before the search for facts.
 pub(crate) fn walk_again(
     inputs: &[String],
     take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,

@@ -93,7 +93,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// An installed agent and its run settings.
+/// An installed agent and the settings of its runs.
 struct Ready {
     agent: Agent,
     options: Options,
@@ -141,7 +141,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the message of a signal before the results are written.
+/// Returns the message for a signal that arrives before the results are written.
 fn interrupt_message(record: Option<&Path>) -> String {
     match record {
         None => "Interrupted. Results are written when every agent has finished; nothing was kept."
@@ -154,7 +154,7 @@ fn interrupt_message(record: Option<&Path>) -> String {
     }
 }
 
-/// Drives one agent through one session. Every failure becomes its row.
+/// Drives one agent through one session. A failure becomes the result of its row.
 fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome {
     let Ready { agent, options } = ready;
     tell!("note: {} runs {}", agent.title, session.id);
@@ -175,7 +175,8 @@ fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Ou
     }
 }
 
-/// Returns the agents with their settings. Fails before the first run if an agent is missing.
+/// Returns the selected agents with their settings. Fails before the first run if an agent is not
+/// installed.
 fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     let agents = args.agent.iter().map(|a| agent::find(a)).collect::<Result<Vec<_>, _>>()?;
     if let Some(name) = twice(agents.iter().map(|a| &a.name)) {
@@ -211,7 +212,7 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     agents.into_iter().map(|agent| Ok(Ready { options: options(&agent)?, agent })).collect()
 }
 
-/// Assembles the results of all rows.
+/// Combines the results of all rows.
 fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
     let mut models: Vec<&'static Model> = ready.iter().map(|r| r.options.model).collect();
     models.dedup_by_key(|m| &m.name);

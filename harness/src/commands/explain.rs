@@ -1,4 +1,4 @@
-//! `ctxbench explain`: the loss of a fact, or of all facts, with the text before and after.
+//! `ctxbench explain`: shows how a fact was lost, with the text before and after the loss.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,8 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Returns the label of a strategy given as for `run`, unless the results have the given label.
+/// Returns `strategy` itself if the results have this label or name. Otherwise parses it as for
+/// `run` and returns its label.
 fn label(strategy: &str, results: &Results) -> String {
     let own = |r: &RunRecord| r.strategy.label == strategy || r.strategy.name == strategy;
     match super::specs::parse_one(strategy) {
@@ -48,7 +49,7 @@ fn label(strategy: &str, results: &Results) -> String {
     }
 }
 
-/// Reads whole rows of the scenario, and figures of the others.
+/// Reads the results. If a scenario is given, rows of other scenarios are read without details.
 fn of_scenario(path: &Path, scenario: Option<&str>) -> Result<Results, ReportError> {
     let file = ResultsFile::open(path)?;
     let mut results = file.head.without_rows();

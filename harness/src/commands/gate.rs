@@ -1,4 +1,4 @@
-//! `ctxbench gate` and `ctxbench compare`.
+//! `ctxbench gate` and `ctxbench compare`: compare results with a baseline or with other results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -110,7 +110,8 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     if report.passed() { Ok(()) } else { Err(CheckFailed(report.verdict()).into()) }
 }
 
-/// Stores the results as the baseline. Replaces only a baseline, of any version.
+/// Stores the results as the baseline. Replaces an existing file only if it is a baseline, of any
+/// version.
 fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> {
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
@@ -146,7 +147,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }
 
-/// Renames the strategies of the base to those of the change. Returns the base label by new label.
+/// Renames strategies of the base according to `--map`. Returns the base labels by new label.
 fn mapped(
     pairs: &[String],
     base: &mut Results,
@@ -164,7 +165,7 @@ fn mapped(
             bail!("--map {pair}: {other} is already compared with {to}; remove one of the two");
         }
     }
-    // Rows that were renamed away have no counterpart.
+    // Drop rows that no longer have a counterpart after the renaming.
     base.runs.retain(|r| {
         let label = &r.strategy.label;
         renamed.contains_key(label) || !called.contains_key(label)
@@ -185,7 +186,7 @@ fn labels(results: &Results) -> BTreeSet<String> {
     results.runs.iter().map(|r| r.strategy.label.clone()).collect()
 }
 
-/// Returns the two labels of a pair.
+/// Returns the two labels of an `OLD=NEW` pair.
 fn map(
     pair: &str,
     old: &BTreeSet<String>,
@@ -195,7 +196,8 @@ fn map(
         let label = specs::parse_one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
         [text.to_string(), label].into_iter().find(|l| all.contains(l))
     };
-    // Settings contain `=` too: split where both sides are rows, else where one is.
+    // Settings also contain `=`. Prefer a split where both sides are labels, then one where one
+    // side is.
     let parts = || pair.match_indices('=').map(|(at, _)| (&pair[..at], &pair[at + 1..]));
     let sides = || parts().map(|(from, to)| (from, known(from, old), to, known(to, fresh)));
     if let Some(both) = sides().find_map(|(_, from, _, to)| from.zip(to)) {

@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use ctxbench_core::files;
 use ctxbench_scenarios::LoadError;
 
-/// Returns true for a pipe or a device: `-` is standard input, `<(…)` a path from the shell.
+/// Returns whether a path is a pipe or a device: `-` is standard input, and `<(…)` is a path from
+/// the shell.
 pub(super) fn is_pipe(path: &Path) -> bool {
     let found = std::fs::metadata(path);
     path.as_os_str() == "-" || found.is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Reads a pipe.
+/// Reads a pipe. Fails if it is empty, or if standard input was already read.
 pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     static READ: OnceLock<()> = OnceLock::new();
     if path.as_os_str() != "-" {
@@ -26,8 +27,8 @@ pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     read.and_then(something).map_err(|e| unread(Path::new("standard input"), e))
 }
 
-/// Returns the name of an argument for messages and for sessions without an id; `pipe` for the
-/// number of `<(…)`.
+/// Returns the name of an argument for messages, and for sessions without an id. A path from `<(…)`
+/// is shown as `pipe`.
 pub(super) fn display_name(path: &Path) -> String {
     if path.as_os_str() == "-" {
         return "stdin".to_string();

@@ -139,7 +139,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     super::print(&out)
 }
 
-/// Appends a line per agent.
+/// Appends one line per agent.
 fn agents(out: &mut String) {
     let all = agent::built_in();
     let shown = Progress::new("agents", all.len() as u64, all.len() as u64);
@@ -168,7 +168,7 @@ fn agents(out: &mut String) {
     out.push_str(AGENTS);
 }
 
-/// Describes the installation of an agent.
+/// Describes how an agent is installed, or can be installed.
 fn installed(a: &agent::Agent) -> String {
     match a.locate(None) {
         Ok(program) => {
@@ -192,7 +192,7 @@ own     strategy of your crate
 real    program that runs unmodified: docs/exec.md
 ";
 
-/// Origin of a strategy, as in [`ORIGINS`].
+/// Returns the origin of a strategy, as listed in [`ORIGINS`].
 fn origin(d: &'static Descriptor) -> &'static str {
     if !ALL.iter().any(|ours| std::ptr::eq(ours, d) || ours.name == d.name) {
         "own"
@@ -203,7 +203,7 @@ fn origin(d: &'static Descriptor) -> &'static str {
     }
 }
 
-/// Appends a line per program, with the name and version that it reports.
+/// Appends one line per program, with the name and version that the program reports.
 fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     for text in given {
         if !exec::is_exec(text) {
@@ -220,7 +220,8 @@ fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the comparison matrix as a Markdown table: a row per dimension, a column per product.
+/// Returns the comparison matrix as a Markdown table, with one row per dimension and one column per
+/// product.
 pub(crate) fn matrix() -> String {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
     let mut out = String::from("| |");

@@ -53,12 +53,12 @@ pub(crate) struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// Returns true if an option was given.
+    /// Returns whether an option was given.
     pub(super) fn is_set(&self) -> bool {
         self.home.is_some() || self.etc.is_some()
     }
 
-    /// Resolves the folders for a project.
+    /// Returns the folders to search for a project.
     pub(super) fn project_folders(&self, dir: &Path) -> anyhow::Result<ProjectFolders> {
         let directory = folder(dir)?;
         let home = match self.home.clone().or_else(std::env::home_dir) {
@@ -81,7 +81,7 @@ fn folder(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(full)
 }
 
-/// Returns `file` relative to `folder` without `..`, or absolute if it lies outside.
+/// Returns `file` relative to `folder` and without `..`, or the absolute path if it is outside.
 fn below(folder: &Path, file: &Path) -> PathBuf {
     let mut full = PathBuf::new();
     for part in folder.join(file).components() {

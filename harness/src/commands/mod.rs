@@ -1,4 +1,4 @@
-//! The `ctxbench` command line, a file for each command.
+//! The `ctxbench` command line, with one file per command.
 
 /// Writes a line to standard error.
 macro_rules! tell {
@@ -73,7 +73,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 a check failed or a row ended with an error, 2 wrong usage or input,
 3 a bug in ctxbench, 130/143/129 interrupted by Ctrl-C, TERM or HUP";
 
-/// Groups of commands in the root help.
+/// Groups of commands in the help of `ctxbench`.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Compare strategies", &["run", "list", "show", "report", "explain", "compare"]),
     ("Your own sessions", &["advise", "import", "compact", "memory"]),
@@ -92,7 +92,7 @@ struct Global {
 }
 
 impl Global {
-    /// Adds the models of `--models`. Must run before any model is looked up.
+    /// Adds the models of `--models`. Call it before looking up any model.
     fn install(&self) -> anyhow::Result<()> {
         if self.models.is_empty() {
             return Ok(());
@@ -149,7 +149,7 @@ enum Command {
     Man(completions::ManArgs),
 }
 
-/// The command line, with its groups in the help.
+/// Returns the command line, with the groups of commands in its help.
 fn root() -> clap::Command {
     let root = Cli::command();
     let mut groups = String::new();
@@ -164,12 +164,12 @@ fn root() -> clap::Command {
     root.before_help(groups.trim_end().to_string())
 }
 
-/// A failed check. The input is fine.
+/// Error of a check that failed on valid input; exit code 1.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
 
-/// Runs the command line with additional strategies, for your own `main`.
+/// Runs the command line with additional strategies. Call it from your own `main`.
 pub fn main(own: &'static [Descriptor]) -> ExitCode {
     if let Err(e) = ctxbench_strategies::add(own) {
         return exit_code(Err(e.into()));
@@ -188,7 +188,7 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
     let note = file.map(|file| format!("note: options from {}", file.display()));
     let cli = match parsed {
         Ok(cli) => cli,
-        // --help and --version
+        // `--help` or `--version`.
         Err(e) if !e.use_stderr() => return exit_code(check_printed(e.print())),
         Err(e) => {
             let _ = e.print();
@@ -199,14 +199,14 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
     note.iter().for_each(|note| say(note));
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(code) => code,
-        // The panic has printed its message.
+        // The panic hook has already printed the message.
         Err(_) => ExitCode::from(3),
     }
 }
 
-/// Position of the command among the arguments, after the options that every command takes.
-/// Inserts `run` if an option of it or a session comes first. `None` if clap answers by itself:
-/// --help, --version, or an unknown command.
+/// Returns the position of the command among the arguments, after the options that all commands
+/// share. If the first argument is an option of `run` or a session, inserts `run`. Returns `None`
+/// if clap answers by itself: `--help`, `--version`, or an unknown command.
 fn find_command(root: &clap::Command, arguments: &mut Vec<OsString>) -> Option<usize> {
     let mut at = 1;
     while let Some(option) = arguments.get(at).and_then(|a| a.to_str()) {
@@ -278,7 +278,7 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// An error and its causes, without causes that a message already contains.
+/// Joins an error and its causes. Leaves out a cause that is already part of the text.
 fn error_chain(e: &anyhow::Error) -> String {
     e.chain().map(ToString::to_string).fold(String::new(), |mut all, cause| {
         if !all.contains(&cause) {
@@ -289,13 +289,13 @@ fn error_chain(e: &anyhow::Error) -> String {
     })
 }
 
-/// Loads the sessions of an argument; - is standard input. Reports other files of a folder on
-/// standard error.
+/// Loads the sessions of an argument; `-` is standard input. Reports files of a folder that are not
+/// sessions on standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     corpus::load_all(&[name.to_string()], &Choice::default())
 }
 
-/// Explains an argument that is a strategy or a model instead of a session.
+/// Improves the error for an argument that names a strategy or a model instead of a session.
 fn meant(name: &str, e: LoadError) -> anyhow::Error {
     if !matches!(e, LoadError::NoSuchName { .. }) {
         return e.into();
@@ -310,10 +310,10 @@ fn meant(name: &str, e: LoadError) -> anyhow::Error {
     anyhow::anyhow!("{name:?} is a {}, not a session; use {} {name}", option.0, option.1)
 }
 
-/// Bytes that suffice to detect a format.
+/// Number of bytes that is enough to detect a format.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Refuses outputs that cannot be written, are among the inputs or would overwrite each other.
+/// Refuses outputs that cannot be written, are also inputs, or would overwrite each other.
 fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Result<()> {
     for (i, (option, path)) in outputs.iter().enumerate() {
         files::check_output(path, inputs).with_context(|| option.to_string())?;
@@ -328,7 +328,8 @@ fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Resul
     Ok(())
 }
 
-/// Refuses an output that exists and does not begin as ctxbench writes it.
+/// Refuses an existing output that does not begin with `beginning`, because ctxbench did not write
+/// it.
 fn check_replaced(option: &str, path: &Path, beginning: &str) -> anyhow::Result<()> {
     let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
     let mut head = Vec::new();
@@ -357,7 +358,7 @@ pub(crate) fn check_not_session(option: &str, path: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Loads a single session.
+/// Loads the session of an argument. Fails unless there is exactly one.
 pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
     let mut loaded = load(name)?;
     match loaded.len() {

@@ -18,7 +18,7 @@ fn now_ms() -> u64 {
 }
 
 impl Export {
-    /// Creates an export. Without a collector it does nothing.
+    /// Creates an export, which does nothing without a collector.
     pub(super) fn new(collector: Option<&Collector>) -> Self {
         let metrics = Mutex::new(Metrics::default());
         Export { collector: collector.cloned(), metrics, start_ms: now_ms() }
@@ -32,7 +32,7 @@ impl Export {
         metrics.add_session(&format!("{}/{}", r.scenario.id, r.strategy.label), meter);
     }
 
-    /// Sends the metrics at the end of the run.
+    /// Sends all metrics to the collector.
     pub(super) fn finish(self) -> Result<(), ExportError> {
         let Some(collector) = &self.collector else { return Ok(()) };
         let Ok(metrics) = self.metrics.lock() else { return Ok(()) };

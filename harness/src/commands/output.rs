@@ -1,28 +1,31 @@
-//! Standard output and standard error. Names and texts of sessions come from strangers, so text for
-//! people is escaped here, in one place.
+//! Standard output and standard error.
+//!
+//! Names and texts of sessions are untrusted, so this module escapes all text that is printed for
+//! people.
 
 use std::io::{self, Write};
 
 use anyhow::Context;
 use ctxbench_reports::{ReportError, printable};
 
-/// `text` without control characters and invisible marks, except line breaks.
+/// Removes control characters and invisible marks from a text, except line breaks.
 pub(crate) fn escape(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes a line to standard error. A closed standard error is ignored, where `eprintln!` would
-/// panic.
+/// Writes a line to standard error, escaped. Ignores a closed standard error, where `eprintln!`
+/// would panic.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", escape(line));
 }
 
-/// Prints text for people, escaped.
+/// Prints text for people to standard output, escaped.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_data(&escape(text))
 }
 
-/// Prints text byte for byte: JSON, sessions, and tables with colours.
+/// Prints text to standard output without changes, such as JSON, sessions, and tables with colours.
+/// Adds a final newline if there is none.
 pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -33,7 +36,7 @@ pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
     check_printed(printed)
 }
 
-/// Prints data while it is made. `write` ends its own last line.
+/// Prints data while `write` produces it. `write` must end the last line itself.
 pub(crate) fn print_with(
     write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
 ) -> anyhow::Result<()> {
@@ -43,7 +46,7 @@ pub(crate) fn print_with(
     }
 }
 
-/// Fails if standard output could not be written. A closed pipe is not an error.
+/// Returns an error if standard output could not be written. A closed pipe is not an error.
 pub(crate) fn check_printed(printed: io::Result<()>) -> anyhow::Result<()> {
     match printed {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,13 +1,13 @@
-//! Private outputs for private inputs.
+//! Keeps outputs private if the inputs are private.
 
 use std::path::Path;
 
 use ctxbench_core::files;
 use ctxbench_reports::is_private;
 
-/// If an input, or a file in an input folder, is readable by its owner only, all new files and
-/// folders of this process are too. A replaced file keeps its permissions. Returns whether an input
-/// is private.
+/// Returns whether an input, or a file in an input folder, is readable by its owner only. If so,
+/// all new files and folders of this process are private too. A replaced file keeps its
+/// permissions.
 pub(super) fn keep<P: AsRef<Path>>(inputs: impl IntoIterator<Item = P>) -> bool {
     let private = |path: &Path| match path.is_dir() {
         true => files::walk(path).unwrap_or_default().iter().any(|f| is_private(f)),
@@ -25,6 +25,6 @@ fn from_now_on() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// Other systems use the permissions of the folder.
+/// On other systems, new files have the permissions of their folder.
 #[cfg(not(unix))]
 fn from_now_on() {}

@@ -90,7 +90,7 @@ pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
         };
         anyhow::Ok((ran, witness))
     })?;
-    // Requests in flight end here and are recorded as unfinished.
+    // This ends the requests in flight. They are recorded as unfinished.
     drop(runtime);
     if let Err(e) = &outcome {
         remove_if_empty(&args.out, &witness);
@@ -128,7 +128,7 @@ fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// Starts the program with the proxy's address; `None` = the user starts programs.
+/// Returns the program to start, with the proxy's address. `None` if the user starts the programs.
 fn start(
     args: &Args,
     agent: Option<&drive::agent::Agent>,
@@ -154,7 +154,7 @@ fn start(
         let (name, value) = variable(given, url)?;
         environment.insert(name, value);
     }
-    // Requests to loopback must not go through a proxy.
+    // Requests to loopback must not pass through another proxy.
     for name in ["NO_PROXY", "no_proxy"] {
         let others = std::env::var(name).unwrap_or_default();
         let local = "127.0.0.1,localhost";
@@ -170,7 +170,7 @@ fn start(
     Ok(Some(Program { name, arguments, environment }))
 }
 
-/// Parses `NAME`, or `NAME=TEXT` with `{url}` in it.
+/// Parses an environment variable: `NAME`, or `NAME=TEXT` with `{url}` in the text.
 fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
     let (name, text) = match given.split_once('=') {
         Some((name, text)) if text.contains("{url}") => (name, text.replace("{url}", url)),
@@ -209,7 +209,7 @@ async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// Removes the file if the program did not start.
+/// Removes the recording if it contains no exchange.
 fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
     if witness.summary().exchanges == 0 {
         let _ = std::fs::remove_file(out);

@@ -1,4 +1,4 @@
-//! `ctxbench report`: writes results in other formats.
+//! `ctxbench report`: writes the results of a run in other formats.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     }
     let source = reports::results_file(&args.results);
     let unprinted = formats.iter().find(|f| args.out.is_none() && !f.prints);
-    // Missing results are reported first.
+    // A missing results file is reported instead.
     if let Some(format) = unprinted.filter(|_| source.exists()) {
         bail!("--format {} makes files; name a folder for them with -o", format.name);
     }
@@ -71,7 +71,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
 
 const SECRETS: &str = "taking secrets out of the results";
 
-/// Rows with secrets removed.
+/// Rows with secrets removed on reading.
 struct Redacted<'a> {
     rows: &'a dyn Rows,
     redactor: RefCell<Redactor>,
@@ -89,12 +89,12 @@ impl Rows for Redacted<'_> {
     }
 }
 
-/// File with the names of the reports in a folder, a line each after the heading.
+/// File that lists the reports in a folder, one name per line after the heading.
 const MARKER: &str = ".ctxbench-report";
 const MARKER_HEAD: &str = "ctxbench reports 1";
 
-/// Writes into a temporary folder first, so that each file is replaced as a whole. Never replaces a
-/// file that ctxbench did not write.
+/// Writes the reports to a temporary folder first, so that each file is replaced as a whole. Never
+/// replaces a file that ctxbench did not write.
 fn write(
     formats: &[&Format],
     stored: &Stored<'_>,
@@ -127,7 +127,8 @@ fn write(
     ours.extend(made.names.iter().cloned());
     let list = [MARKER_HEAD].into_iter().chain(ours.iter().map(String::as_str));
     let list: String = list.map(|line| format!("{line}\n")).collect();
-    // The list comes first: after a kill, its files are still known as reports.
+    // Write the list first. If the process is killed, the next run still recognises these files as
+    // reports.
     files::write(&dir.join(MARKER), list)?;
     for name in &made.names {
         let path = dir.join(name);
@@ -141,7 +142,7 @@ fn write(
     Ok(())
 }
 
-/// Returns the files of earlier reports in a folder.
+/// Returns the names of earlier reports in a folder.
 fn listed(dir: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
     let mut lines = text.lines();
@@ -157,11 +158,11 @@ fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Standard output, for one file.
+/// Standard output, which accepts a single file.
 #[derive(Default)]
 struct Printed {
     taken: bool,
-    /// True if a second file was refused.
+    /// Whether a second file was refused.
     refused: Rc<Cell<bool>>,
 }
 
@@ -180,7 +181,7 @@ impl Files for Printed {
     }
 }
 
-/// Output that ends with a newline.
+/// Output that adds a final newline if there is none.
 struct Line {
     out: io::BufWriter<io::Stdout>,
     refused: Rc<Cell<bool>>,

@@ -1,4 +1,4 @@
-//! `ctxbench run`: replays sessions with strategies, and writes a table and files.
+//! `ctxbench run`: replays sessions with strategies, then prints a table and writes files.
 
 mod listed;
 pub(super) mod outputs;
@@ -149,7 +149,7 @@ enum Door {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    // Hashing the binary takes a moment; sessions are listed meanwhile.
+    // Hashing the binary takes a moment, so it runs while the sessions are listed.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
     if args.verify {
@@ -198,7 +198,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let lacks = |at| rows.lacks_recorded(at);
         listed::feed(&rows.plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
-    // Reports need the memory, and only the rows.
+    // Reports need the memory and use only the rows.
     rows.plan.scenarios.iter_mut().for_each(listed::drop_content);
     let plan = &rows.plan;
     shown.clear();
@@ -234,7 +234,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    // A failed extra file must not prevent the results from being written and shown.
+    // If an additional file cannot be written, the results must still be written and shown.
     let mut failures = Vec::new();
     let timings = outputs::timings(&rows, begin.elapsed())?;
     let private = listed.iter().enumerate().any(|(at, l)| plan.is_here(at) && l.is_private);
@@ -275,10 +275,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     judged
 }
 
-/// Runs the checks that the options ask for.
+/// Runs the checks that the options request.
 fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     if args.verify {
-        // Expected values are for the default summarizer. Rows of other summarizers in the same run
+        // Expected values apply to the default summarizer. If the run has others too, their rows
         // are not checked.
         let default = Summariser::default();
         let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
@@ -318,7 +318,7 @@ fn print_results(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
     ))
 }
 
-/// Returns an error message if a row ended with an error.
+/// Returns an error message if any row ended with an error.
 pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     let failed: Vec<&RunRecord> = rows.iter().filter(|r| r.status == Status::Error).collect();
     let first = failed.first()?;
@@ -334,10 +334,11 @@ pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     })
 }
 
-/// Prefix size, in tokens, from which the recorded content says little about a session.
+/// Prefix size, in tokens, above which a session probably continues another one, so that its
+/// figures are not meaningful.
 const LARGE_PREFIX: u64 = 60_000;
 
-/// Returns notes on the figures of a session.
+/// Returns notes on the reliability of a session's figures.
 fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
@@ -353,7 +354,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     out
 }
 
-/// Checks that models in settings belong to the provider of the run's model.
+/// Checks that the models named in settings belong to the same provider as the run's model.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     for (setting, name) in spec.settings.models() {
         let found =
@@ -421,7 +422,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         },
         summarisers,
         seeds: args.seeds.count,
-        // More threads than `usize` means all cores.
+        // A number of threads that does not fit into `usize` means all cores.
         jobs: args
             .jobs
             .and_then(|n| usize::try_from(n).ok())
@@ -446,7 +447,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     Ok((plan, listed))
 }
 
-/// Returns a repeated name, the first in order.
+/// Returns the first name, in sorted order, that appears more than once.
 pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     let mut names: Vec<T> = names.collect();
     names.sort_unstable();
@@ -454,7 +455,7 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     Some(names.swap_remove(at))
 }
 
-/// Returns true if an option needs the spend meter.
+/// Returns whether an option needs the spend meter.
 fn watched(args: &Args) -> bool {
     args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
@@ -478,7 +479,7 @@ pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
-    // A sum, for schedulers that count from 0.
+    // A sum such as `0+1`, for schedulers that count from 0.
     let part = |i: &str| {
         let all = i.split('+').map(|n| n.parse().ok()).collect::<Option<Vec<usize>>>()?;
         all.into_iter().try_fold(0, usize::checked_add)
@@ -493,7 +494,8 @@ fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
     }
 }
 
-/// Width of the table in characters: `COLUMNS`, else the terminal's, else 140.
+/// Returns the width of the table in characters: `COLUMNS`, or else the terminal's width, or else
+/// 140.
 pub(super) fn width() -> usize {
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =

@@ -1,12 +1,12 @@
-//! `--seeds`: one seed, or a range of them.
+//! `--seeds`: a single seed, or a range of seeds.
 
 use std::str::FromStr;
 
-/// Seeds of a run, from `first` on.
+/// A range of seeds that begins with `first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds {
     pub(crate) first: u64,
-    /// From 1 to [`MAX_SEEDS`].
+    /// Number of seeds, from 1 to [`MAX_SEEDS`].
     pub(crate) count: u64,
 }
 

@@ -74,14 +74,14 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         log_texts: args.log_texts,
         ..Options::default()
     };
-    // One thread reads and counts a large body while others answer.
+    // One thread can read and count a large body while others answer requests.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(options)
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
-        // Catch signals before printing the address: a reader of the address may stop the server at
-        // once.
+        // Catch signals before printing the address, because a program that reads the address may
+        // stop the server at once.
         let stop = shutdown_signal().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()))?;
         server.run(stop).await;
@@ -97,7 +97,7 @@ fn script(name: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// Completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
+/// Returns a future that completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
 #[cfg(unix)]
 pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use crate::signals::SignalListener;
@@ -114,7 +114,7 @@ pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Se
     })
 }
 
-/// Completes on Ctrl-C.
+/// Returns a future that completes on Ctrl-C.
 #[cfg(not(unix))]
 pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     Ok(async {

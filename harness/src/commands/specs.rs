@@ -1,4 +1,4 @@
-//! Strategies on the command line, with settings from files of the products.
+//! Strategies given on the command line, with settings from files of the products.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -24,17 +24,17 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Returns true if a list or a range added strategies.
+    /// Returns whether a list or a range added strategies.
     pub(super) fn swept(&self, specs: &[Spec]) -> bool {
         !self.strategy.is_empty() && specs.len() > self.strategy.len()
     }
 
-    /// Returns the exec strategies as given.
+    /// Returns the exec strategies, as given by the user.
     pub(super) fn programs(&self) -> Vec<String> {
         self.strategy.iter().filter(|s| exec::is_exec(s)).cloned().collect()
     }
 
-    /// Returns the strategies; all of them by default.
+    /// Returns the selected strategies with their settings; by default, all strategies.
     pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
         let mut specs = match &self.strategy[..] {
             [] => Spec::defaults(),
@@ -45,7 +45,8 @@ impl Chosen {
     }
 }
 
-/// Parses strategies: built-in ones or programs, with lists and ranges of values.
+/// Parses a strategy, which is built in or a program. A list or a range of values gives one
+/// strategy for each value.
 pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
@@ -69,13 +70,14 @@ pub(super) fn parse_one(text: &str) -> Result<Spec, SpecError> {
     }
 }
 
-/// Applies settings files of products; `option` names the strategies of a command.
+/// Applies settings files of products to the strategies. `option` is the option that selects
+/// strategies, for error messages.
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
         let product = product_of(file, specs)?;
         let text = ctxbench_core::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
-        // Editors on Windows write a byte order mark.
+        // Windows editors write a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
         let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
         let mut used = false;
@@ -94,8 +96,8 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
     Ok(())
 }
 
-/// Returns the product of a settings file: by the end of its name; if products share the name, by
-/// its folder, else by the selected strategies.
+/// Returns the product of a settings file, judging by the end of its name. If several products have
+/// files of this name, the folder of the file decides, and then the selected strategies.
 fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
     let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file?))).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy();

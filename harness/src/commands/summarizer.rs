@@ -1,4 +1,4 @@
-//! `--summarizer` and `--cassette`.
+//! The options `--summarizer` and `--cassette`.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use crate::summarise::{Script, Summariser};
 use anyhow::{Context, bail};
 
-/// `--cassette`: FILE, or offline:FILE to never ask the server.
+/// Value of `--cassette`: `FILE`, or `offline:FILE` to never send requests to the server.
 #[derive(Clone, Debug)]
 pub(super) struct CassetteFile {
     pub(super) path: PathBuf,
@@ -25,7 +25,7 @@ impl FromStr for CassetteFile {
     }
 }
 
-/// Parses the summarizers of a run; a repeated one is an error.
+/// Parses the summarizers of a run. Repeating one is an error.
 pub(super) fn summarisers(
     names: &[String],
     cassette: Option<&CassetteFile>,

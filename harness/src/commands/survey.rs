@@ -1,4 +1,4 @@
-//! `ctxbench list sessions`: a row for each recorded session.
+//! `ctxbench list sessions`: prints one row for each recorded session.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use super::output::{check_printed, escape};
 struct Placed {
     path: String,
     row: SessionSummary,
-    /// First replaced number, and how many were replaced.
+    /// The first number that was replaced, and how many were replaced.
     replaced: Option<(String, usize)>,
 }
 
@@ -32,12 +32,12 @@ struct Totals {
     sessions: usize,
     tokens: u64,
     cost_usd: f64,
-    /// Sessions with a known cost.
+    /// Number of sessions with a known cost.
     priced: u64,
     damaged: u64,
 }
 
-/// Writes each row as soon as its session is read.
+/// Lists the sessions. Each row is written as soon as its session is read.
 pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     if inputs.is_empty() {
         bail!("`list sessions` takes files and folders: ctxbench list sessions DIR…");
@@ -214,7 +214,7 @@ fn dollars(usd: Option<f64>) -> String {
     usd.map_or_else(|| "n/a".to_string(), |usd| format!("${usd:.2}"))
 }
 
-/// Aligns the cells of a row; the last column has no width.
+/// Aligns the cells of a row. The last column has no fixed width.
 fn columns(words: [&str; 10]) -> String {
     let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
     let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));

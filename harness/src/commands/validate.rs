@@ -69,7 +69,7 @@ fn calibration(text: &str) -> Result<Calibration, String> {
 pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
-    // Sessions of a file, and errors.
+    // Returns the sessions of a file, and errors.
     let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
         read(source, |one| {
@@ -98,7 +98,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             Some(bytes) => Source::of_bytes(bytes, &shown),
             None => on_disk(path, &shown),
         };
-        // Only a named file must be a recording; a folder may contain other files.
+        // A named file must be a recording, but a folder may contain other files.
         let before = all.len();
         let inside = inside(path, &source, &mut |source| {
             let found = source.map_or_else(|e| vec![Err(e.into())], &one);
@@ -132,7 +132,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             false => super::print(&table(&all, args))?,
         }
     }
-    // Print the results before the first error.
+    // All results were printed before the first error.
     let mut bad = bad.into_iter();
     if let Some(first) = bad.next() {
         bad.for_each(|e| tell!("error: {e:#}"));
@@ -152,15 +152,15 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Files of subagents are separate recordings here.
+/// Returns the source of a file. The files of its subagents are separate recordings.
 fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
     Source::at(path).called(shown).alone()
 }
 
 type TakeSource<'a> = dyn FnMut(Result<&Source<'_>, InputError>) + 'a;
 
-/// Passes possible recordings of a folder or an archive to the callback and returns their number.
-/// `None` = the source is a single recording.
+/// Passes the possible recordings in a folder or an archive to `take`, and returns their number.
+/// `None` if the source is a single recording.
 fn inside(
     path: &Path,
     source: &Source<'_>,
@@ -189,7 +189,8 @@ fn inside(
     Ok(Some(met))
 }
 
-/// Visits an archive; `None` = a single recording or not an archive.
+/// Passes the possible recordings in an archive to `take`, and returns their number. `None` if the
+/// source is not an archive, or is an archive that is a single recording.
 fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usize>, InputError> {
     // The reader reports unreadable files.
     let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
@@ -213,12 +214,12 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
     let named = |ending: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-    // Tar archives are not read. A note says so.
+    // Tar archives are included although they cannot be read, so that a note reports them.
     let known = |head: Head| head.is_tar() || formats::detect_head(&head).is_some();
     named("jsonl") || named("zip") || source.head().is_ok_and(known)
 }
 
-/// Number of recordings, and of matching and compared calls.
+/// Returns the number of recordings, of calls that match exactly, and of compared calls.
 fn counted(all: &[Validated], of: impl Fn(&Validated) -> bool) -> (usize, usize, usize) {
     let add = |(n, e, c), v: &Validated| (n + 1, e + v.exact, c + v.compared);
     all.iter().filter(|v| of(v)).fold((0, 0, 0), add)

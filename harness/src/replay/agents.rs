@@ -29,7 +29,7 @@ pub(super) struct AgentCall {
     pub(super) caller: Option<String>,
 }
 
-/// Subagents of a session, in the order in which they begin.
+/// Returns the subagents of a session in the order in which they begin.
 pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     let mut all: Vec<Found<'_>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
@@ -51,7 +51,7 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
 /// Maximum nesting depth; deeper subagents are not replayed. No known product exceeds one level.
 pub(super) const DEEPEST: usize = 32;
 
-/// Nesting depth of each subagent; 1 for those of the main conversation.
+/// Returns the nesting depth of each subagent; 1 for subagents of the main conversation.
 pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
     let mut known: HashMap<&str, usize> = HashMap::new();
     all.iter()
@@ -65,7 +65,7 @@ pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
         .collect()
 }
 
-/// Remarks on the subagents of a session, for readers of its figures.
+/// Returns notes on the subagents of a session for readers of its figures.
 pub(super) fn remarks(session: &Session) -> Vec<String> {
     let all = subagents(session);
     let quoted = |of: &mut dyn Iterator<Item = &Subagent>| {
@@ -118,7 +118,7 @@ struct Made<'a> {
     id: String,
     /// Text arguments of the call, trimmed.
     texts: Vec<String>,
-    /// Position of its result.
+    /// Position of the call's result.
     result: Option<usize>,
 }
 
@@ -146,8 +146,8 @@ impl<'a> Calls<'a> {
         Calls(out)
     }
 
-    /// Call that starts each subagent. Certain matches come first, so that a guess never takes
-    /// their calls.
+    /// Returns the call that starts each subagent. Certain matches are made first, so that a guess
+    /// never takes their calls.
     fn of_each(&self, agents: &[Found<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         let (mut by_id, mut by_text) = (Index::default(), Index::default());
@@ -166,8 +166,8 @@ impl<'a> Calls<'a> {
         found
     }
 
-    /// Matches the remaining agents to the first open call of the newest reply. Agents come in the
-    /// order in which they begin, so calls open and close once.
+    /// Matches each remaining agent to the first open call of the newest reply. The agents are in
+    /// the order in which they begin, so each call opens and closes only once.
     fn by_place(&self, found: &mut [Option<usize>], agents: &[Found<'_>], taken: Vec<bool>) {
         let mut ends: Vec<(usize, usize)> =
             self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
@@ -183,7 +183,7 @@ impl<'a> Calls<'a> {
             while let Some((_, i)) = ended.next_if(|(result, _)| *result <= agent.first) {
                 open.remove(i);
             }
-            // Its own calls come after its first message.
+            // The agent's own calls come after its first message.
             let newest = open.last().map(|i| self.0[*i].at);
             let first = newest.map(|newest| self.0.partition_point(|c| c.at < newest));
             *at = first.and_then(|first| open.range(first..).next().copied());
@@ -203,7 +203,7 @@ impl<'a> Index<'a> {
         self.0.entry(sign).or_default().insert(call);
     }
 
-    /// First unused call with this key before an agent.
+    /// Takes the first unused call with this key, if the call comes before the agent.
     fn take(
         &mut self,
         sign: &str,
@@ -238,7 +238,7 @@ impl Found<'_> {
     }
 }
 
-/// Text of a user message, trimmed.
+/// Returns the text of a user message, trimmed.
 fn prompt(e: &Entry) -> String {
     let Entry::User(u) = e else { return String::new() };
     joined_text(&u.content(), "").trim().to_string()
@@ -338,7 +338,8 @@ pub(super) mod tests {
             [
                 agent("x", Some(("c1", None)), true),
                 agent("c2", Some(("c2", None)), true),
-                // Its call has a result before its last message: started in the background.
+                // The call has a result before the agent's last message, so it started the agent in
+                // the background.
                 agent("y", Some(("c0", None)), false),
                 agent("z", Some(("c3", Some("y"))), true),
                 agent("w", None, false),
@@ -346,7 +347,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Literal form of the rules of [`Calls::of_each`]: searches all calls for each agent.
+    /// Applies the rules of [`Calls::of_each`] literally: searches all calls for each agent.
     fn plainly(calls: &Calls<'_>, agents: &[Found<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         for sign in 0..3 {
@@ -383,7 +384,7 @@ pub(super) mod tests {
                 at += pick(3);
                 let result = Some(pick(30)).filter(|r| *r > at);
                 let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
-                // Some ids are those of agents.
+                // Some of the call ids are also ids of agents.
                 calls.push(Made { at, caller: None, id: format!("{}", i % 7), texts, result });
             }
             let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();

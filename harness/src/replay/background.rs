@@ -20,7 +20,7 @@ enum Came {
     Unusable,
 }
 
-/// Every background summary of a conversation, in the order of their requests.
+/// Returns every background summary of a conversation, in the order of the requests.
 pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<BackgroundRecord> {
     let mut races: Vec<Race> = Vec::new();
     for e in events {
@@ -79,7 +79,7 @@ mod tests {
     use BackgroundStep::{Continued, Delivered, Missed, Spawned, Stale};
     use ctxbench_core::session::Millis;
 
-    /// Summaries of these steps: (before request, ms, task, step).
+    /// Returns the summaries that result from steps `(before request, ms, task, step)`.
     fn raced(steps: &[(u64, Millis, u64, BackgroundStep)]) -> Vec<BackgroundRecord> {
         let stamped = |(before_request, at_ms, task, step): &(u64, Millis, u64, BackgroundStep)| {
             let event = Event::Background(Task(*task), *step);

@@ -19,8 +19,8 @@ use super::exchange;
 use super::fact_losses::FactLosses;
 use super::facts::place;
 
-/// Measurements of a compaction at the time when it happens, so that a run does not have to store
-/// the contexts.
+/// Measurements of a compaction. They are taken when it happens, so that a run does not have to
+/// store the contexts.
 #[derive(Debug)]
 pub(super) struct Compacted {
     kind: CompactionKind,
@@ -41,7 +41,7 @@ pub(super) struct Compacted {
 /// Measures the compactions of a conversation.
 pub(super) struct Measure {
     model: Arc<Model>,
-    /// Characters of excerpts that are left.
+    /// Number of characters that excerpts may still use.
     room: usize,
 }
 
@@ -78,7 +78,7 @@ impl Measure {
     }
 }
 
-/// The compactions of a conversation in order.
+/// Returns the records of the compactions of a conversation, in order.
 pub(super) fn records(
     conversation: &Conversation,
     background: &[BackgroundRecord],
@@ -99,12 +99,12 @@ pub(super) fn records(
         let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
         let waited: Millis =
             own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
-        // Part of a normal request that the provider spent on a compaction.
+        // The part of a normal request that the provider spent on a compaction.
         let inside = || within(from, at).filter(|r| r.purpose == Purpose::Sample);
         let inside_usd = inside().fold(0.0, |usd, r| usd + r.compaction_usd);
         let inside_ms: Millis = inside().map(|r| r.compaction_ms).sum();
         let cost_usd = own().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
-        // A background summary that the conversation waited for is taken at the time of its
+        // A background summary that the conversation waited for is used at the time of its
         // compaction.
         let taken =
             |b: &&BackgroundRecord| b.before_request == Some(at) && b.delivered_ms == Some(c.at_ms);
@@ -156,9 +156,9 @@ pub(crate) fn paid_off(even: BreakEven, calls: u64, over: bool) -> Option<bool> 
     (paid || over || even == BreakEven::Never).then_some(paid)
 }
 
-/// Calls until a compaction pays for itself: its immediate cost (its own calls, and the prefix
-/// written instead of read) divided by the savings per call (tokens no longer read). Standard form,
-/// docs/sources/failure-modes.md §6.
+/// Returns the number of calls until a compaction pays for itself: its immediate cost (its own
+/// calls, and the prefix that is written instead of read), divided by the savings per call (tokens
+/// that are no longer read). This is the standard form in docs/sources/failure-modes.md §6.
 pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> BreakEven {
     let p = &model.prices;
     let per_call = removed as f64 * p.read / 1e6;
@@ -167,7 +167,7 @@ pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f
     if per_call > 0.0 { BreakEven::Calls(at_once / per_call) } else { BreakEven::Never }
 }
 
-/// Rules that concern compactions rather than single requests.
+/// Returns the broken rules that concern compactions, not single requests.
 pub(super) fn broken_rules(
     compactions: &[CompactionRecord],
     triggers: &[TriggerRecord],
@@ -272,7 +272,8 @@ mod tests {
             let n = even.calls().unwrap();
             assert!((n - calls).abs() < 1e-9, "{name}: {n}");
         }
-        // Its own call of 0.03 USD on top, at 0.003 USD saved per call: ten calls more.
+        // The call of the compaction costs 0.03 USD more, and each later call saves 0.003 USD: ten
+        // more calls.
         let n = break_even(m, 10_000, 10_000, 0.03).calls().unwrap();
         assert!((n - 21.5).abs() < 1e-9, "{n}");
     }
@@ -283,7 +284,7 @@ mod tests {
         assert_eq!(paid_off(BreakEven::Calls(11.5), 12, true), Some(true));
         assert_eq!(paid_off(BreakEven::Calls(12.0), 12, true), Some(false));
         assert_eq!(paid_off(BreakEven::Never, 99, true), Some(false));
-        // Interrupted run.
+        // The run was interrupted.
         assert_eq!(paid_off(BreakEven::Calls(11.5), 3, false), None);
         assert_eq!(paid_off(BreakEven::Calls(11.5), 12, false), Some(true));
     }

@@ -20,7 +20,8 @@ use super::rewinds::Compared;
 #[derive(Debug, Default)]
 pub(super) struct Conversation(pub(super) Vec<Event>);
 
-/// The main conversation of a run and its subagents; one without events was never begun.
+/// Splits the log into the main conversation and the subagents. A conversation without events never
+/// began.
 pub(super) fn conversations(
     log: Receiver<Logged>,
     agents: usize,
@@ -56,7 +57,7 @@ impl Conversation {
         self.requests().filter(|r| r.purpose == Purpose::Sample)
     }
 
-    /// Events of the engine, in order.
+    /// Returns the events of the engine, in order.
     pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
             Event::Noted(n) => Some(&**n),
@@ -65,7 +66,7 @@ impl Conversation {
         })
     }
 
-    /// Every rewind that was reached.
+    /// Returns all rewinds that the run reached.
     pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
             Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
@@ -85,12 +86,12 @@ impl Conversation {
         self.compacted().count() as u64
     }
 
-    /// Every compaction, in order.
+    /// Returns all compactions, in order.
     pub(super) fn compacted(&self) -> impl Iterator<Item = &Compacted> {
         self.0.iter().filter_map(|e| if let Event::Compacted(c) = e { Some(&**c) } else { None })
     }
 
-    /// Times the user had to step in.
+    /// Returns how many times the user had to intervene.
     pub(super) fn interventions(&self) -> u64 {
         let asked = self.count(|e| matches!(e, Event::AskedToGoOn));
         asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
@@ -100,14 +101,15 @@ impl Conversation {
         self.0.iter().map(|e| if let Event::Reread { tokens } = e { *tokens } else { 0 }).sum()
     }
 
-    /// Number of requests that wrote summaries, including those in which the provider did.
+    /// Returns the number of requests that wrote summaries, including requests in which the
+    /// provider compacted.
     pub(super) fn summary_calls(&self) -> u64 {
         let by_provider = |r: &&RequestRecord| r.compaction_tokens > 0;
         let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
         (own + self.samples().filter(by_provider).count()) as u64
     }
 
-    /// Waiting caused by compaction, ms.
+    /// Returns the time spent waiting for compactions, ms.
     pub(super) fn blocked_ms(&self) -> Millis {
         self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
     }
@@ -121,7 +123,7 @@ impl Conversation {
         end.unwrap_or_default().saturating_sub(self.begun().map_or(0, |b| b.at_ms))
     }
 
-    /// Largest prompt of an answered normal request, tokens.
+    /// Returns the size of the largest prompt of an answered normal request, tokens.
     pub(super) fn peak(&self) -> u64 {
         let answered = self.samples().filter(|r| r.status == RequestStatus::Ok);
         // Text that the provider summarised within a request was a separate prompt.
@@ -131,7 +133,7 @@ impl Conversation {
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// USD of all requests; must agree with the engine's own ledger.
+    /// Returns the cost of all requests, USD. It must agree with the engine's ledger.
     pub(super) fn cost_usd(&self) -> f64 {
         let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
         for e in &self.0 {
@@ -156,7 +158,7 @@ impl Conversation {
         self.noted().filter_map(record).collect()
     }
 
-    /// Outcome, with the reason of a failure.
+    /// Returns the outcome, with the reason for a failure.
     pub(super) fn status(&self) -> (Status, Option<String>) {
         let total = self.begun().map_or(0, |b| b.steps);
         if let Some(why) = self.broken() {
@@ -182,7 +184,7 @@ impl Conversation {
         (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
     }
 
-    /// Failure of the strategy itself.
+    /// Returns the failure of the strategy itself, if any.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
             Noted::StrategyFailed(why) => Some(&**why),
@@ -190,7 +192,7 @@ impl Conversation {
         })
     }
 
-    /// Name and version of the program that ran as the strategy.
+    /// Returns the name and version of the program that ran as the strategy, if any.
     pub(super) fn program(&self) -> Option<(&str, &str)> {
         self.noted().find_map(|e| match &e.event {
             Noted::Program { name, version } => Some((&**name, &**version)),
@@ -198,14 +200,14 @@ impl Conversation {
         })
     }
 
-    /// Times the provider refused a prompt as too long.
+    /// Returns how many times the provider refused a prompt as too long.
     pub(super) fn overflows(&self) -> u64 {
         self.requests().filter(|r| r.status == RequestStatus::Failed(ErrorKind::Overflow)).count()
             as u64
     }
 
-    /// Every (fact, need) pair, including those that the run did not reach; `fact` returns a fact
-    /// of its window by index.
+    /// Returns the record of every (fact, need) pair, including pairs that the run did not reach.
+    /// `fact` returns a fact of this window by index.
     pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
@@ -224,7 +226,8 @@ impl Conversation {
         out
     }
 
-    /// Rules broken by single requests, and compaction stops without an answer.
+    /// Returns the rules broken by single requests, and the compaction stops after which the model
+    /// was not asked to continue.
     pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
         let mut out = Vec::new();
         let mut fail = |request: u64, rule: Rule, detail: &str| {
@@ -264,7 +267,7 @@ impl Conversation {
     }
 }
 
-/// Time in ms that an event kept the conversation waiting for a compaction.
+/// Returns how long an event kept the conversation waiting for a compaction, ms.
 pub(super) fn blocked_ms(e: &Event) -> Millis {
     match e {
         Event::Request(s) => s.blocked_ms,

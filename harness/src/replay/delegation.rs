@@ -1,4 +1,5 @@
-//! Work delegated to subagents: a row for each, and the (fact, need) pairs of all windows.
+//! Work delegated to subagents: a record for each subagent, and the (fact, need) pairs of all
+//! windows.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,7 +16,8 @@ use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 
-/// A row for each subagent. `parts` = their conversations, `facts` = the pairs of all windows.
+/// Returns a record for each subagent. `parts` = the conversations, `facts` = the pairs of all
+/// windows.
 pub(super) fn records(
     run: &Run<'_>,
     parts: &[Option<ConversationRecord>],
@@ -58,14 +60,14 @@ pub(super) fn records(
     run.subagent_index().all.iter().zip(parts).map(row).collect()
 }
 
-/// Facts that go to subagents and come back, by the session and the pairs alone.
+/// Facts that are passed to subagents and back, according to the session and the pairs.
 struct Handed<'a> {
     /// First result of each call.
     results: HashMap<&'a str, &'a Entry>,
     /// Facts that arise in each subagent's window.
     facts: HashMap<&'a str, Vec<&'a Fact>>,
-    /// Pairs of facts that arise in a subagent's window and are needed in another: how many, and
-    /// how many of them were found.
+    /// For each subagent: the number of pairs with a fact that arises in its window and is needed
+    /// in another one, and how many of them were found.
     outside: HashMap<&'a str, (u64, u64)>,
 }
 
@@ -120,7 +122,7 @@ impl<'a> Handed<'a> {
     }
 }
 
-/// Pairs of all windows.
+/// Returns the pairs of all windows.
 pub(super) fn facts(
     run: &Run<'_>,
     main: &ConversationRecord,

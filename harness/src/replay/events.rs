@@ -71,14 +71,14 @@ pub(super) struct Begun {
     pub(super) pairs: Vec<Pair>,
 }
 
-/// A request with its measurements.
+/// A request and its measurements.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) record: RequestRecord,
-    /// Tokens of the conversation in the normal request before; `None` for the first one and for
-    /// requests of other purposes.
+    /// Tokens of the conversation in the previous normal request. `None` for the first request, and
+    /// for requests with another purpose.
     pub(super) compared: Option<u64>,
-    /// Time in ms that the conversation waited for a compaction in it.
+    /// Time that the conversation waited for a compaction inside this request, ms.
     pub(super) blocked_ms: Millis,
     /// Whether the request shows the compaction after which the provider had stopped.
     pub(super) resumes: bool,
@@ -104,7 +104,7 @@ impl Log {
         (Log { window: None, sender }, receiver)
     }
 
-    /// Sender for a subagent.
+    /// Returns the sender of a subagent's events.
     pub(super) fn of_agent(&self, agent: u32) -> Log {
         Log { window: Some(agent), sender: self.sender.clone() }
     }

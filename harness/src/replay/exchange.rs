@@ -12,15 +12,16 @@ use super::facts::{place, readable};
 use super::recording;
 use crate::inspect;
 
-/// Maximum length of all excerpts of a run in characters; the first compactions use it up.
+/// Maximum total length of the excerpts of a run, in characters. The first compactions use it
+/// first.
 pub(super) const WORDS: usize = 120_000;
 
-/// Maximum number of blocks of one kind with excerpts; restored files have more, because each is
-/// another file.
+/// Maximum number of blocks of one kind that have excerpts. The limit is higher for restored files,
+/// because each is a different file.
 const LARGEST: usize = 2;
 const FILES: usize = 6;
 
-/// Two contexts without their common beginning and end.
+/// Returns two contexts without their common beginning and end.
 fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &'a [Arc<Block>]) {
     let same = |(a, b): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(a, b);
     let head = a.iter().zip(b).take_while(same).count();
@@ -29,7 +30,8 @@ fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &
     (&a[..a.len() - tail], &b[..b.len() - tail])
 }
 
-/// Blocks only in the first of two contexts; each equal block of the second cancels one.
+/// Returns the blocks of the first context that are not in the second one. Each block of the second
+/// context cancels one equal block.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
     let key = |b: &Block| (b.kind, b.form, b.hash);
     let mut left: HashMap<(BlockKind, Form, u64), usize> = HashMap::new();
@@ -44,7 +46,8 @@ fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block>
     these.iter().map(|b| &**b).filter(gone).collect()
 }
 
-/// Removed and added blocks; `room` = characters of excerpts that are left.
+/// Returns the removed and the added blocks. `room` = number of characters that excerpts may still
+/// use.
 pub(super) fn between(
     before: &[Arc<Block>],
     after: &[Arc<Block>],
@@ -66,7 +69,7 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
         }
     }
     let portion = |(kind, mut all): (String, Vec<(u64, &Block)>)| {
-        // Stable, so that equal ones keep their order.
+        // The sort is stable: equal blocks keep their order.
         all.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
         let largest = if all[0].1.kind == BlockKind::File { FILES } else { LARGEST };
         Portion {
@@ -81,7 +84,7 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
     out
 }
 
-/// Excerpt of a block; `None` if it has no readable text, or if no room is left.
+/// Returns an excerpt of a block. `None` if the block has no readable text or `room` is used up.
 fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     let all = recording::readable(readable(b));
     let text = match place(b) {
@@ -108,7 +111,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Text of a recorded summary, as a portion.
+/// Returns the text of a recorded summary as a portion.
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
     let portion = |text: &str| Portion {
         kind: inspect::spaced_name(&BlockKind::Summary),
@@ -146,7 +149,7 @@ mod tests {
             &Counting::O200K,
             &mut 10_000,
         );
-        // Of two equal results one was removed.
+        // One of two equal results was removed.
         assert_eq!(went.len(), 1);
         assert_eq!((went[0].kind.as_str(), went[0].blocks), ("output", 2));
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);

@@ -23,8 +23,8 @@ pub(super) struct Flaw {
     pub(super) forbidden: bool,
 }
 
-/// Patterns that recognise wrong facts. All are searched at once: a line of a summary costs its own
-/// size, however many facts there are.
+/// Patterns that recognise wrong facts. All patterns are searched at once, so the cost depends on
+/// the size of the summary and not on the number of facts.
 pub(super) struct ErrorPatterns {
     facts: Vec<Frame>,
     /// Folded literals that must match whole words; patterns refer to them by index.
@@ -47,7 +47,7 @@ struct Frame {
 struct Value {
     fact: usize,
     word: String,
-    /// Word before it in the literal, or else in the text where the fact arises.
+    /// Word before the value in the literal, or otherwise in the text where the fact arises.
     before: Option<String>,
     /// Other literals of the fact.
     others: Range<usize>,
@@ -55,13 +55,13 @@ struct Value {
 
 /// Letters in a skeleton from which it identifies a value without further context.
 const OWN_FRAME: usize = 3;
-/// Shortest word, in characters, that is a piece of a literal; and shortest word before a number
-/// that gives it context.
+/// Minimum length, in characters, of a word that is a piece of a literal, and of a word that gives
+/// context to the number after it.
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
 impl ErrorPatterns {
-    /// Builds the patterns; `before` = [`words_before`] of each fact.
+    /// Builds the patterns. `before` contains the [`words_before`] of each fact.
     pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> ErrorPatterns {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
@@ -103,8 +103,8 @@ impl ErrorPatterns {
         }
     }
 
-    /// Errors of facts in a summary, by index of the fact; `said` = whether the model was shown a
-    /// word.
+    /// Returns the errors of facts in a summary, by index of the fact. `said` returns whether a
+    /// word was shown to the model.
     pub(super) fn flaws(&self, summary: &str, said: impl Fn(&str) -> bool) -> Vec<(usize, Flaw)> {
         let mut out: BTreeMap<usize, Flaw> = BTreeMap::new();
         for line in summary.lines().map(fold).filter(|l| !l.is_empty()) {
@@ -126,7 +126,7 @@ impl ErrorPatterns {
         out.into_iter().filter(|(_, flaw)| *flaw != Flaw::default()).collect()
     }
 
-    /// Facts with another value in their place in a line.
+    /// Returns the facts that have another value in their place in a line.
     fn changed(&self, line: &str, stand: &Found<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut before = "";
@@ -173,7 +173,7 @@ pub(super) fn said_words(folded: &str) -> impl Iterator<Item = u64> + '_ {
     said.map(|w| content_hash(plain(w).as_bytes()))
 }
 
-/// The [`words`] with a digit, without examining the others.
+/// Returns the [`words`] that contain a digit, without examining the others.
 fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -269,7 +269,7 @@ pub(super) fn words_before(fact: &Fact, source: &str) -> Vec<Option<String>> {
     fact.tokens.iter().map(before).collect()
 }
 
-/// Word before the first occurrence of a literal in a text.
+/// Returns the word before the first occurrence of a literal in a text.
 fn word_before(token: &str, source: &str) -> Option<String> {
     let at = source.find(token)?;
     let line = source[..at].rsplit('\n').next().unwrap_or("");

@@ -17,7 +17,7 @@ use super::session_cache::SessionCache;
 #[derive(Clone, Debug)]
 struct Showing {
     key: Arc<str>,
-    /// Number of replies before it.
+    /// Number of replies before this message.
     at: usize,
 }
 
@@ -34,19 +34,19 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Id of the showing in the session.
+    /// Returns the id of the showing in the session.
     pub(super) fn key(&self) -> &Arc<str> {
         &self.showing.key
     }
 
-    /// Number of replies from the showing to the need.
+    /// Returns the number of replies from the showing to the need.
     pub(super) fn gap(&self) -> usize {
         self.need - self.showing.at
     }
 
-    /// Whether the need is a test of memory: either a user message needs the fact, or a reply needs
-    /// a fact that was shown at least [`GAP`] replies earlier and that the reply just before does
-    /// not repeat.
+    /// Returns whether the need is a test of memory: either a user message needs the fact, or a
+    /// reply needs a fact that was shown at least [`GAP`] replies earlier and that the reply just
+    /// before does not repeat.
     pub(super) fn counts(&self) -> bool {
         self.by_user || self.gap() >= GAP && !self.at_hand
     }
@@ -54,7 +54,7 @@ impl Last {
 
 /// The last showings before all needs on a path.
 pub(super) struct Showings {
-    /// By need: facts in order, each with its last showing.
+    /// Needed facts with their last showings, in order, by need.
     last: HashMap<Arc<str>, Vec<(usize, Last)>>,
     /// Numbers of the replies, from 1.
     replies: HashMap<Arc<str>, usize>,
@@ -65,8 +65,8 @@ impl Showings {
         let mut walk = Walk::of(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
-                // A message does not show a fact to itself. Messages that were answered together
-                // count as one, known by the first.
+                // A message cannot be the showing of a fact that it needs itself. Messages that
+                // were answered together count as one message, with the id of the first.
                 let (own, others) = m.keys.split_at(m.keys.len().min(1));
                 own.iter().for_each(|key| walk.needs(key, true));
                 walk.shows(&message.key, &said(&message.parts));
@@ -81,15 +81,15 @@ impl Showings {
         Showings { last: walk.last, replies: walk.numbers }
     }
 
-    /// Last showing of a fact before a need; `None` if only the agent stated it, or if it is not
-    /// needed there.
+    /// Returns the last showing of a fact before a need. `None` if only the agent stated the fact,
+    /// or if the fact is not needed there.
     pub(super) fn last(&self, fact: usize, need: &str) -> Option<&Last> {
         let facts = self.last.get(need)?;
         let at = facts.binary_search_by_key(&fact, |(fact, _)| *fact).ok()?;
         Some(&facts[at].1)
     }
 
-    /// Number of a recorded reply.
+    /// Returns the number of a recorded reply.
     fn number(&self, step: &str) -> Option<usize> {
         self.replies.get(step).copied()
     }
@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Facts of the session that a text states.
+    /// Returns the facts of the session that a text states.
     fn carried(&self, text: &str) -> Vec<usize> {
         let carried = self.known.carried(text);
         carried.facts().map(|(fact, _)| fact).filter(|f| *f < self.newest.len()).collect()
@@ -177,7 +177,7 @@ struct Watched {
 /// Tracks which showings requests removed.
 pub(super) struct Exposure {
     showings: Arc<Showings>,
-    /// Needs with a showing that is still to come, the next one last.
+    /// Needs with a showing that is still to come. The next one is last.
     coming: Vec<Watched>,
     /// Needs with a showing that is unchanged so far.
     intact: Vec<Watched>,

@@ -1,4 +1,5 @@
-//! Facts that each compaction leaves in the context, of those established so far and needed later.
+//! Counts the facts that each compaction leaves in the context, among those that were established
+//! and are needed later.
 
 use super::facts::Sighting;
 use super::session_cache::SessionCache;
@@ -12,7 +13,7 @@ pub(super) struct FactLosses {
     pub(super) carried: u64,
     /// Established facts that are still needed.
     pub(super) needed_later: u64,
-    /// Share of these in the context afterwards, per cent.
+    /// Share of these facts that is in the context after the compaction, per cent.
     pub(super) retained_pct: Option<f64>,
 }
 
@@ -28,18 +29,18 @@ impl LossTracker {
         LossTracker { established: vec![false; facts] }
     }
 
-    /// Notes the facts that a request showed.
+    /// Records the facts that a request showed.
     pub(super) fn shown(&mut self, seen: Seen<'_>) {
         self.established.iter_mut().zip(seen).for_each(|(e, s)| *e |= s.is_some());
     }
 
-    /// Notes the facts of a message or result.
+    /// Records the facts that arise in a message or result.
     pub(super) fn said(&mut self, known: &SessionCache, key: &str) {
         known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
-    /// Measures a compaction. `old` and `new` = the facts before and after, in the whole context
-    /// and in its verbatim part.
+    /// Measures a compaction. `old` and `new` are the facts before and after it, in the whole
+    /// context and in its verbatim part.
     pub(super) fn compacted(
         &mut self,
         known: &SessionCache,

@@ -10,12 +10,13 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::session_cache::SessionCache;
 
-/// Facts that arise, are needed or are stated in a window, by index in the session. Others are
-/// never searched for there.
+/// Facts that arise, are needed or are stated in a window, by index in the session. No other facts
+/// are searched for in this window.
 #[derive(Debug, Default)]
 pub(super) struct OwnFacts {
     by_window: HashMap<String, Vec<usize>>,
-    /// Facts of every window: those of memory files and the like, and the first goal.
+    /// Facts that belong to every window: those of constant context such as memory files, and the
+    /// first goal.
     shared: Vec<usize>,
 }
 
@@ -50,13 +51,13 @@ impl OwnFacts {
         OwnFacts { by_window, shared: shared.into_iter().collect() }
     }
 
-    /// Facts of a window, in session order.
+    /// Returns the facts of a window, in session order.
     pub(super) fn of_window(&self, agent: &str) -> &[usize] {
         self.by_window.get(agent).unwrap_or(&self.shared)
     }
 }
 
-/// Facts that an entry states, in any form.
+/// Returns the facts that an entry states, in any form.
 fn said(e: &Entry, known: &SessionCache) -> Vec<usize> {
     let mut out = Vec::new();
     match e {

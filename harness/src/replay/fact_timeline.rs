@@ -1,5 +1,5 @@
-//! History of every fact: its source, and the compactions that moved it, with excerpts from before
-//! and after.
+//! History of every fact: its source, and the compactions that moved it, with excerpts of the text
+//! before and after.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl FactTimelines {
         FactTimelines { shown: vec![false; facts], moves: vec![0; facts] }
     }
 
-    /// Notes the facts that a request showed.
+    /// Records the facts that a request showed.
     pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &Log) {
         for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
             if seen.is_some() && !std::mem::replace(shown, true) {
@@ -40,7 +40,7 @@ impl FactTimelines {
         }
     }
 
-    /// Notes the facts that a compaction moved.
+    /// Records the facts that a compaction moved.
     pub(super) fn compacted(
         &mut self,
         compaction: u64,
@@ -88,16 +88,16 @@ impl FactTimelines {
     }
 }
 
-/// Excerpts of moves, each stored once: many facts are in the same place.
+/// Excerpts of moves. Each is stored once, because many facts are in the same place.
 #[derive(Default)]
 pub(super) struct ExcerptCache {
-    /// By fact and by hash of the block.
+    /// Excerpts by fact and by hash of the block.
     around: RapidHashMap<(usize, u64), Arc<str>>,
     texts: RapidHashSet<Arc<str>>,
 }
 
 impl ExcerptCache {
-    /// Excerpt around the fact with this index in a block.
+    /// Returns an excerpt of a block around fact number `number`.
     pub(super) fn around(&mut self, number: usize, fact: &Fact, block: &Block) -> Arc<str> {
         let key = (number, block.hash);
         if let Some(words) = self.around.get(&key) {
@@ -118,7 +118,7 @@ impl ExcerptCache {
     }
 }
 
-/// Source of each fact in the session.
+/// Returns the source of each fact in the session.
 pub(super) fn lives(session: &Session) -> Vec<FactLife> {
     let life = |(f, text): (&Fact, Option<String>)| FactLife {
         fact: f.id.clone(),
@@ -139,7 +139,8 @@ pub(super) fn tell(lives: &mut [FactLife], event: Event) {
     }
 }
 
-/// Excerpt of a text around the first literal of a fact, or its most similar line.
+/// Returns an excerpt of a text around the first literal of a fact, or around the most similar
+/// line.
 pub(super) fn around(fact: &Fact, text: &str) -> String {
     if let Some((at, token)) =
         fact.tokens.iter().find_map(|t| text.find(t.as_str()).map(|at| (at, t)))
@@ -184,7 +185,7 @@ impl<'a> Lines<'a> {
         let lines = |word| self.with.get(word).into_iter().flatten();
         wanted.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().0 += 1);
         others.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().1 += 1);
-        // Of equal lines `max_by_key` returns the last one.
+        // If several lines are equal, `max_by_key` returns the last one.
         let (line, _) = shared.into_iter().rev().max_by_key(|(_, shared)| *shared)?;
         Some(self.lines[line])
     }

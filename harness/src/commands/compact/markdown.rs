@@ -1,4 +1,4 @@
-//! Contexts in full, for a review.
+//! Complete contexts as Markdown, for a review.
 
 use std::fmt::Write;
 
@@ -6,8 +6,8 @@ use crate::inspect::{ContextBlock, Layout, stays, unchanged};
 
 use super::{Output, heading, sentence, tools_line};
 
-/// Returns a table of the strategies, then every context block by block. A context that was shown
-/// before is not repeated.
+/// Returns a table of the strategies, followed by every context block by block. A context that was
+/// already shown is not repeated.
 pub(super) fn page(shown: &Output) -> String {
     let mut out = format!("# {}\n\n{}\n\n", heading(shown), tools_line(shown));
     out += "| strategy | before | after | summary | cost $ | waited s | facts lost | in summary | \
@@ -84,7 +84,8 @@ fn write_block(out: &mut String, p: &ContextBlock) {
     }
 }
 
-/// Returns a fence that is one backquote longer than the longest run in the text, at least three.
+/// Returns a code fence for a text: one backquote more than its longest run of backquotes, but at
+/// least three.
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)

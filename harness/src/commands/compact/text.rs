@@ -1,4 +1,5 @@
-//! A line per block: the context before on the left, after on the right.
+//! Contexts as text, with one line per block: on the left before the compaction, on the right after
+//! it.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use super::{Output, heading, sentence, tools_line};
 /// Width of a side, characters.
 const SIDE: usize = 58;
 
-/// Returns the output, strategy by strategy.
+/// Returns the page, one strategy after the other.
 pub(super) fn page(shown: &Output) -> String {
     let mut out = format!("{}\n{}\n\n", heading(shown), tools_line(shown));
     for row in &shown.strategies {

@@ -1,4 +1,4 @@
-//! Cases of `--record`, and their replay with the strategies here.
+//! Writes the cases of `--record`, and replays them with the strategies here.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::conform::shorten;
 use crate::drive::Driven;
 use crate::drive::agent::Agent;
 
-/// Folder for cases.
+/// Cases written to a folder.
 pub(super) struct Cases {
     folder: PathBuf,
     written: usize,
-    /// Cases that differ, and those that could not be written.
+    /// Number of cases that differ or could not be written.
     wrong: usize,
 }
 
@@ -46,7 +46,7 @@ impl Cases {
         }
     }
 
-    /// Returns the failures; `None` = all cases agree.
+    /// Returns an error message, or `None` if all cases agree.
     pub(super) fn differ(self) -> Option<String> {
         let Cases { folder, written, wrong } = self;
         let all = written.max(wrong);

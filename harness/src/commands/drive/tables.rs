@@ -1,4 +1,4 @@
-//! Tables of a drive: differences between the real agent and its model, and requests outside the
+//! Tables of a drive: differences between the real agent and its model, and requests other than the
 //! work.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use ctxbench_reports::record::{
 use ctxbench_reports::{Artifact, printable};
 use serde_json::{Value, json};
 
-/// The tables as text and as files of the results folder.
+/// Tables as text, and as files for the results folder.
 pub(super) struct Pages {
     pub(super) text: String,
     pub(super) files: Vec<Artifact>,
@@ -36,7 +36,7 @@ pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<P
     Ok(Pages { text, files: vec![file("drive.json", json), file("drive.md", markdown)] })
 }
 
-/// Formats a row per drive with the differences between model and agent.
+/// Formats one row per drive with the differences between model and agent.
 fn overview(outcomes: &[Outcome]) -> String {
     let mut out = String::from(
         "| session | program | window | requests | summaries at request | ours at | largest prompt \
@@ -72,7 +72,7 @@ fn overview(outcomes: &[Outcome]) -> String {
     out
 }
 
-/// Formats a row per drive with the reactions of agent and model to faults.
+/// Formats one row per drive with the reactions of agent and model to faults.
 fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().map(|f| format!("`{f}`")).collect();
     let faults = faults.join(", ");
@@ -110,18 +110,18 @@ fn became(r: &RunRecord, refused: usize) -> String {
     out
 }
 
-/// Returns the program and its row: two agents may share a program.
+/// Returns the program and its label, because two agents may run the same program.
 fn program(r: &RunRecord) -> String {
     let program = r.strategy.program.as_deref().unwrap_or(&r.strategy.name);
     format!("{program} ({})", r.strategy.label)
 }
 
-/// Escapes lines from sessions and agents.
+/// Escapes lines of text that comes from sessions and agents.
 fn harmless(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats further notes on a drive.
+/// Formats additional notes on a drive.
 fn lines(o: &Outcome) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
@@ -188,7 +188,7 @@ fn title(o: &Outcome) -> String {
     format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
 }
 
-/// A pair of figures with their difference.
+/// Formats two figures and their difference.
 fn figures(f: &TwoFigures) -> (String, String, String) {
     let plain = |x: Option<f64>| match x {
         None => "n/a".to_string(),

@@ -1,4 +1,4 @@
-//! An output folder with a file per session.
+//! Output folder with one file per session.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_core::files;
 
-/// Returns true if an output path means a folder.
+/// Returns whether an output path denotes a folder.
 pub(super) fn is_one(path: &Path) -> bool {
     let ends = path.as_os_str().as_encoded_bytes().last();
     path.is_dir()
@@ -14,10 +14,10 @@ pub(super) fn is_one(path: &Path) -> bool {
         || (path.extension().is_none() && !path.exists())
 }
 
-/// Files of a folder, named by session id. Existing files are never replaced.
+/// Files of a folder, named by session id. Existing files are never overwritten.
 pub(super) struct Folder<'a> {
     path: &'a Path,
-    /// Number of uses of each name, in lower case for case-insensitive file systems.
+    /// Number of uses of each name, in lower case because of case-insensitive file systems.
     used: HashMap<String, usize>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Folder<'a> {
         Folder { path, used: HashMap::new() }
     }
 
-    /// Writes a session and returns its path. An identical existing file is kept.
+    /// Writes a session and returns its path. Keeps an existing file if it is identical.
     pub(super) fn write(&mut self, id: &str, ending: &str, text: &str) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(self.path)
             .with_context(|| format!("-o: cannot make the folder {}", self.path.display()))?;

@@ -13,7 +13,7 @@ use super::{Work, Write};
 use crate::commands::corpus::{Skipped, WalkItem, at, below, walk};
 use crate::commands::input;
 
-/// Returns true for a folder or an archive of recordings.
+/// Returns whether a path is a folder or an archive of recordings.
 pub(super) fn is_corpus(path: &Path) -> bool {
     if input::is_pipe(path) {
         return false;
@@ -24,8 +24,8 @@ pub(super) fn is_corpus(path: &Path) -> bool {
 }
 
 impl Work {
-    /// Writes the selected sessions of all paths, one at a time. Unreadable files are reported and
-    /// skipped; fails if nothing is left.
+    /// Writes the selected sessions of all paths, one at a time. Reports and skips unreadable
+    /// files. Fails if no session is left.
     pub(super) fn chosen(
         &mut self,
         paths: &[PathBuf],
@@ -38,7 +38,7 @@ impl Work {
         let mut ended = Ok(());
         walk(&inputs, &mut None, &mut |shown, input, place, met| {
             match met {
-                // Session files and scenarios also contain sessions.
+                // Session files and scenarios count as sessions too.
                 WalkItem::Session(scenario) => {
                     let ticket = chooser.admit(&scenario.session, &below(input, place));
                     let one = ticket.and_then(|t| chooser.take(t, (place.to_path_buf(), scenario)));

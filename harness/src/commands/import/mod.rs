@@ -72,7 +72,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
     args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
 }
 
-/// Writes recorded summaries and their requests into a cassette.
+/// Writes the recorded summaries and their requests into a cassette.
 fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     files::check_output(path, files).context("--cassette")?;
     super::check_not_session("--cassette", path)?;
@@ -139,11 +139,11 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         if let Some(e) = unwritten.take() {
             return Err(e);
         }
-        // Keep an existing file unless the import succeeded.
+        // Keep an existing file if the import failed.
         given_up = ended.is_err() || work.written == 0;
         if given_up { Err(std::io::Error::other("not imported")) } else { Ok(()) }
     });
-    // This error names the file.
+    // The error of `put` names the file.
     if !given_up {
         put?;
     }
@@ -151,15 +151,15 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
     work.outcome()
 }
 
-/// A session, ready to be written.
+/// A session that is ready to be written.
 struct Written {
     id: String,
     text: String,
     ending: &'static str,
     messages: usize,
-    /// Source file as the user named it.
+    /// Source file, as given by the user.
     from: String,
-    /// Further files of the source, such as those of subagents.
+    /// Other files of the source, such as those of subagents.
     beside: Vec<PathBuf>,
 }
 
@@ -167,23 +167,23 @@ type Write<'a> = dyn FnMut(Written) -> anyhow::Result<()> + 'a;
 
 struct Work {
     export: &'static Export,
-    /// `None` = detect the format of each recording.
+    /// Format of the recordings. `None` = detect the format of each recording.
     format: Option<&'static Format>,
-    /// True if each session is written to its own file.
+    /// Whether each session is written to its own file.
     folder: bool,
     choice: Choice,
     redactor: Option<Redactor>,
-    /// Formats with a printed note on their limits.
+    /// Formats with limits that were already printed.
     told: Vec<&'static str>,
-    /// The latest failure. It is printed once a second one occurs.
+    /// The latest failure, which is not printed yet.
     last: Option<anyhow::Error>,
     failed: usize,
     written: usize,
 }
 
 impl Work {
-    /// Writes the sessions of all inputs, one at a time. Unreadable inputs are reported and
-    /// skipped; a failed write ends the import.
+    /// Writes the sessions of all inputs, one at a time. Reports and skips unreadable inputs. Stops
+    /// if a session cannot be written.
     fn all(&mut self, inputs: &[PathBuf], write: &mut Write<'_>) -> anyhow::Result<()> {
         let choice = self.choice.clone();
         let Some(format) = self.format else {
@@ -219,7 +219,7 @@ impl Work {
         Ok(())
     }
 
-    /// Returns the reason not to import a file, if any.
+    /// Returns the reason not to import a file, if there is one.
     fn refused(&self, path: &Path) -> Option<anyhow::Error> {
         if input::is_pipe(path) || path.is_dir() {
             return None;
@@ -227,7 +227,7 @@ impl Work {
         let source = Source::at(path);
         // The reader reports unreadable files.
         let head = source.head().ok().filter(|head| head.members.is_none())?;
-        // Detection uses the text, not only the extension.
+        // Detection looks at the text, not only at the extension.
         let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
@@ -273,7 +273,7 @@ impl Work {
         ended
     }
 
-    /// Prints the limits of a format, once.
+    /// Prints the limits of a format the first time that it is used.
     fn tell_untold(&mut self, format: &'static Format) {
         if !self.told.contains(&format.name) {
             self.told.push(format.name);
@@ -289,7 +289,7 @@ impl Work {
         beside: Vec<PathBuf>,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
-        // Facts of a session also apply to its export.
+        // Found facts are only written in the session format.
         if facts_found && self.export.name != "session" {
             session.facts.clear();
         }
@@ -327,7 +327,8 @@ impl Work {
         }
     }
 
-    /// Returns the only failure, or the number of failures.
+    /// Returns the failure if it is the only outcome. Otherwise prints it and returns an error with
+    /// the number of failures, if there are any.
     fn outcome(self) -> anyhow::Result<()> {
         let Work { last, failed, written, redactor, .. } = self;
         if let Some(note) = redactor.and_then(|r| r.note()) {

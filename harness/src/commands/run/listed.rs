@@ -1,7 +1,8 @@
-//! The sessions of a run. All are read first; each is loaded again when its turn comes.
+//! Loads the sessions of a run.
 //!
-//! A run needs little of every session in advance: name, models and remarks. The content of
-//! sessions stays in memory up to a limit; other sessions are read again, one per thread at a time.
+//! All sessions are read once before the run, to get their names, models and remarks. The content
+//! of sessions stays in memory up to a limit. The other sessions are read again when they are
+//! replayed, one per thread at a time.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -21,26 +22,28 @@ use super::remarks;
 use crate::choice::Choice;
 use crate::commands::corpus::{load_each, walk_again};
 
-/// Maximum content of sessions that stays in memory, bytes of JSON.
+/// Maximum content of sessions that stays in memory, in bytes of JSON.
 pub(super) const KEPT_BYTES: u64 = 64 << 20;
 
-/// Summary of a session, apart from its name and header. Empty for a session of another part.
+/// Summary of a session, without its name and header. Empty if the session belongs to another part
+/// of the run.
 #[derive(Default)]
 pub(super) struct SessionSummary {
     pub(super) content: Content,
-    /// Number of the session in the walk, if its content was dropped.
+    /// Number of the session in the walk, if its content was dropped from memory.
     ordinal: Option<usize>,
     entries: usize,
-    /// Remarks for readers of its figures.
+    /// Notes on the reliability of the session's figures.
     pub(super) remarks: Vec<String>,
-    /// Models with a row of the recording itself.
+    /// Models for which the recording itself is a row.
     pub(super) recorded: Vec<&'static Model>,
-    /// Whether one of its files is readable by its owner only.
+    /// Whether a file of the session is readable by its owner only.
     pub(super) is_private: bool,
 }
 
-/// Reads all chosen sessions and keeps at max_bytes `max_bytes` of content. Sessions of other parts of
-/// the run are reduced to names and models, which are needed to make names unique.
+/// Reads all selected sessions, and keeps at most `max_bytes` of content in memory. Sessions of
+/// other parts of the run are reduced to their names and models, which are needed to make names
+/// unique.
 pub(super) fn list(
     inputs: &[String],
     choice: &Choice,
@@ -50,7 +53,7 @@ pub(super) fn list(
 ) -> anyhow::Result<Vec<(Scenario, SessionSummary)>> {
     let (mut kept, mut met) = (0, 0);
     let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
-        // Only after the last session is it known which ones a sample contains.
+        // The sessions of a random sample are only known after the last session.
         let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
         met += 1;
         if elsewhere {
@@ -96,14 +99,15 @@ pub(super) fn drop_content(scenario: &mut Scenario) {
     scenario.session.facts = vec![];
 }
 
-/// Returns whether a session is needed for more than its rows.
+/// Returns whether a session must be loaded even if all its pairs are finished.
 type Lacks<'a> = &'a dyn Fn(usize) -> bool;
 /// Called with every loaded session.
 type Loaded<'a> = &'a dyn Fn(usize, &Scenario);
 
-/// Hands over the sessions with the pairs to run: first those in memory, the longest first, so that
-/// no thread is left with a long session at the end. `lacks` returns whether a session is needed
-/// for more, and `loaded` is called with it.
+/// Passes each session to `give`, with the pairs to run. Sessions in memory come first, the longest
+/// of them before the others, so that no thread has to run a long session at the end. A session on
+/// disk is loaded only if it has pairs to run or `lacks` returns true. `loaded` is called with each
+/// loaded session.
 pub(super) fn feed<'a>(
     plan: &'a Plan,
     inputs: &[String],
@@ -119,7 +123,7 @@ pub(super) fn feed<'a>(
             None => in_memory.push(at),
             Some(ordinal) => {
                 let pairs = todo(at);
-                // A session with all rows is not read again.
+                // A session with finished rows is not read again.
                 if !pairs.is_empty() || lacks(at) {
                     on_disk.insert(ordinal, (at, pairs));
                 }
@@ -173,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes recordings in which two sessions have the same name.
+    /// Writes recordings. Two of the sessions have the same name.
     fn corpus() -> (tempfile::TempDir, Vec<String>) {
         let dir = tempfile::tempdir().unwrap();
         for (name, id, text) in [("a/1", "s", "one"), ("b/2", "s", "two"), ("b/3", "t", "three")] {
@@ -191,7 +195,7 @@ mod tests {
         (dir, inputs)
     }
 
-    /// Returns the sessions that `feed` hands over if `max_bytes` stay in memory, after `change`.
+    /// Keeps `max_bytes` in memory, runs `change`, and returns the sessions that `feed` passes on.
     fn fed(
         max_bytes: u64,
         change: impl Fn(&std::path::Path),
@@ -232,7 +236,7 @@ mod tests {
         assert_eq!(second.iter().map(id).collect::<Vec<_>>(), whole);
         let read: Vec<bool> = second.iter().map(|(s, _)| !s.session.entries.is_empty()).collect();
         assert_eq!(read, [false, true, false, false]);
-        // Which are drawn is known at the end only.
+        // The drawn sessions are only known at the end.
         let drawn = part(Some((2, 4)), &Choice { sample: Some(2), ..Choice::default() });
         assert!(drawn.iter().all(|(s, _)| !s.session.entries.is_empty()));
     }

@@ -1,4 +1,4 @@
-//! The files of `ctxbench run`: checked before the run, written after it.
+//! Output files of `ctxbench run`: checked before the run, written after it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::Args;
 use super::rows::RunRows;
 use crate::commands::{check_not_session, check_outputs, check_replaced};
 
-/// Refuses outputs that cannot be written or would overwrite inputs, before the run.
+/// Checks before the run that all outputs can be written and would not overwrite inputs.
 pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
@@ -43,7 +43,7 @@ pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
 const CASSETTE: &str = "--cassette";
 const TRANSCRIPT: &str = "exec.transcript";
 
-/// Returns the files that a run writes in addition to its results, by option.
+/// Returns the files that a run writes in addition to its results, with their options.
 fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     let mut all: Vec<(&'static str, &Path)> = Vec::new();
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
@@ -52,7 +52,8 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     all
 }
 
-/// Writes results and `more` files next to them. A signal after that prints `message`.
+/// Writes the results, and `more` files in the same folder. From then on, a signal prints
+/// `message`.
 pub(in crate::commands) fn write(
     out: &Path,
     stored: &Stored<'_>,
@@ -75,7 +76,7 @@ pub(in crate::commands) fn write(
     Ok(())
 }
 
-/// Returns the text of `timings.json`: the computation time of every row.
+/// Returns the text of `timings.json`, with the computation time of every row.
 pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<String> {
     let mut out = format!("{{\n  \"total_ms\": {},\n  \"pairs\": [", total.as_millis());
     let mut first = true;
@@ -91,10 +92,10 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
     Ok(out + "\n  ]\n}\n")
 }
 
-/// An option, its file, and its lines of a row.
+/// An option, its file, and a function that returns the lines of a row for this file.
 type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
 
-/// Returns the options for files with lines of every row.
+/// Returns the options that write lines of every row to a file.
 pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
     let mut all: Vec<Lines<'_>> = Vec::new();
     all.extend(
@@ -106,7 +107,8 @@ pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
     all
 }
 
-/// Returns the message of a signal that comes after the results, before these files are written.
+/// Returns the message for a signal that arrives after the results are written, but before these
+/// files are.
 pub(super) fn unwritten(out: &Path, lines: &[Lines<'_>]) -> Option<String> {
     let files: Vec<String> =
         lines.iter().map(|(option, path, _)| format!("{option} {}", path.display())).collect();

@@ -1,5 +1,5 @@
-//! The rows of a run: looked up in the cache before they are computed, put there as they finish, and
-//! read back session by session for reports.
+//! The rows of a run. Finished rows are taken from the cache, new rows are stored in it, and
+//! reports read them session by session.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,15 +24,16 @@ pub(super) struct RunRows<'a> {
     pub(super) listed: &'a [SessionSummary],
     pub(super) keys: Keys,
     pub(super) cache: RowCache,
-    /// Takes rows from the cache. Off when the run exports data that rows do not contain.
+    /// Whether rows may be taken from the cache. False if the run exports data that rows do not
+    /// contain.
     pub(super) reuses_rows: bool,
     pub(super) export: &'a Export,
     pub(super) shown: &'a Progress,
     /// Number of rows taken from the cache.
     pub(super) reused: AtomicUsize,
-    /// Computed rows that ended with an error, and why.
+    /// Computed rows that ended with an error, with the reason.
     pub(super) errors: Mutex<Vec<String>>,
-    /// The last error of writing a row to the cache.
+    /// The last error from writing a row to the cache.
     pub(super) write_error: Mutex<Option<String>>,
 }
 
@@ -46,8 +47,9 @@ impl<'a> RunRows<'a> {
         keys.pair(v.spec, v.model, v.summariser, v.seed, named)
     }
 
-    /// Returns whether the cached row of a variant asked for summaries. `None` if no row can be
-    /// reused: a key does not cover the answers of a program or a server.
+    /// Returns whether the cached row of a variant requested summaries. `None` if there is no row
+    /// to reuse. Rows of programs and answers of servers are never reused, because their keys do
+    /// not cover them.
     fn look_up(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> Option<bool> {
         if !self.reuses_rows || v.spec.descriptor.factory.product.is_program() {
             return None;
@@ -58,7 +60,7 @@ impl<'a> RunRows<'a> {
         (!is_by_server).then_some(asked)
     }
 
-    /// Returns the pairs of a session with a missing row.
+    /// Returns the pairs of a session for which a row is missing.
     pub(super) fn todo(&self, at: usize) -> Vec<(usize, &'static Model)> {
         let keys = self.of_session(at);
         let mut pairs = self.plan.pairs_of(at);
@@ -82,7 +84,7 @@ impl<'a> RunRows<'a> {
         pairs
     }
 
-    /// Returns whether a row of the recording itself is missing.
+    /// Returns whether a row of the recording itself is missing for a model.
     pub(super) fn lacks_recorded(&self, at: usize) -> bool {
         let keys = self.of_session(at);
         let mut models = self.listed[at].recorded.iter();
@@ -109,7 +111,7 @@ impl<'a> RunRows<'a> {
         }
     }
 
-    /// Hands over the rows of a session in the order of results.
+    /// Passes the rows of a session to `take`, in the order of the results.
     pub(super) fn session(&self, at: usize, take: &mut dyn FnMut(&Row)) -> Result<(), ReportError> {
         let keys = self.of_session(at);
         let gone = |key: &str| {
@@ -136,7 +138,7 @@ impl<'a> RunRows<'a> {
                 }
             }
         }
-        // A session that changed during the run has none.
+        // A session that changed during the run has no row of the recording.
         for model in &self.listed[at].recorded {
             let key = keys.recorded(model);
             if self.cache.find(&key).is_some() {
@@ -154,7 +156,7 @@ impl<'a> RunRows<'a> {
         order
     }
 
-    /// Hands over the trace or status lines of all rows, in the order of results.
+    /// Passes the trace or status lines of all rows to `take`, in the order of the results.
     pub(super) fn lines(
         &self,
         of: fn(&Row) -> &[String],
@@ -211,8 +213,8 @@ impl Rows for RunRows<'_> {
     }
 }
 
-/// Returns the wall-clock times of a row. They go into `timings.json`, because results do not depend on
-/// the machine.
+/// Returns the wall-clock times of a row for `timings.json`. They are not part of the results,
+/// which do not depend on the machine.
 fn timing(f: &Finished) -> serde_json::Value {
     let r = &f.replayed.record;
     let ms = f.took.as_millis() as u64;
