@@ -43,7 +43,7 @@ const SECTIONS: [Entry; 13] = [
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 
-/// Returns every section with content; none if there are no runs.
+/// Returns all sections with content; without runs, the iterator is empty.
 pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
     SECTIONS.iter().flat_map(|section| section(results))
 }

@@ -33,7 +33,7 @@ impl<'a> Block<'a> {
         self.runs[0]
     }
 
-    /// Largest window of the rows with a limited one, tokens; `None` if there is no such row.
+    /// Largest window of the rows with a limited one, tokens; `None` without such a row.
     pub(crate) fn window(&self) -> Option<u64> {
         self.runs
             .iter()

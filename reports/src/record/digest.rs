@@ -36,8 +36,8 @@ pub(crate) struct SummaryCalls {
 
 impl RunRecord {
     /// Removes requests, facts and texts, and adds the totals that reports over all sessions need.
-    /// Compactions are kept in rows with a table of single compactions: recorded rows and rows of
-    /// the same product.
+    /// Compactions are kept where a table lists them: in recorded rows and in rows of the recorded
+    /// product.
     pub fn digested(mut self) -> RunRecord {
         if self.digest.is_some() {
             return self;

@@ -273,8 +273,8 @@ pub struct Summary {
     pub saved_pct: Option<f64>,
     /// Cost in USD, including summary calls.
     pub cost_usd: f64,
-    /// Cost in USD, estimated from the visible output because the counted output is a stub; only
-    /// for recorded rows.
+    /// Cost in USD, with the visible output where the counted output is a stub; only for recorded
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_estimate_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.

@@ -175,7 +175,7 @@ pub(crate) fn seen(row: &StrategyDifference) -> String {
     format!("{}/{}", row.compacted, row.sessions)
 }
 
-/// Reason why there is no table, although there are several sessions.
+/// Reason for a missing table, if there are several sessions.
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
     let first = results.runs.first()?;
     let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);

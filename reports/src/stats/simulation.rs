@@ -1,6 +1,6 @@
 //! Tests intervals and verdicts on synthetic sessions with a known truth: coverage of a 95 %
-//! interval, and rate of verdicts without a difference. Seeded. Uses fewer draws than a report, but
-//! the same code.
+//! interval, and rate of verdicts without a difference. Seeded. Runs the code of the reports with
+//! fewer draws.
 
 use std::f64::consts::TAU;
 
