@@ -84,7 +84,7 @@ pub const FORMATS: [ReportFormat; 10] = [
     github_benchmark::FORMAT,
 ];
 
-/// Why a report could not be made.
+/// Error while creating a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Drawing failed.

@@ -31,8 +31,8 @@ pub(crate) struct Case {
 }
 
 /// Cases by strategy. Broken rules and unfinished products fail; pairs that cannot exist are
-/// skipped. A hypothetical or control row may exceed the window: the control that never compacts
-/// does so by design.
+/// skipped. Rows other than products may exceed the window: the control that never compacts does so
+/// by design.
 fn suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;

@@ -54,14 +54,14 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
     r.compactions.iter().zip(all).map(row).collect()
 }
 
-/// Number of replies of the main conversation before a compaction; requests of subagents and for
-/// summaries do not count.
+/// Number of replies of the main conversation before a compaction. Requests of subagents and
+/// requests for summaries do not count.
 pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
     let before = r.requests.iter().take(c.before_request as usize);
     before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }
 
-/// Cost of the recorded sessions, and cost under every policy that finished them all.
+/// Cost of the recorded sessions, and cost under every policy that finished all of them.
 pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, String); 2]> {
     let recorded: Vec<(&ReportBlock<'_>, &RunRecord)> = blocks
         .iter()
@@ -124,11 +124,11 @@ pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, 
     Some([("as recorded", text), ("modelled", said.join(", "))])
 }
 
-/// From which difference on, as a share of the prompts, a cache is another one than the simulated.
+/// Minimum difference, as a share of the prompts, for the remark on the recorded cache.
 const ANOTHER: f64 = 0.1;
 
-/// If the recorded cache served much less or more than the simulated one, all policies differ from
-/// the recording for that reason.
+/// Remark on a recorded cache that served much less or more than the simulated one: for this
+/// reason, all policies differ from the recording.
 fn another_cache(recorded: &[(&ReportBlock<'_>, &RunRecord)]) -> Option<String> {
     let appended: Vec<&RunRecord> = recorded
         .iter()

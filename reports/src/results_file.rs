@@ -1,7 +1,7 @@
 //! Reads a `results.json` session by session with an index of the rows.
 //!
 //! The index relies on the lines that [`crate::json`] writes: a row begins with `    {` and ends
-//! with `    }`. A file with another layout is read whole.
+//! with `    }`. A file with another layout is read at once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::stored::{Rows, StoredResults, Take};
 
 pub struct ResultsFile {
     pub path: PathBuf,
-    /// Everything but the rows.
+    /// All fields except the rows.
     pub head: Results,
     sessions: Vec<SessionRows>,
     /// Kept open, so that a run that replaces the file does not affect the reader.
@@ -68,7 +68,8 @@ impl ResultsFile {
         }
     }
 
-    /// Returns `None` for another layout or a damaged file, which is then read whole.
+    /// Indexes the rows. Returns `None` for another layout or a damaged file, which is then read at
+    /// once.
     fn indexed(path: &Path) -> Result<Option<ResultsFile>, ReadError> {
         let failed = |source| ReadError::Io { path: path.into(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_file() {

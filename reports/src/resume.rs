@@ -1,4 +1,4 @@
-//! Reopened sessions: content restored from the product's files, and the next steps of the product.
+//! Reopened sessions: data restored from the product's files, and the next steps of the product.
 
 use crate::fmt;
 use crate::record::{ResumeFile, ResumeRecord};
@@ -34,7 +34,7 @@ fn row(s: &ResumeRecord) -> Vec<String> {
         |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
     let shown = |text: String| if s.keeps_nothing() { "n/a".to_string() } else { text };
-    // The row already names the product: `claude-code-jsonl` becomes `jsonl`.
+    // The row already has the product's name, so `claude-code-jsonl` becomes `jsonl`.
     let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
     vec![
         s.file
@@ -87,8 +87,8 @@ mod tests {
             (rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()),
             ("rollout", "2", "no")
         );
-        // A product without storage shows an empty context after a restart, which is not its
-        // figure.
+        // A product without storage has an empty context after a restart. This is not a figure of
+        // the product.
         assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
         assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
         let csv = crate::csv::csv_text("resume.csv", &results);

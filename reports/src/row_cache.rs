@@ -1,9 +1,9 @@
-//! Finished rows on disk, one file per row, named by the hash of everything that decides the row.
-//! A row that is found is not computed again.
+//! Finished rows on disk, one file per row. The file name is a hash of all inputs of the row. A row
+//! in the cache is not computed again.
 //!
-//! Every file is written whole under a temporary name and renamed, so several runs can share a cache
-//! without a lock, on network file systems too. A file is used only if it names its own key and
-//! carries the checksum of its content; a torn or edited file is computed again.
+//! Every file is written to a temporary name and renamed, so several runs can share a cache without
+//! a lock, also on network file systems. A file is used only if it contains its own key and a valid
+//! checksum; a torn or edited file is computed again.
 
 mod checksum;
 
@@ -22,14 +22,15 @@ use crate::write::{WriteError, io_error, is_empty};
 
 /// Name of the default cache folder, inside a results folder.
 const FOLDER: &str = ".rows";
-/// The file that marks a folder as a cache.
+/// Name of the file that marks a folder as a cache.
 const MARKER: &str = ".ctxbench-cache";
 const MARKER_TEXT: &str = "ctxbench cache 1\n";
 const SUFFIX: &str = ".run.json";
-/// Bytes of rows kept in memory, measured by their files. Other rows are read again when needed.
+/// Maximum size of the rows kept in memory, bytes, measured by their files. Other rows are read
+/// again when needed.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Attempts at a file in the default cache. Another run may replace the results folder around it, and
-/// the cache is back at its place a moment later.
+/// Maximum number of attempts to access a file in the default cache. Another run may replace the
+/// results folder around it; the cache is then back in place a moment later.
 const ATTEMPTS: u32 = 50;
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
@@ -71,7 +72,7 @@ struct RowIn {
     timing: serde_json::Value,
 }
 
-/// Returns the cache of a run into `out` that names no other.
+/// Returns the default cache of a run into `out`.
 pub fn default_cache(out: &Path) -> PathBuf {
     out.join(FOLDER)
 }
@@ -87,8 +88,7 @@ fn is_cache(dir: &Path) -> bool {
     fs::read_to_string(dir.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT)
 }
 
-/// Moves the default cache from one results folder to another. Rows that are in both have the same
-/// content.
+/// Moves the default cache from one results folder to another. Rows in both have the same content.
 pub(crate) fn move_default_cache(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (default_cache(from), default_cache(to));
     if is_cache(&from) { move_into(&from, &to) } else { Ok(()) }
@@ -126,7 +126,7 @@ impl RowCache {
     pub fn open(dir: &Path) -> Result<RowCache, WriteError> {
         fs::create_dir_all(dir).map_err(io_error(dir, "make the folder"))?;
         if !is_cache(dir) {
-            // Another run may have put the marker there in the meantime.
+            // Another run may have written the marker in the meantime.
             if !is_empty(dir)? && !is_cache(dir) {
                 return Err(WriteError::ForeignCache(dir.into()));
             }
@@ -150,7 +150,7 @@ impl RowCache {
         row.filter(|row| row.run.status != Status::Error)
     }
 
-    /// Returns the row of a key that this run has put or found, errors included.
+    /// Returns the row of a key that this run has stored or found, errors included.
     pub fn get(&self, key: &str) -> Option<Arc<Row>> {
         if let Some(row) = self.memory().rows.get(key) {
             return Some(row.clone());
@@ -163,8 +163,8 @@ impl RowCache {
         })
     }
 
-    /// Stores a finished row. With `private` only its owner can read the file. Errors stay in memory,
-    /// and so does a row that cannot be written: this run loses nothing.
+    /// Stores a finished row. With `private` only its owner can read the file. Errors are kept in
+    /// memory only, and so is a row that cannot be written.
     pub fn store(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
         let is_error = row.run.status == Status::Error;
         let written = if is_error { Ok(()) } else { self.write(key, &row, private) };
@@ -186,7 +186,7 @@ impl RowCache {
             fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
             let content = |out: &mut dyn Write| checksum::write(out, &row);
             match files::write_unsynced(&path, private, content) {
-                // The folder was moved after it had been made.
+                // The folder was moved after its creation.
                 Err(_) if !folder.exists() && attempt < ATTEMPTS => attempt += 1,
                 written => return Ok(written?),
             }
@@ -210,7 +210,7 @@ impl RowCache {
     }
 }
 
-/// Reads a row and the length of its file. `None` without a valid row.
+/// Reads a row and the length of its file. Returns `None` if the file is missing or invalid.
 fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
     let file = fs::read(path).ok()?;
     let found: RowIn = serde_json::from_slice(checksum::verify(&file)?).ok()?;

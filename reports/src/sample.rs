@@ -1,5 +1,4 @@
-//! Hand-made results for the tests: twelve strategies on a session that grows, with everything that
-//! can go wrong.
+//! Sample results for tests: twelve strategies on a growing session, with every kind of failure.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 
-/// Labels of the sample, one of them long, one of them hostile.
+/// Labels of the sample, including a long and a malicious one.
 pub(crate) const LABELS: [&str; 12] = [
     "aider",
     "anthropic-sdk",

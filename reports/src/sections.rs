@@ -1,5 +1,5 @@
-//! Sections of a report in reading order. The terminal table, Markdown and the page draw the same
-//! sections; add a new one here.
+//! Sections of a report in reading order. The terminal table, Markdown and the page render the same
+//! sections. Add new sections here.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sw
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
-    /// Failures to read before any figure.
+    /// Failures, before all figures.
     Failures(Vec<String>),
     /// Conclusion for one model.
     Conclusion(Conclusion),
@@ -43,7 +43,7 @@ const SECTIONS: [Entry; 13] = [
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 
-/// Every section with content; none without runs.
+/// Returns all sections with content; without runs, the iterator is empty.
 pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
     SECTIONS.iter().flat_map(|section| section(results))
 }

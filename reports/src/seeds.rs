@@ -1,8 +1,9 @@
 //! Averages runs that were repeated with several seeds: one row with the mean of every figure, and
 //! the range of the compared ones.
 //!
-//! Seeds of one session are not further sessions: statistics use their mean, so that repetition
-//! does not add certainty. Files for machines (`results.json`, CSV) contain every seed.
+//! Several seeds of one session do not count as several sessions: statistics use their mean, so
+//! that repetition does not add certainty. Machine-readable files (`results.json`, CSV) contain
+//! every seed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ fn mean_run(seeds: &[&RunRecord]) -> RunRecord {
     if first.seed.is_none() {
         return first.clone();
     }
-    // The average must not hide a failure with one seed.
+    // The average must not hide a failure of one seed.
     let worst = seeds.iter().find(|r| r.status != Status::Completed).unwrap_or(&first);
     let broken = seeds.iter().rev().max_by_key(|r| r.broken_rules()).unwrap_or(&first);
     let mut summary = mean_of(seeds, |r| &r.summary);
@@ -115,7 +116,8 @@ fn mean_of<T: Serialize + DeserializeOwned>(
         .expect("a mean has the form of what it is made of")
 }
 
-/// Mean, number by number; integers stay integers. A value that is unknown for one seed is unknown.
+/// Mean of each number; integers stay integers. A value that is unknown for one seed is unknown in
+/// the mean.
 fn mean(values: &[&Value]) -> Value {
     let n = values.len();
     if let Some(all) = values.iter().map(|v| v.as_u64()).collect::<Option<Vec<u64>>>() {

@@ -4,7 +4,7 @@ use crate::record::{Results, RunRecord};
 use crate::sections::Section;
 use crate::view;
 
-/// Title, head and rows as text; the first column is text, the others are figures.
+/// Title, head and rows as text. The first column is text, the others are figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sheet {
     pub(crate) title: String,
@@ -37,9 +37,9 @@ pub(crate) struct ByBlock {
     pub(crate) note: &'static str,
     /// Headings after the strategy.
     pub(crate) head: &'static [&'static str],
-    /// Addition to the name of a block, common to all its runs.
+    /// Suffix for the name of a block, common to all its runs.
     pub(crate) told: fn(&[&RunRecord]) -> Option<String>,
-    /// Cells after the strategy, in any number of rows.
+    /// Rows of cells after the strategy; a run may have any number of rows.
     pub(crate) rows: fn(&RunRecord) -> Vec<Vec<String>>,
 }
 

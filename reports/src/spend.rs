@@ -36,7 +36,7 @@ pub(crate) struct ModelSpend {
     pub(crate) cache_write: u64,
     pub(crate) output: u64,
     pub(crate) cost_usd: f64,
-    /// Share of the run's cost, per cent; `None` if it cost nothing.
+    /// Share of the cost of the run, per cent; `None` if the run cost nothing.
     pub(crate) share_pct: Option<f64>,
 }
 
@@ -52,13 +52,13 @@ impl ModelSpend {
         self.cost_usd += q.cost_usd;
     }
 
-    /// Input that was neither read from the cache nor written to it.
+    /// Input tokens that were neither read from the cache nor written to it.
     pub(crate) fn uncached(&self) -> u64 {
         self.input.saturating_sub(self.cache_read + self.cache_write)
     }
 }
 
-/// A part per agent and model, in the order of their first requests.
+/// One part per agent and model, in the order of their first requests.
 pub(crate) fn parts(run: &RunRecord) -> Vec<ModelSpend> {
     by(run, |q| q.agent.clone())
 }
@@ -81,7 +81,7 @@ fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Ve
     parts
 }
 
-/// Subagents together, model by model.
+/// Rows of the table; subagents are combined by model.
 pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     if let Some(rows) = run.spend_rows() {
         return rows.clone();
@@ -174,7 +174,7 @@ mod tests {
         let rows = rows(&run());
         assert_eq!(rows.len(), 3, "subagents stand together");
         assert_eq!(rows[2][..3], ["large", "2 subagents", "2"]);
-        // Five windows of 1,050 tokens, three of them the main conversation's.
+        // Five windows of 1,050 tokens, of which the main conversation has three.
         assert_eq!(rows[2][8..], ["37.5", "1.7"]);
         assert_eq!(rows[0][9], "", "one figure per strategy");
     }

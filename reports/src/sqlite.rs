@@ -1,5 +1,5 @@
-//! `results.sqlite`: the tables of the CSV files with exact numbers, and every whole row as JSON in
-//! pieces. `n/a` becomes NULL.
+//! `results.sqlite`: the tables of the CSV files with exact numbers, and every whole row in pieces
+//! of JSON. `n/a` becomes NULL.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use crate::stored::StoredResults;
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
 
-/// Name of the file in a results folder.
+/// File name in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";
 
-/// Type of a column: the simplest that fits all its cells, because typed readers of SQLite need one
+/// Type of a column: the simplest type that fits all cells. Typed readers of SQLite need one type
 /// per column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Type {
@@ -38,8 +38,8 @@ impl Type {
         }
     }
 
-    /// Common type of both. A numeric column with a text such as `never` stays numeric: in a text
-    /// column its numbers would become text, while text is stored as text in both.
+    /// Returns the common type. A numeric column with a text such as `never` stays numeric: a text
+    /// column would turn its numbers into text, and a numeric column still stores text as text.
     fn with(self, other: Type) -> Type {
         match (self.min(other), self.max(other)) {
             (number @ (Type::Integer | Type::Real), Type::Text) => number,
@@ -56,7 +56,8 @@ impl Type {
     }
 }
 
-/// A row may be larger than a session, so no string contains a whole row.
+/// Additional tables. `records` contains the rows in pieces, because a row may be larger than a
+/// session.
 const SIDE_TABLES: &str = "
     CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
     CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -132,7 +133,8 @@ fn types(stored: &StoredResults<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     Ok(types)
 }
 
-/// `run` numbers the rows of `summary` from 1; the other tables refer to it.
+/// Statement that creates a table. `run` numbers the rows of `summary` from 1; the other tables
+/// refer to it.
 fn create(name: &str, columns: &[&str], types: &[Type], of_runs: bool) -> String {
     let columns = columns.iter().zip(types);
     let columns: Vec<String> =
@@ -188,7 +190,7 @@ mod tests {
             }
         }
         for (run, back) in results.runs.iter().zip(&mut back) {
-            // A list without entries has no piece.
+            // A list without entries has no pieces.
             for list in ["requests", "compactions", "facts", "triggers", "integrity"] {
                 back.as_object_mut().unwrap().entry(list).or_insert(serde_json::json!([]));
             }

@@ -1,5 +1,5 @@
-//! Results with rows that are read one session at a time, as often as a report needs them, so that
-//! memory does not depend on their number.
+//! Results with rows that are read one session at a time, as often as a report needs them. Memory
+//! use does not depend on the number of rows.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub trait Rows {
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError>;
 }
 
-/// Rows in memory; those of a session must be adjacent.
+/// Rows in memory; the rows of a session must be adjacent.
 impl Rows for Vec<RunRecord> {
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
         self.chunk_by(|a, b| a.scenario.id == b.scenario.id).try_for_each(take)
@@ -36,8 +36,8 @@ pub struct StoredResults<'a> {
 }
 
 impl<'a> StoredResults<'a> {
-    /// Reads the rows once. Rows in `head` are ignored. Refuses infinite figures, which no file can
-    /// contain.
+    /// Reads the rows once. Rows in `head` are ignored. Fails on infinite figures, which files
+    /// cannot contain.
     pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<StoredResults<'a>, ReportError> {
         let mut runs = Vec::new();
         rows.sessions(&mut |session| {
@@ -85,7 +85,7 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// Writes into an existing folder. `private` = only its owner may read the files.
+    /// Creates files in an existing folder. If `private` is set, only the owner may read them.
     pub fn new(dir: &Path, private: bool) -> OutputFolder {
         OutputFolder { dir: dir.into(), private, names: vec![] }
     }
@@ -121,7 +121,7 @@ fn keep_private(dir: &Path, file: &Path) -> io::Result<()> {
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file).map(drop)
 }
 
-/// On other systems a file has the permissions of its folder.
+/// A file has the permissions of its folder on other systems.
 #[cfg(not(unix))]
 fn keep_private(_: &Path, _: &Path) -> io::Result<()> {
     Ok(())
@@ -132,7 +132,7 @@ fn unwritten(path: &Path, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: could not write it ({e}); {advice}", path.display()))
 }
 
-/// A file with errors that contain its name.
+/// A file that adds its name to errors.
 struct Named {
     out: BufWriter<File>,
     path: PathBuf,

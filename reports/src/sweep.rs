@@ -60,7 +60,7 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
 }
 
 impl<'a> Sweeps<'a> {
-    /// `None` without a swept setting.
+    /// Returns `None` if no setting was swept.
     pub(crate) fn from_terms(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
         let runs = terms.evidence();
         let contenders = || runs.iter().copied().filter(|r| r.is_contender());
@@ -78,7 +78,7 @@ impl<'a> Sweeps<'a> {
         Some(Sweeps { swept, differences, on_front })
     }
 
-    /// Row of a label, and whether it is on the front.
+    /// Row of a label, and true if it is on the front.
     pub(crate) fn row(&self, label: &str) -> (Option<&StrategyDifference>, bool) {
         (self.differences.row(label), self.on_front.contains(label))
     }
@@ -153,13 +153,14 @@ fn swept<'a>(all: impl Iterator<Item = &'a StrategyInfo>) -> Vec<Swept<'a>> {
     out.into_iter().map(swept).collect()
 }
 
-/// Order of values: the default, numbers of tokens, shares of the window, text.
+/// Compares values: the default comes first, then numbers of tokens, shares of the window, and
+/// text.
 pub(crate) fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
     let kind = |v: &str| (v != DEFAULT, v.parse::<f64>().is_err(), !v.ends_with('%'));
     kind(a).cmp(&kind(b)).then_with(|| natural::order(&format!("={a}"), &format!("={b}")))
 }
 
-/// Strategy with its version, and the same with its other settings.
+/// Strategy with its version, and that strategy with its other settings.
 fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     let text = |skip: &str| {
         let kept = s.given.iter().filter(|(k, _)| *k != skip);
@@ -171,7 +172,7 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     (name, rest)
 }
 
-/// The figure itself in a single session; over several, its change with the interval.
+/// The figure itself for a single session; for several, its change with the interval.
 fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
     if d.sessions == 1 {
         return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));

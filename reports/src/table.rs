@@ -1,4 +1,4 @@
-//! The table for a terminal: one block per scenario and model, a row per strategy.
+//! The table for a terminal: one block per scenario and model, with a row per strategy.
 
 mod columns;
 mod differences;
@@ -27,18 +27,18 @@ use line::{TableLine, push};
 pub(crate) const FORMAT: ReportFormat =
     ReportFormat { name: "table", prints: true, make: Make::Figures(render_file) };
 
-/// Fewest and most characters in a line.
+/// Minimum and maximum width of a line, characters.
 const NARROWEST: usize = 80;
 const WIDEST: usize = 160;
 
 /// Appearance of a table.
 #[derive(Clone, Debug)]
 pub struct TableOptions {
-    /// Use ANSI colours; the caller decides by terminal and `NO_COLOR`.
+    /// True for ANSI colours; the caller decides by terminal and `NO_COLOR`.
     pub color: bool,
-    /// Characters in a line; below 80 is drawn as 80, above 160 as 160.
+    /// Width of a line, characters; clamped to 80 to 160.
     pub width: usize,
-    /// The figures of the scores.
+    /// Columns of the tables of strategies.
     pub columns: Columns,
 }
 
@@ -86,7 +86,7 @@ fn lines(
     columns: &[Column],
 ) -> Vec<TableLine> {
     match section {
-        // Each block prints its own.
+        // Each block prints its own failures.
         Section::Failures(_) => vec![],
         Section::Scores(block) => block_lines(block, width, columns),
         Section::Differences(found) => differences::differences(results, found, width),
@@ -158,11 +158,12 @@ fn block_lines(block: &ReportBlock<'_>, width: usize, columns: &[Column]) -> Vec
     lines
 }
 
-/// Least room of a label in a small table, characters.
+/// Minimum width of a label in a small table, characters.
 const LABEL: usize = 10;
 
-/// A small table below the blocks. Columns move together before a label is cut, and the last of
-/// them give way where even short labels leave no room.
+/// A small table below the blocks. If there is too little room, the gaps between columns are
+/// reduced first, then labels are cut. If even short labels do not fit, the last columns are left
+/// out.
 fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
     let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
     let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
@@ -312,7 +313,7 @@ mod tests {
                     from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
                 let wide = part.iter().find(|l| l.chars().count() > width);
                 assert_eq!(wide, None, "{width}");
-                // There labels are shortened, and a note below explains them.
+                // Below this width, labels are shortened and explained in a note.
                 if width < 100 {
                     continue;
                 }
@@ -325,7 +326,7 @@ mod tests {
                     at("── login-bug") < at("anthropic-sdk ")
                         && at("anthropic-sdk ") < at("── a-scenario-with-a-rather-long-name")
                 );
-                // In full up to 19 characters, at 100 columns up to 16.
+                // Names of up to 19 characters are complete; at 100 columns, up to 16.
                 let masking = if width < 120 && title != "Delegation:" {
                     "observat"
                 } else {

@@ -4,7 +4,7 @@ use crate::fmt;
 use crate::record::RunRecord;
 use crate::view::ReportBlock;
 
-/// Blocks with a common conclusion.
+/// Blocks with a shared conclusion.
 pub(crate) struct Terms<'b, 'a> {
     pub(crate) model: &'a str,
     /// Summariser, if there are several.

@@ -33,7 +33,7 @@ impl<'a> ReportBlock<'a> {
         self.runs[0]
     }
 
-    /// Window in tokens of the runs with a real one.
+    /// Largest window of the rows with a limited one, tokens; `None` without such a row.
     pub(crate) fn window(&self) -> Option<u64> {
         self.runs
             .iter()
@@ -122,13 +122,12 @@ impl ReportBlock<'_> {
     }
 }
 
-/// Groups runs by scenario and model, in order of first appearance, then by summariser.
+/// Groups runs by scenario and model, in order of first appearance, and then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
     Naming::from_results(results).blocks(&results.runs)
 }
 
-/// Names of blocks. They depend on all results; the blocks of one session after the other equal
-/// those of all sessions.
+/// Names of blocks. They depend on all results, so that the blocks can be built session by session.
 pub(crate) struct Naming {
     several_models: bool,
     several_summarisers: bool,
@@ -144,7 +143,7 @@ impl Naming {
         }
     }
 
-    /// Blocks of the next sessions.
+    /// Builds the blocks of the next sessions.
     pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<ReportBlock<'a>> {
         let mut keys: Vec<(&str, &str)> = Vec::new();
         let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
@@ -193,7 +192,7 @@ pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
 }
 
 /// Results with one row for all seeds, and with the summariser in the label (`codex [ideal]`) if
-/// there are several: for formats that identify rows by scenario, strategy and model only.
+/// there are several. Used by formats that identify rows by scenario, strategy and model only.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     let several = summarisers(results).len() > 1;
     match told_apart_in(&results.runs, several) {
@@ -202,7 +201,8 @@ pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     }
 }
 
-/// Rows of whole sessions in that form. `several` = all results together have several summarisers.
+/// Converts the rows of whole sessions to this form. `several` is true if the results have several
+/// summarisers in total.
 pub(crate) fn told_apart_in(runs: &[RunRecord], several: bool) -> Cow<'_, [RunRecord]> {
     let runs = seeds::as_one(runs);
     if !several {
@@ -237,7 +237,7 @@ pub(crate) fn row_order(a: &RunRecord, b: &RunRecord) -> Ordering {
     rank(a).cmp(&rank(b)).then_with(labels)
 }
 
-/// Rank: rows above the products, the products, rows below.
+/// Rank of a row: rows above the products, the products, rows below.
 fn rank(r: &RunRecord) -> u8 {
     match r.strategy.standing {
         Standing::Recorded => 0,
@@ -349,7 +349,7 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
     Some(format!("background summaries: {}", parts.join(", ")))
 }
 
-/// Failures to read before any score: broken rules of any row, products that did not finish.
+/// Failures to report before any score: broken rules of any row, and products that did not finish.
 pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
@@ -386,7 +386,7 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
 /// `modelled: …`: names of the modelled figures, or their parameters.
 pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
     let part = |(name, value): (&String, &String)| {
-        // Sizes of prompts are not a parameter of a model.
+        // Prompt sizes are not a parameter of a model.
         if parameters || name == yardstick::MEMORY {
             format!("{} = {}", fmt::one_line(name), fmt::one_line(value))
         } else {
@@ -396,7 +396,7 @@ pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
     let counted = |name: &str| !parameters && name.starts_with(yardstick::TOKENS);
     let named = results.assumptions.iter().filter(|(name, _)| !counted(name));
     let mut parts: Vec<String> = named.map(part).collect();
-    // All other figures depend on these counts, so their error is in every form.
+    // All other figures depend on the token counts, so their error is always stated.
     let mut counts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, how) in results.assumptions.iter().filter(|(name, _)| counted(name)) {
         counts.entry(how).or_default().push(fmt::one_line(&name[yardstick::TOKENS.len()..]));

@@ -1,5 +1,5 @@
-//! The results folder: written under a temporary name, then exchanged with the former results. Only a
-//! folder that ctxbench made is replaced.
+//! The results folder. It is written under a temporary name and then exchanged with the previous
+//! results. Only a folder that ctxbench created is replaced.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,10 +20,10 @@ pub const MARKER: &str = ".ctxbench";
 const RESERVED: [&str; 6] =
     [MARKER, json::RESULTS_FILE, sqlite::DATABASE_FILE, "index.html", "matrix.md", "timings.json"];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
-/// Attempts to put new results in place while other runs do the same.
+/// Maximum number of attempts to exchange the folder while other runs do this, too.
 const ATTEMPTS: u32 = 20;
 
-/// An error while results are written.
+/// Error while writing results.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error("{0} was not made by ctxbench; choose another --out")]
@@ -34,7 +34,7 @@ pub enum WriteError {
     CurrentDir(PathBuf),
     #[error("{0} is not a folder; choose another --out")]
     NotAFolder(PathBuf),
-    /// The path has no last component, such as `/`.
+    /// The path has no last component, as in `/`.
     #[error("{0} cannot be an output folder; choose another --out")]
     NoName(PathBuf),
     #[error(
@@ -55,7 +55,7 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
     move |source| WriteError::Io { path, action, source }
 }
 
-/// Refuses a folder that exists, is not empty and was not made by ctxbench. Call it before a long
+/// Fails if the folder exists, is not empty and was not created by ctxbench. Call it before a long
 /// run.
 pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     let meta = match fs::metadata(dir) {
@@ -71,12 +71,12 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     if manifest(dir).is_none() && !is_empty(dir)? {
         return Err(WriteError::Foreign(dir.into()));
     }
-    // The exchange would leave a shell in the former folder.
+    // After the exchange, a shell in this folder would be in the previous one.
     let current = std::env::current_dir().and_then(|current| current.canonicalize());
     if current.is_ok_and(|current| dir.canonicalize().is_ok_and(|dir| current.starts_with(dir))) {
         return Err(WriteError::CurrentDir(dir.into()));
     }
-    // Other files can be moved only out of a folder that may be changed.
+    // Other files in the folder can be moved only if it is writable.
     files::check_output(&dir.join(MARKER), &[])?;
     Ok(())
 }
@@ -130,8 +130,8 @@ pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     listed || is_row || name.starts_with("plots/") || RESERVED.contains(&name.as_str())
 }
 
-/// New results next to the folder that they will replace. A reader finds the old results or the new
-/// ones, never a mixture. Files in the folder that ctxbench did not write are kept.
+/// New results next to the folder that they will replace. A reader sees either the old results or
+/// the new ones, never a mixture. Files in the folder that ctxbench did not write are kept.
 #[derive(Debug)]
 pub struct NewResults {
     dir: PathBuf,
@@ -142,7 +142,7 @@ impl NewResults {
     /// Creates the new folder. The caller removes it unless [`NewResults::publish`] is called.
     pub fn create(dir: &Path) -> Result<NewResults, WriteError> {
         check_out(dir)?;
-        // Through a link, the folder that it names is exchanged.
+        // Resolve a link, so that its target is exchanged.
         let dir = if dir.exists() {
             dir.canonicalize().map_err(io_error(dir, "resolve it"))?
         } else {
@@ -187,27 +187,27 @@ impl NewResults {
         }
         let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
         let list: String = list.map(|line| format!("{line}\n")).collect();
-        // Everything else can be made again from this file.
+        // All other files can be created again from this one.
         let results = self.temp.join(json::RESULTS_FILE);
         File::open(&results).and_then(|f| f.sync_all()).map_err(io_error(&results, "write it"))?;
         let marker = self.temp.join(MARKER);
         fs::write(&marker, list).map_err(io_error(&marker, "write it"))
     }
 
-    /// Puts the new folder in place of the former one, in one step where the system can exchange two
-    /// folders. Elsewhere, a kill between two renames leaves the former results in a sibling
-    /// `.NAME.tmp-…`. On an error the former results stay in place.
+    /// Replaces the previous folder with the new one, in one step if the system can exchange two
+    /// folders. On other systems, an interruption between two renames leaves the previous results
+    /// in a sibling `.NAME.tmp-…`. After an error the previous results are still in place.
     pub fn publish(self) -> Result<(), WriteError> {
         let NewResults { dir, temp } = &self;
         let mut attempt = 1;
         let old = loop {
-            // The folder may have changed while the reports were made.
+            // The folder may have changed while the reports were written.
             let replaced = check_out(dir).and_then(|()| {
                 replace(temp, dir).map_err(io_error(dir, "move the new folder into place"))
             });
             match replaced {
                 Ok(old) => break old,
-                // Another run was faster.
+                // Another run was faster, so try again.
                 Err(_) if attempt < ATTEMPTS && temp.exists() => attempt += 1,
                 Err(e) => {
                     let _ = fs::remove_dir_all(temp);
@@ -221,7 +221,7 @@ impl NewResults {
         move_default_cache(&old, dir).map_err(io_error(&old, "move the rows"))?;
         for _ in 0..ATTEMPTS {
             keep_others(&old, dir, "", &listed)?;
-            // Fails if another run has moved a file here in the meantime.
+            // This fails if another run has moved a file here in the meantime.
             if remove_listed(&old, &listed).is_ok() {
                 return Ok(());
             }
@@ -250,7 +250,7 @@ fn replace(new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Swaps two folders in one step.
+/// Exchanges two folders in one step.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -282,8 +282,8 @@ fn parent_of(dir: &Path) -> &Path {
     dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the files that ctxbench wrote into a folder, and the folder. Nothing else is deleted: other
-/// content is an error.
+/// Removes the files that ctxbench wrote into a folder, and the folder itself. Nothing else is
+/// deleted; other content is an error.
 fn remove_listed(dir: &Path, listed: &BTreeSet<String>) -> io::Result<()> {
     let mut folders = BTreeSet::new();
     for name in listed {
@@ -291,7 +291,7 @@ fn remove_listed(dir: &Path, listed: &BTreeSet<String>) -> io::Result<()> {
         let _ = fs::remove_file(&path);
         folders.extend(path.ancestors().skip(1).take_while(|p| *p != dir).map(Path::to_path_buf));
     }
-    // The deepest first.
+    // Remove the deepest folders first.
     folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     fs::remove_dir(dir)
 }

@@ -19,14 +19,14 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 use super::fact_errors::{Flaw, SaidWords};
 use super::session_cache::{Carried, SessionCache};
 
-/// A fact found in a context; the better sighting is the greater one.
+/// A fact found in a context. A better sighting compares as greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sighting {
     pub(super) tier: Match,
     pub(super) place: FactPlace,
 }
 
-/// Kind of place of a block.
+/// Returns the kind of place of a block.
 pub(super) fn fact_place(b: &Block) -> FactPlace {
     match b.kind {
         BlockKind::Summary | BlockKind::Compaction => FactPlace::Summary,
@@ -48,8 +48,8 @@ fn is_said(b: &Block) -> bool {
     fact_place(b) == FactPlace::Verbatim && !is_reply(b)
 }
 
-/// Text of a block that the model can read. The mock's opaque compactions are included: the
-/// provider hides them from us, not from the model.
+/// Returns the text of a block that the model can read. This includes the opaque compactions of the
+/// mock, because a provider hides them from the client and not from the model.
 pub(super) fn readable(b: &Block) -> &str {
     match &b.opaque {
         Some(o) if b.kind == BlockKind::Compaction => o,
@@ -61,7 +61,7 @@ pub(super) fn readable(b: &Block) -> &str {
 pub(super) struct FactBook {
     pub(super) known: Arc<SessionCache>,
     said: SaidWords,
-    /// Content of blocks, by hash.
+    /// Facts in blocks, by hash of the block.
     carried: HashMap<u64, Arc<Carried>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     licences: Licences,
@@ -74,7 +74,7 @@ pub(super) struct FactBook {
 struct Licences {
     /// Number of the set of each message.
     of: HashMap<MessageId, u32>,
-    /// Per fact, the sets that add and remove it, in turns.
+    /// For each fact, the numbers of the sets that add and remove it, alternating.
     changes: Vec<Vec<u32>>,
     sets: u32,
 }
@@ -110,7 +110,7 @@ impl Licences {
     }
 }
 
-/// The context of the last look, and its facts.
+/// The context of the last call, and its facts.
 #[derive(Default)]
 struct FactView {
     blocks: Vec<Arc<Block>>,
@@ -129,7 +129,7 @@ struct FactView {
 struct FactSightings {
     /// Number of blocks per kind of sighting.
     ways: Vec<(Sighting, usize)>,
-    /// Messages in which a tool or the user states it, once per block.
+    /// Messages in which a tool or the user states the fact, once per block.
     said_in: Vec<MessageId>,
 }
 
@@ -183,7 +183,7 @@ impl FactView {
         }
     }
 
-    /// Indices of the blocks of a message.
+    /// Returns the indices of the blocks of a message.
     fn of_message(&self, message: MessageId) -> Vec<usize> {
         let Some(&n) = self.messages.get(&message) else { return Vec::new() };
         let places = (0..self.blocks.len()).rev().filter(|&i| self.blocks[i].message == message);
@@ -219,7 +219,7 @@ impl FactBook {
         FactBook::new(Arc::new(SessionCache::from_session(session)))
     }
 
-    /// Updates the view to a context.
+    /// Updates the view to this context. The cost is proportional to the blocks that differ.
     fn look_at(&mut self, blocks: &[Arc<Block>]) {
         let old = &self.view.blocks;
         let head = old.iter().zip(blocks).take_while(|(a, b)| same(a, b)).count();
@@ -250,7 +250,7 @@ impl FactBook {
         view.carried.splice(gone, added);
     }
 
-    /// Lets a message restate these facts, including a message that is already shown.
+    /// Allows a message to restate these facts, even if the message is already shown.
     fn give(&mut self, message: MessageId, facts: &[bool]) {
         let FactBook { licences, view, .. } = self;
         let shown = view.of_message(message);
@@ -265,8 +265,8 @@ impl FactBook {
         }
     }
 
-    /// Facts that the summaries of a context state wrongly. The context must have been shown
-    /// before.
+    /// Returns the facts that the summaries of a context state wrongly. The context must have been
+    /// shown before.
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
         self.look_at(blocks);
@@ -288,7 +288,7 @@ impl FactBook {
         out
     }
 
-    /// Best block of every fact.
+    /// Returns the block with the best sighting of each fact.
     pub(super) fn carriers<'a>(&mut self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
         self.look_at(blocks);
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
@@ -304,7 +304,7 @@ impl FactBook {
         best.into_iter().map(|found| found.map(|(_, b)| b)).collect()
     }
 
-    /// Best sighting of every fact in a context, without the message `without`.
+    /// Returns the best sighting of each fact in a context, ignoring the message `without`.
     pub(super) fn sightings(
         &mut self,
         blocks: &[Arc<Block>],
@@ -332,7 +332,7 @@ impl FactBook {
         seen
     }
 
-    /// Best verbatim sighting of every fact in a context.
+    /// Returns the best verbatim sighting of each fact in a context.
     pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
         let verbatim = |shown: &FactSightings| {
@@ -342,19 +342,19 @@ impl FactBook {
         self.view.facts.iter().map(verbatim).collect()
     }
 
-    /// Messages of the last context in which a tool or the user states a fact.
+    /// Returns the messages of the last context in which a tool or the user states a fact.
     pub(super) fn said_in(&self, fact: usize) -> &[MessageId] {
         &self.view.facts[fact].said_in
     }
 
-    /// A number that changes when a block leaves the context.
+    /// Returns a counter that changes when a block leaves the context.
     pub(super) fn losses(&mut self, blocks: &[Arc<Block>]) -> u64 {
         self.look_at(blocks);
         self.view.losses
     }
 
-    /// Adds a recorded reply: it may restate facts that were visible when it was made, and state
-    /// those that arise in it.
+    /// Adds a recorded reply. It may restate facts that were visible when it was made, and state
+    /// facts that arise in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
         let mut facts: Vec<bool> = visible.iter().map(Option::is_some).collect();
         facts.resize(self.known.facts.len(), false);
@@ -362,8 +362,9 @@ impl FactBook {
         self.give(message, &facts);
     }
 
-    /// Lets new summaries among these blocks restate facts that were visible when they were
-    /// written. A known summary keeps its set, so a later restatement does not extend it.
+    /// Allows new summaries among these blocks to restate facts that were visible when they were
+    /// written. The set of a known summary is not changed, so a later restatement does not extend
+    /// it. Returns whether there was a new summary.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
         for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
@@ -375,8 +376,8 @@ impl FactBook {
         any
     }
 
-    /// Lets the provider's compaction, not in the history yet, restate the facts that its prompt
-    /// showed.
+    /// Allows a compaction of the provider to restate the facts that its prompt showed. The
+    /// compaction is not in the history yet.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
         let seen: Vec<bool> = self.sightings(shown, None).iter().map(Option::is_some).collect();
         self.give(message, &seen);

@@ -19,10 +19,10 @@ fn block(kind: BlockKind, text: &str, message: u32) -> Arc<Block> {
 fn a_restatement_of_something_forgotten_does_not_count() {
     let mut book = book(&[fact("f", "port 8443", "c1")]);
     let said = block(BlockKind::Assistant, "the port 8443 again", 5);
-    // Recorded while nothing was visible.
+    // The reply was recorded while nothing was visible.
     book.license(MessageId(5), "a5", &[None]);
     assert_eq!(book.sightings(std::slice::from_ref(&said), None)[0], None);
-    // Recorded while it was visible.
+    // The reply was recorded while the fact was visible.
     let visible = book.sightings(&[block(BlockKind::Output, "port 8443", 1)], None);
     book.license(MessageId(5), "a5", &visible);
     assert!(book.sightings(&[said], None)[0].is_some());

@@ -1,4 +1,4 @@
-//! Hard failures of a request, judged on the blocks that the model would see.
+//! Rules that every request must follow, checked on the blocks that the model would see.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Integrity {
         Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
     }
 
-    /// Broken rules of the next request, with details.
+    /// Returns the rules that the next request breaks, with details.
     pub(super) fn check(
         &mut self,
         blocks: &[Arc<Block>],
@@ -60,7 +60,7 @@ fn broken(
     if let Some(user) = newest_user {
         let stands =
             |b: &Arc<Block>| b.message == user || b.origin.iter().any(|o| o.message == user);
-        // Mostly one of the last.
+        // Usually one of the last blocks matches.
         if !blocks.iter().rev().any(stands) {
             out.push((
                 Rule::RequestDropped,
@@ -68,8 +68,8 @@ fn broken(
             ));
         }
     }
-    // A tool cycle is open while results are at the end. The reasoning before the calls must still
-    // be there.
+    // A tool cycle is open while the request ends with results. The reasoning before the calls must
+    // then still be present.
     let open: Vec<&Arc<Block>> = blocks
         .iter()
         .rev()

@@ -74,7 +74,7 @@ pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
 pub(crate) use world::{GO_ON, MAX_FAILURES, NEUTRAL};
 
-/// Notes on how a session is replayed, for readers of its figures.
+/// Returns notes on how a session is replayed, for readers of its figures.
 pub fn remarks(session: &Session) -> Vec<String> {
     [agents::remarks(session), recording::unfilled(session)].concat()
 }
@@ -96,9 +96,9 @@ pub struct Options {
     pub calibrate: Calibrate,
     /// Context window in tokens, instead of the model's.
     pub window: Option<u64>,
-    /// Model of every summary, instead of the strategy's own choice.
+    /// Model of every summary. `None` = the strategy's choice.
     pub summary_model: Option<&'static Model>,
-    /// Live monitoring and spend limit; `None` for neither.
+    /// Live monitoring and spend limit, if requested.
     pub watch: Option<Watch>,
     /// Memory files in addition to those of the session.
     pub memory: Arc<Prefixes>,
@@ -107,7 +107,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Replays in process, with the default summariser.
+    /// Default options: replay in process, with the default summariser.
     fn default() -> Self {
         Options {
             transport: Transport::Direct,
@@ -185,13 +185,13 @@ impl ScenarioCache {
         ScenarioCache { files, known: SessionCacheCell::default() }
     }
 
-    /// Data for the same scenario with other texts but the same files.
+    /// Returns the data for the same scenario with different texts and the same files.
     pub(crate) fn reworded(&self) -> ScenarioCache {
         ScenarioCache { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
-/// Like [`replay`], with data shared between replays of the scenario.
+/// Like [`replay`], but with data that is shared between replays of the scenario.
 pub(crate) async fn replay_with(
     scenario: &Scenario,
     spec: &Spec,
@@ -202,9 +202,9 @@ pub(crate) async fn replay_with(
     replay_one(scenario, spec, model, options, shared, false).await.0
 }
 
-/// Runs a replay; `in_full` also returns the engine of its main conversation with all events.
-/// Otherwise the engine keeps no events and is dropped before the record is built, which lowers
-/// peak memory.
+/// Runs a replay. With `in_full`, also returns the engine of the main conversation with all events.
+/// Otherwise the engine keeps no events and is dropped before the record is built, which reduces
+/// the peak memory.
 async fn replay_one(
     scenario: &Scenario,
     spec: &Spec,
@@ -264,7 +264,7 @@ async fn replay_one(
     (Replayed { record, trace, loadings, seen }, engine)
 }
 
-/// Transports of the conversations of a run to their shared provider, monitored if requested.
+/// Transports from the conversations of a run to their common provider, monitored if requested.
 #[derive(Clone)]
 struct Doors {
     provider: SharedDoor,
@@ -272,7 +272,7 @@ struct Doors {
 }
 
 impl Doors {
-    /// Transport of the main conversation, or of a subagent.
+    /// Returns the transport of the main conversation, or of a subagent.
     fn of(&self, agent: Option<&str>) -> Box<dyn Door> {
         let door = Box::new(self.provider.clone());
         match &self.watcher {
@@ -292,7 +292,7 @@ struct Scene<'a> {
     model: &'a Arc<Model>,
     options: &'a Options,
     desk: &'a SummaryDesk,
-    /// Facts of its messages.
+    /// Analysis of the facts of these messages.
     known: Arc<SessionCache>,
     /// Whether the engine keeps its events. Measurements do not need them: they use the log.
     keeps_events: bool,
@@ -366,7 +366,7 @@ async fn play(
     engine
 }
 
-/// Context that a session always shows.
+/// Returns the context that a session always shows.
 fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
     let mut out = Fixed::default();
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
@@ -378,8 +378,8 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
             text_of(counted_by(session, model, calibrate).fitting(n)),
         ));
     }
-    // Entries marked as a subagent's do not belong to the main conversation; the session of a
-    // subagent has no marks.
+    // Entries of a subagent do not belong to the main conversation. In the session of a subagent,
+    // its entries are not marked.
     for e in session.entries.iter().filter(|e| e.agent().is_none()) {
         match e {
             Entry::System { text, .. } => {
@@ -405,7 +405,7 @@ fn block(kind: BlockKind, role: Role, text: String) -> Arc<Block> {
     Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
 }
 
-/// A memory file under its path, in the form that strategies expect.
+/// Returns a memory file as a block, with its path, in the form that strategies expect.
 fn memory_block(path: &str, text: &str) -> Arc<Block> {
     block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))
 }

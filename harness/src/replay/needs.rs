@@ -11,10 +11,10 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 use super::fact_exposure::{Last, Showings};
 use super::path::Path;
 
-/// Replies within which a need in the same turn does not ask for memory.
+/// A need in the same turn, fewer than this number of replies later, is not a test of memory.
 const AT_HAND: usize = 5;
 
-/// A need and its fact.
+/// A need and one of its facts.
 #[derive(Clone, Debug)]
 pub(super) struct NeededFact {
     /// Id of the need in the session.
@@ -28,7 +28,7 @@ pub(super) struct NeededFact {
     pub(super) across: bool,
 }
 
-/// Pairs by id of the need.
+/// Unchecked pairs, by id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
     showings: Arc<Showings>,
@@ -41,8 +41,8 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Collects the pairs of a session. Needs outside of the replayed path, in a subagent's window,
-    /// are left out.
+    /// Collects the pairs of a session. Leaves out needs outside the replayed path, that is, in the
+    /// window of a subagent, and needs at hand ([`AT_HAND`]).
     pub(super) fn new(session: &Session, path: &Path, showings: Arc<Showings>) -> Self {
         let places = places(path);
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
@@ -64,14 +64,15 @@ impl Needs {
         self.pending = keys.to_vec();
     }
 
-    /// Facts needed by the present user messages, and by the next recorded reply.
+    /// Returns the facts needed by the current user messages, and those needed by the next recorded
+    /// reply.
     pub(super) fn due(&self, step: &str) -> (Vec<usize>, Vec<usize>) {
         let of = |key: &str| self.open.get(key).cloned().unwrap_or_default();
         (self.pending.iter().flat_map(|k| of(k)).collect(), of(step))
     }
 
-    /// Removes the pairs of the present user messages and of a recorded reply: (need, facts,
-    /// whether a user message needs them).
+    /// Removes the pairs of the current user messages and of a recorded reply, and returns them as
+    /// (need, facts, whether the need is a user message).
     pub(super) fn take(&mut self, step: &str) -> Vec<(Arc<str>, Vec<usize>, bool)> {
         let mut out = Vec::new();
         for key in std::mem::take(&mut self.pending) {
@@ -96,7 +97,7 @@ impl Needs {
         self.open.iter().flat_map(pairs).collect()
     }
 
-    /// A pair with its last showing.
+    /// Returns a pair with its last showing.
     pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> NeededFact {
         let last = self.showings.last(fact, need).cloned();
         let said = last.as_ref().map_or(&self.arises[fact], Last::key);
@@ -106,7 +107,7 @@ impl Needs {
     }
 }
 
-/// Number of the session of every message and tool result on a path, from 0.
+/// Returns the number of the session, from 0, of each message and tool result on a path.
 fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
     let mut out = HashMap::new();
     let mut session = 0;
@@ -120,7 +121,8 @@ fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
     out
 }
 
-/// Record of a pair that was not checked, after this number of compactions.
+/// Returns the record of a pair that was not checked. `compactions_before` = number of compactions
+/// until then.
 pub(super) fn unreached(fact: &Fact, pair: &NeededFact, compactions_before: u64) -> FactRecord {
     FactRecord {
         fact: fact.id.clone(),
@@ -142,7 +144,7 @@ pub(super) fn unreached(fact: &Fact, pair: &NeededFact, compactions_before: u64)
     }
 }
 
-/// Turn and number of earlier replies of every message and tool result, by id.
+/// Returns the turn, and the number of earlier replies, of each message and tool result, by id.
 fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
     let mut out = HashMap::new();
     let mut replies = 0;

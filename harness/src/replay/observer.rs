@@ -1,5 +1,5 @@
-//! Observes a running conversation: compares each request with the one before, checks the rules and
-//! the facts, and logs the results.
+//! Observes a running conversation: compares each request with the previous one, checks the rules
+//! and the facts, and logs the results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,14 +34,14 @@ use super::trace::Tracer;
 pub(super) enum AnswerSource {
     /// A recorded reply, by id.
     Step(Arc<str>),
-    /// A call that fetches again a fact that the next recorded reply needs.
+    /// A call that fetches a fact again, because the next recorded reply needs it.
     Reread {
         /// Id of the reply that needs it.
         before: Arc<str>,
         /// Result of the tool.
         result: Box<Incoming>,
     },
-    /// A short neutral reply beyond the recording.
+    /// A short neutral reply after the end of the recording.
     Neutral,
     Summary,
     /// Side work that adds nothing to the conversation.
@@ -65,13 +65,13 @@ pub(super) struct Observer {
     /// Number of requests so far.
     requests: u64,
     newest_sample: Option<u64>,
-    /// Recorded replies in the history.
+    /// Number of recorded replies in the history.
     steps: u64,
     most_requests: u64,
     newest_user: Option<MessageId>,
-    /// Compaction after which the provider stopped, until it is asked to continue.
+    /// Compaction after which the provider stopped, until the strategy asks it to continue.
     paused: Option<Arc<str>>,
-    /// Restarts of the session that are still to come.
+    /// Number of restarts of the session that are still to come.
     restarts: usize,
     /// Messages with reasoning.
     reasoned: HashSet<MessageId>,
@@ -115,7 +115,7 @@ impl Observer {
         }
     }
 
-    /// Also writes trace lines.
+    /// Returns the observer with a writer of trace lines.
     pub(super) fn traced(self, tracer: Option<Tracer>) -> Self {
         Observer { tracer, ..self }
     }
@@ -125,8 +125,8 @@ impl Observer {
         Observer { agent: agent.map(Arc::from), ..self }
     }
 
-    /// Notes the begin of a conversation; `by_request` is the request of the caller that started a
-    /// subagent.
+    /// Records the begin of a conversation. `by_request` is the request of the caller that started
+    /// a subagent.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
         self.log.note(ReplayEvent::Begun(Box::new(Begun {
             at_ms,
@@ -136,7 +136,7 @@ impl Observer {
         })));
     }
 
-    /// Notes the begin of a move of the session.
+    /// Records the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
         self.log.note(ReplayEvent::Moved);
         self.paused = None;
@@ -147,12 +147,12 @@ impl Observer {
         }
     }
 
-    /// Subagent of this window.
+    /// Returns the subagent of this window; `None` for the main conversation.
     pub(super) fn agent(&self) -> Option<&str> {
         self.agent.as_deref()
     }
 
-    /// Number of the newest normal request.
+    /// Returns the number of the newest normal request.
     pub(super) fn newest_sample(&self) -> Option<u64> {
         self.newest_sample
     }
@@ -185,10 +185,8 @@ impl Observer {
             Noted::Compaction { before, after, .. } => {
                 let kept = self.retention.compacted(before, after);
                 let compacted = self.compactions.compacted(&noted, kept);
-                compacted
-                    .into_iter()
-                    .for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
-                // Session stores need the compactions until the last restart.
+                compacted.into_iter().for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
+                // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
                 }
@@ -212,8 +210,8 @@ impl Observer {
         });
     }
 
-    /// Notes a request that was answered, or refused after `took` ms. `waits` = the conversation
-    /// waited for it.
+    /// Records a request that was answered, or that was refused after `took` ms. `waits` = whether
+    /// the conversation waited for it.
     pub(super) fn request(
         &mut self,
         request: &Request,
@@ -231,7 +229,7 @@ impl Observer {
         if let Some(prompt) = &summarised {
             self.retention.provider_compacted(prompt);
         }
-        // A request only for a summary has no separate part.
+        // A request that only summarises has no separate compaction part.
         let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
         let logical = self.logical_view(request, reply);
         let shared = match sample {
@@ -295,9 +293,9 @@ impl Observer {
         self.requests += 1;
     }
 
-    /// Compares a normal request with the one before. A provider that compacts inside the request
-    /// processes two prompts: the one that it summarises, and the one with the summary. If it
-    /// pauses, the second belongs to the next request.
+    /// Compares a normal request with the previous one. A provider that compacts inside the request
+    /// processes two prompts: the one that it summarises, and the one with the summary. If the
+    /// provider pauses in between, the second prompt belongs to the next request.
     fn compare(
         &mut self,
         request: &Request,
@@ -318,7 +316,7 @@ impl Observer {
         first.followed_by(then)
     }
 
-    /// Blocks that the model saw. Without edits these are the blocks that were sent.
+    /// Returns the blocks that the model saw. Without edits, these are the blocks that were sent.
     fn logical_view<'a>(
         &mut self,
         request: &'a Request,
@@ -345,8 +343,8 @@ impl Observer {
         self.paused.as_ref().is_some_and(shows)
     }
 
-    /// Checks that the prompt fits the window. A refusal from a fault of the scenario does not
-    /// count.
+    /// Checks that the prompt fits into the window. Ignores a refusal that is a fault of the
+    /// scenario.
     fn over_the_window(
         &self,
         request: &Request,
@@ -361,7 +359,7 @@ impl Observer {
         })
     }
 
-    /// Notes the facts and the broken rules of a normal request.
+    /// Records the facts and the broken rules of a normal request.
     fn sample(
         &mut self,
         logical: &[Arc<Block>],
@@ -386,8 +384,8 @@ impl Observer {
         broken
     }
 
-    /// Adds the reply to the last normal request to the history; `key` is empty for replies beyond
-    /// the recording.
+    /// Records that the reply to the last normal request entered the history. `key` is empty for
+    /// replies after the end of the recording.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         if !key.is_empty() {
             self.steps += 1;
@@ -431,7 +429,8 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
     })
 }
 
-/// Tokens of the prompt that a reply answers; for a compaction, of the prompt that it summarises.
+/// Returns the size of the prompt that a reply answers, in tokens. For a compaction, this is the
+/// prompt that it summarises.
 fn visible_tokens(reply: &Reply) -> u64 {
     match reply.usage.prompt() {
         0 => reply.billed.prompt(),
@@ -439,7 +438,7 @@ fn visible_tokens(reply: &Reply) -> u64 {
     }
 }
 
-/// Blocks that the model saw: the request after the edits that the provider reports.
+/// Returns the blocks that the model saw: the request after the edits that the provider reports.
 fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc<Block>]> {
     let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
     let Some(summary) = r.compaction() else {

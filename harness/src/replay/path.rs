@@ -10,12 +10,12 @@ use ctxbench_core::session::{
     AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
 };
 
-/// Default times of a session without any.
+/// Default times for a session without times.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
-    /// From the last reply of a turn to the next user message, ms.
+    /// Time from the last reply of a turn to the next user message, ms.
     pub think_ms: Millis,
-    /// From a reply to the results of its calls, ms.
+    /// Time from a reply to the results of its calls, ms.
     pub tools_ms: Millis,
 }
 
@@ -33,14 +33,14 @@ pub struct PathStep {
     pub parts: Vec<Part>,
     /// Results of its calls, in order.
     pub results: Vec<Incoming>,
-    /// Time of the tools, ms.
+    /// Time that the tools took, ms.
     pub tools_ms: Millis,
 }
 
-/// An action, and the replies after it.
+/// An external action, and the replies after it.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// Time before it, ms.
+    /// Time before the action, ms.
     pub gap_ms: Millis,
     pub action: Action,
     /// Ids of its user messages in the session.
@@ -58,13 +58,14 @@ pub struct Path {
 }
 
 impl Path {
-    /// Path of the main conversation of a session, without those of subagents.
+    /// Returns the path of the main conversation of a session, without the messages of subagents.
     pub fn recorded(session: &Session, defaults: &Defaults) -> Path {
         Path::without(session, defaults, &HashSet::new(), &HashMap::new())
     }
 
-    /// Path without the time of the calls that wait for subagents, which take their own time.
-    /// `unseen` = by reply, o200k tokens of earlier text that the recording lacks.
+    /// Returns the path without the time of calls that wait for subagents, because the subagents
+    /// take their own time. `unseen` = o200k tokens of earlier text that the recording lacks, by
+    /// reply.
     pub fn without(
         session: &Session,
         defaults: &Defaults,
@@ -120,14 +121,14 @@ struct PathBuilder<'a> {
     waited: &'a HashSet<&'a str>,
     unseen: &'a HashMap<String, u64>,
     path: Path,
-    /// Time of the newest event, ms since the session began: as recorded, plus the default times
-    /// added since.
+    /// Time of the newest event, in ms since the session began: its recorded time, plus the default
+    /// times added since.
     last_at: Option<Millis>,
-    /// Next recorded time from the present entry on.
+    /// First recorded time from the current entry on.
     next_at: Option<Millis>,
 }
 
-/// Recorded time of an entry of the main conversation.
+/// Returns the recorded time of an entry of the main conversation.
 fn recorded_at(e: &Entry) -> Option<Millis> {
     match e {
         Entry::User(u) if u.agent.is_none() => u.at,
@@ -147,20 +148,20 @@ impl PathBuilder<'_> {
             _ if self.path.moves.is_empty() => 0,
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ if idle.is_some() => 0,
-            // Limited by the next recorded time.
+            // The default time must not exceed the next recorded time.
             (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| {
                 self.defaults.think_ms.min(b.saturating_sub(a))
             }),
             _ => self.defaults.think_ms,
         };
-        // Time that passes here is not counted again in the gap before the next recorded time.
+        // The gap before the next recorded time must not include this time again.
         self.last_at =
             at.or(self.last_at.map(|a| a.saturating_add(gap_ms).saturating_add(idle.unwrap_or(0))));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
     }
 
     fn rewind(&mut self, to: &str, mode: RewindMode, instructions: Option<String>) {
-        // Messages that were answered together are one, known by the first of them.
+        // Messages that were answered together are one message, with the id of the first.
         let turn = self.path.moves.iter().rev().find(|m| m.keys.iter().any(|k| &**k == to));
         let to = turn.map_or(to, |m| &m.keys[0]).to_string();
         self.push(Action::Rewind { to, mode, instructions }, None, vec![]);
@@ -184,7 +185,7 @@ impl PathBuilder<'_> {
 
     fn assistant(&mut self, a: &AssistantEntry, results: &HashMap<&str, Vec<&ToolEntry>>) {
         if !matches!(self.path.moves.last(), Some(Move { action: Action::User(_), .. })) {
-            // A reply without a user message: the recording began here, or continued after a
+            // The reply has no user message: the recording began here, or it continued after a
             // command.
             let msg = Incoming { key: "".into(), parts: vec![Part::Text("(continue)".into())] };
             self.push(Action::User(msg), a.at, vec![]);
@@ -228,8 +229,8 @@ impl PathBuilder<'_> {
 }
 
 impl PathBuilder<'_> {
-    /// Text that the recording lacks joins the last incoming message and leaves the context
-    /// together with it, but is not part of a result that could be cleared.
+    /// Adds text that the recording lacks to the last incoming message. The text leaves the context
+    /// together with that message, but it is not part of a result that could be cleared.
     fn unseen_before(&mut self, reply: &str) {
         let Some(tokens) = self.unseen.get(reply) else { return };
         let Some(Move { action: Action::User(msg), steps, .. }) = self.path.moves.last_mut() else {
@@ -318,7 +319,8 @@ mod tests {
         assert_eq!(path.moves.len(), 3);
         assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
         assert_eq!(path.moves[0].steps[0].tools_ms, 3_000);
-        // Five seconds lie between the result and u3; the command in between has no recorded time.
+        // Five seconds passed between the result and u3. The command in between has no recorded
+        // time.
         assert_eq!(path.moves[1].gap_ms, 5_000);
         assert_eq!(path.moves[2].gap_ms, 0);
     }
@@ -352,7 +354,7 @@ mod tests {
             ]),
             [0, 0, 20_000]
         );
-        // Times of a stopped clock leave no gap.
+        // The recorded clock did not advance during the pause, so no gap remains.
         assert_eq!(
             gaps(vec![user("u1", 0), system_entry(Some(5_000)), idle, user("u2", 25_000)]),
             [0, 0, 0]
@@ -374,7 +376,7 @@ mod tests {
             ]),
             [0, 30_000, 30_000]
         );
-        // A step back subtracts the default time from the recorded gap.
+        // A rewind has no recorded time, so its default time is subtracted from the recorded gap.
         let back = Entry::Rewind {
             to: "a".into(),
             mode: Default::default(),
@@ -385,7 +387,7 @@ mod tests {
             gaps(vec![user("u1", 0), system_entry(Some(5_000)), back, user("u2", 60_000)]),
             [0, 30_000, 25_000]
         );
-        // Tools without a time: two seconds after the reply.
+        // The tools have no recorded times, so the results come two seconds after the reply.
         let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
         let asks = Entry::Assistant(AssistantEntry {
             id: "a".into(),

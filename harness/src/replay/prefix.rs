@@ -1,7 +1,7 @@
-//! Compares each request with the one before: tokens shared at the beginning, and tokens written
+//! Compares each request with the previous one: tokens shared at the beginning, and tokens written
 //! again.
 //!
-//! Only differing blocks are examined: prefix sums are kept from one request to the next.
+//! Only differing blocks are examined, because prefix sums are kept between requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub(super) struct Prefix {
     tools: Option<u64>,
     /// Sums up to each block.
     sums: Vec<Sum>,
-    /// Number of occurrences of each content.
+    /// Number of occurrences of each content hash.
     hashes: HashMap<u64, usize>,
 }
 
-/// Sums over a sequence of blocks. The conversation excludes the system part.
+/// Sums over a sequence of blocks. The values of the conversation exclude the system part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     tokens: u64,
@@ -49,14 +49,14 @@ impl Sum {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
     pub(super) read: u64,
-    /// Further tokens that the cache would have served without expiry.
+    /// Additional tokens that the cache would have served if they had not expired.
     pub(super) expired: u64,
 }
 
-/// Comparison of a request with the one before.
+/// Comparison of a request with the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SharedPrefix {
-    /// Tokens shared at the beginning, system part left out.
+    /// Tokens shared at the beginning, without the system part.
     pub(super) common: u64,
     /// Tokens of the earlier conversation; `None` for the first request.
     pub(super) earlier_tokens: Option<u64>,
@@ -76,7 +76,7 @@ pub(super) struct Again {
 }
 
 impl SharedPrefix {
-    /// Combines two comparisons in a row into one.
+    /// Combines two consecutive comparisons into one.
     pub(super) fn followed_by(self, then: SharedPrefix) -> SharedPrefix {
         SharedPrefix {
             common: self.common.min(then.common),
@@ -91,15 +91,15 @@ impl SharedPrefix {
 }
 
 impl Prefix {
-    /// Compares a normal request with the newest answered one, and replaces that if this one was
-    /// answered.
+    /// Compares a normal request with the newest answered one. If this request was answered, it
+    /// becomes the newest.
     pub(super) fn compare(
         &mut self,
         request: &Request,
         logical: &[Arc<Block>],
         served: Option<Served>,
     ) -> SharedPrefix {
-        // `cache_edits` removes results after the prefix; the cache sees them as they were sent.
+        // `cache_edits` removes results after the prefix, so the cache sees them as they were sent.
         let by = &request.model.counting;
         let kept =
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
@@ -118,7 +118,7 @@ impl Prefix {
             })
             .collect();
         let old = self.sums.last().copied().unwrap_or_default();
-        // After the first difference the system part may differ and the conversation continue
+        // After the first difference, the system part may differ while the conversation continues
         // unchanged.
         let rest = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
             blocks[head..].iter().filter(|b| !is_system(b)).cloned().collect()
@@ -177,7 +177,7 @@ impl Prefix {
         let by = &request.model.counting;
         let mut again = Again::default();
         let tools = request.tools_tokens();
-        // Number of blocks that were served whole, according to the sums.
+        // Number of blocks that the cache served completely, according to the sums.
         let from = sum.map_or(0, |sum| {
             let (mut low, mut high) = (0, sent.len());
             while low < high {
@@ -193,7 +193,7 @@ impl Prefix {
             (Some(sum), Some(last)) => sum(last),
             _ => Sum::default(),
         };
-        // Caches serve in steps, so this block may have been served in part.
+        // Caches serve in steps, so the cache may have served a part of this block.
         let mut missed = |from: u64, to: u64, stands: bool| {
             let from = from.max(served);
             let cold = to.min(served + expired).saturating_sub(from);

@@ -86,7 +86,7 @@ pub struct Sums {
     pub waited_ms: u64,
     /// Needs that ask for memory.
     pub needs: usize,
-    /// Needs with a fact that was no longer in the context.
+    /// Needs with a fact that the context did not contain.
     pub lost: usize,
     /// Compactions of every kind.
     pub compactions: u64,

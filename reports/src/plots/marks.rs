@@ -14,7 +14,7 @@ const NAMES: [&str; HUES.len()] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7
 /// The mark of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Mark {
-    /// Index of the shape. The script has fewer shapes than indices and wraps around.
+    /// Index of the shape. It may exceed the number of shapes in the script, which wraps around.
     pub(crate) shape: usize,
     /// Colour name: `h0` to `h9`, `reference` or `control`.
     pub(crate) hue: &'static str,

@@ -1,4 +1,4 @@
-//! How far our implementation of an agent agrees with the agent itself.
+//! Agreement of our implementation of an agent with the agent itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,15 +17,15 @@ pub struct Counterpart {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     pub figures: Vec<TwoFigures>,
-    /// Numbers of the requests, among all that are sent, that ask for a summary.
+    /// Numbers of the requests that ask for a summary, among all requests.
     pub summary_requests: Two<Vec<u64>>,
-    /// The first request of the agent's own that differs by more than one in two hundred tokens, or
-    /// that only one of the two made.
+    /// First normal request that differs by more than 0.5 % of its tokens, or that only one of the
+    /// two made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_difference: Option<TwoRequests>,
 }
 
-/// A value of both.
+/// A value of the agent and of our implementation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Two<T> {
     /// Value of the agent.
@@ -34,7 +34,7 @@ pub struct Two<T> {
     pub ours: T,
 }
 
-/// A figure of both; `None` if unknown.
+/// A figure of the agent and of our implementation; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TwoFigures {
     /// Name, with its unit.
@@ -45,12 +45,12 @@ pub struct TwoFigures {
     pub ours: Option<f64>,
 }
 
-/// A request of both; `None` = not made.
+/// A request of the agent and of our implementation; `None` if it was not made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TwoRequests {
     /// Number of the request, from 1.
     pub request: usize,
-    /// Tokens of the agent's.
+    /// Tokens of the agent's request.
     pub real_tokens: Option<u64>,
     /// Tokens of our implementation.
     pub our_tokens: Option<u64>,

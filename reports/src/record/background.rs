@@ -1,5 +1,5 @@
-//! Background summaries race the user: for each one, when it was asked for, when it came, and how
-//! the race ended.
+//! Background summaries: when each was requested, when it was delivered, and whether it was there
+//! when needed.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,18 +14,18 @@ pub enum Fate {
     /// The conversation waited for it and used it.
     LateWaited,
     /// It was needed but not there yet, and the conversation continued without it. It was used
-    /// later or given up.
+    /// later or discarded.
     LateProceeded,
-    /// It was given up before it was needed, or the session ended first.
+    /// It was cancelled before it was needed, or the session ended first.
     Cancelled,
-    /// The history that it covers had changed: discarded.
+    /// The history that it covers had changed, so it was discarded.
     Stale,
     /// No usable summary was returned.
     Failed,
 }
 
 impl Fate {
-    /// All of them, in the order of the columns.
+    /// All outcomes, in the order of the columns.
     pub const ALL: [Fate; 6] = [
         Fate::InTime,
         Fate::LateWaited,
@@ -40,15 +40,15 @@ impl Fate {
 pub struct BackgroundRecord {
     /// Number of its first request in the run.
     pub request: u64,
-    /// Virtual time at which that was sent, ms.
+    /// Virtual time of this request, ms.
     pub spawned_ms: Millis,
     /// Number of requests that it took. Requests to further models and for further parts of a long
     /// history count for one summary.
     pub requests: u64,
-    /// Number of the request before which its last answer was taken; `None` = never.
+    /// Number of the request before which its last answer was used; `None` if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_request: Option<u64>,
-    /// Virtual time of that, ms.
+    /// Virtual time of the delivery, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_ms: Option<Millis>,
     /// Time that the conversation waited for it, ms.

@@ -29,23 +29,23 @@ pub struct CompactionRecord {
     pub invalidated_tokens: u64,
     /// Tokens of the summary, if one was written.
     pub summary_tokens: u64,
-    /// Waiting that it caused, ms, modelled; `None` = it was recorded, and not measured. The same
-    /// below.
+    /// Waiting that it caused, ms, modelled; `None` for a recorded compaction, where it is not
+    /// measured. This also applies to the counts of facts below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
     /// Cost of the calls that the compaction made, USD; `None` if a recording does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Facts that left the verbatim context.
+    /// Facts that were removed from the verbatim context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_lost_verbatim: Option<u64>,
-    /// Lost facts that the summary or restoration carries.
+    /// Removed facts that the summary or restoration contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_carried: Option<u64>,
-    /// Later calls until it pays for itself; `None` if its cost is unknown.
+    /// Number of later calls until the compaction pays for itself; `None` if its cost is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<BreakEven>,
-    /// Calls that followed before the next compaction, the one that it was made for included.
+    /// Number of calls until the next compaction, including the call for which it was made.
     pub calls_after: u64,
     /// True if `calls_after` exceeds the break-even; `None` if it does not yet and the run was
     /// interrupted.
@@ -58,7 +58,7 @@ pub struct CompactionRecord {
     /// cent: a point of the drift curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
-    /// Blocks removed from the context by kind, most tokens first; empty if none, or unknown.
+    /// Blocks removed from the context by kind, most tokens first; empty if none or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub went: Vec<Portion>,
     /// Blocks added to the context.
@@ -92,7 +92,7 @@ pub struct Portion {
     /// Kind of block and its change: `output`, `output cleared`.
     pub kind: String,
     pub blocks: u64,
-    /// All of them, tokens.
+    /// Tokens of all blocks.
     pub tokens: u64,
     /// Excerpts, the largest block first; empty if the run had no room left for excerpts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,15 +102,15 @@ pub struct Portion {
 /// The beginning of a block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BlockText {
-    /// The tool, of a call or a result.
+    /// Name of the tool, for a call or a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Size of the whole block, tokens.
     pub tokens: u64,
-    /// A summary up to [`SUMMARY_TEXT`] characters, anything else up to
-    /// [`EXCERPT`](super::EXCERPT).
+    /// Beginning of the text: up to [`SUMMARY_TEXT`] characters of a summary, and up to
+    /// [`EXCERPT`](super::EXCERPT) of any other block.
     pub text: String,
 }
 
-/// Longest text of a summary in a [`BlockText`], characters.
+/// Maximum length of a summary in a [`BlockText`], characters.
 pub const SUMMARY_TEXT: usize = 4_000;

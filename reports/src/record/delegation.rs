@@ -10,23 +10,23 @@ use ctxbench_core::session::Millis;
 pub struct Delegation {
     /// Id of the subagent in the session.
     pub agent: String,
-    /// The call that started it; `None` = no call could be found for it.
+    /// Call that started the subagent; `None` if no call was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The subagent that made that call; `None` = the main conversation.
+    /// Subagent that made the call; `None` for the main conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// Request with the reply that made the call.
+    /// Number of the request with the reply that made the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
     /// True if the caller waited for the end of the subagent.
     pub waited: bool,
     pub status: Status,
-    /// Recorded replies of its window that were made.
+    /// Number of recorded replies that were made in its window.
     pub steps: u64,
-    /// Requests of every purpose.
+    /// Number of requests of every purpose.
     pub requests: u64,
-    /// Compactions of its window.
+    /// Number of compactions of its window.
     pub compactions: u64,
     /// Input tokens billed, cached ones included.
     pub input_tokens: u64,
@@ -39,21 +39,21 @@ pub struct Delegation {
     pub cost_usd: f64,
     /// Virtual time at which it began, ms.
     pub started_ms: Millis,
-    /// Virtual time that it took, ms.
+    /// Virtual duration, ms.
     pub duration_ms: Millis,
-    /// Part of the duration that it waited for its compactions, ms.
+    /// Part of the duration spent waiting for its compactions, ms.
     pub blocked_ms: Millis,
     /// Largest prompt of a normal request, tokens.
     pub peak_context_tokens: u64,
-    /// Size of the result that its caller got, o200k tokens; `None` = none was recorded.
+    /// Size of the result that the caller received, o200k tokens; `None` if none was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tokens: Option<u64>,
-    /// Facts that arise in its window.
+    /// Number of facts that arise in its window.
     pub delegated_facts: u64,
-    /// Delegated facts that the result carries.
+    /// Number of delegated facts that the result contains.
     pub returned_facts: u64,
-    /// (fact, need) pairs with a fact that arises in its window and a need outside of it.
+    /// Number of (fact, need) pairs with a fact that arises in its window and a need outside of it.
     pub needed_outside: u64,
-    /// Pairs among these with a fact that was in the context at the need.
+    /// Number of these pairs with a fact that was in the context at the need.
     pub kept_outside: u64,
 }

@@ -1,5 +1,5 @@
 //! A row without requests, compactions, facts and texts, but with the totals that reports over many
-//! sessions need: about three kilobytes instead of a hundred.
+//! sessions need. It takes about three kilobytes instead of a hundred.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -35,8 +35,8 @@ pub(crate) struct SummaryCalls {
 }
 
 impl RunRecord {
-    /// The row without requests, facts and texts, with the totals that reports over all sessions
-    /// need. Compactions stay where a sheet lists them: in recorded rows and in those of the same
+    /// Removes requests, facts and texts, and adds the totals that reports over all sessions need.
+    /// Compactions are kept where a table lists them: in recorded rows and in rows of the recorded
     /// product.
     pub fn digested(mut self) -> RunRecord {
         if self.digest.is_some() {
@@ -88,7 +88,7 @@ impl RunRecord {
         }
         let own = |q: &RequestRecord| match q.purpose {
             Purpose::Summary => (q.input_tokens + q.output_tokens, q.cost_usd),
-            // Work of the provider within the request.
+            // Compaction by the provider within the request.
             _ => (q.compaction_tokens, q.compaction_usd),
         };
         SummaryCalls {
@@ -120,7 +120,7 @@ impl RunRecord {
         self.digest.as_ref().map(|d| &*d.replies)
     }
 
-    /// The rows of the sheet of costs.
+    /// Rows of the table of costs.
     pub(crate) fn spend_rows(&self) -> Option<&Vec<Vec<String>>> {
         self.digest.as_ref().map(|d| &d.spend)
     }

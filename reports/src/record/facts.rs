@@ -1,4 +1,4 @@
-//! Facts at their needs, and their history over a run.
+//! State of facts at their needs, and their history over a run.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use ctxbench_core::fact::{FactKind, Match};
 
-/// Kind of block that carries a fact; if there are several, the last of these counts.
+/// Kind of block that contains a fact. If there are several, the last one in this list counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FactPlace {
@@ -28,8 +28,8 @@ pub struct FactRecord {
     pub kind: FactKind,
     /// Id of the message that needs the fact.
     pub need: String,
-    /// Replies since a tool or a user showed it last; `None` = only the agent stated it
-    /// in this window.
+    /// Number of replies since a tool or a user last showed the fact; `None` if only the agent
+    /// stated it in this window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<u64>,
     /// True if the last showing of the fact belongs to an earlier session of the project; if it was
@@ -44,32 +44,32 @@ pub struct FactRecord {
     /// last; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<bool>,
-    /// Number of the request at the need; `None` = the run did not get there.
+    /// Number of the request at the need; `None` if the run did not reach it.
     pub request: Option<u64>,
     /// Quality of the match in the context.
     pub found: Match,
-    /// Which kind of block carried it.
+    /// Kind of block that contained the fact.
     pub place: FactPlace,
     /// True if the context contained an older value that the fact had replaced, but not the fact.
     pub stale: bool,
-    /// The fact and an older value that it replaced were both there.
+    /// True if the context contained the fact and an older value that it had replaced.
     #[serde(default)]
     pub both: bool,
-    /// A summary asserted something else in the fact's place.
+    /// True if a summary asserted another value in place of the fact.
     #[serde(default)]
     pub contradicted: bool,
     /// True if the context did not contain the fact, but a summary contained it in altered form.
     #[serde(default)]
     pub drifted: bool,
-    /// It arises in another window than the needing one and was never said there, so that no
-    /// strategy could show it; it counts in no share.
+    /// True if the fact arises in another window than the need and was never stated in the window
+    /// of the need. No strategy could show it, so it is not counted in any share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undelivered: bool,
     /// Number of compactions before the need.
     pub compactions_before: u64,
 }
 
-/// Longest text in a [`FactLife`], characters.
+/// Maximum length of a text in a [`FactLife`], characters.
 pub const EXCERPT: usize = 200;
 
 /// History of a fact. Texts are cut to [`EXCERPT`] characters.
@@ -78,21 +78,21 @@ pub struct FactLife {
     pub fact: String,
     /// Literals of the fact; if it has none, the stems of its text.
     pub tokens: Vec<String>,
-    /// Id of the message or call that states it first.
+    /// Id of the message or call that first states the fact.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
-    /// Excerpt of its source.
+    /// Excerpt of the source of the fact.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub text: Arc<str>,
-    /// The first request that showed it; `None` = no request did.
+    /// Number of the first request that showed the fact; `None` if no request did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_shown: Option<u64>,
-    /// Compactions that moved it from one place to another, in order.
+    /// Compactions that moved the fact from one place to another, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moves: Vec<FactMove>,
 }
 
-/// A compaction that took a fact from one place to another.
+/// A compaction that moved a fact from one place to another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactMove {
     /// Number of the compaction in the run.

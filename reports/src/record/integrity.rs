@@ -1,4 +1,4 @@
-//! Hard failures: requests that no provider would answer and no user would accept.
+//! Integrity failures: requests that no provider would answer and no user would accept.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Measured records: plain data that a replay writes and reports read. They never depend on the
+//! Measured records: plain data that a replay writes and reports read. They do not depend on the
 //! machine or the wall clock.
 
 mod agreement;
@@ -34,12 +34,12 @@ pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 /// Version of `results.json`; readers refuse a file of any other version.
 pub const RESULTS_VERSION: u32 = 1;
 
-/// Everything that one `run` measured.
+/// All results of one `run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Version of the format: [`RESULTS_VERSION`].
     pub version: u32,
-    /// Name and version of the program that wrote it.
+    /// Name and version of the program that wrote the file.
     pub generator: String,
     /// Assumptions of the models that produce modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
@@ -53,17 +53,16 @@ pub struct RunRecord {
     pub scenario: ScenarioInfo,
     pub strategy: StrategyInfo,
     pub model: String,
-    /// Writer of the summaries. `None` when no summary was requested; the row is then the same for
-    /// every summariser.
+    /// Name of the summariser. `None` if no summary was requested; the row is then valid for every
+    /// summariser.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summariser: Option<String>,
-    /// Seed of a run that was repeated with several seeds. `None` when it was not repeated or does
+    /// Seed of a run that was repeated with several seeds. `None` if it was not repeated or does
     /// not depend on the seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
-    /// Outcome of the run.
     pub status: Status,
     /// Reason of a failure, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,11 +114,11 @@ pub struct RunRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
     pub id: String,
-    /// A line for people.
+    /// Title in one line.
     pub title: String,
-    /// Multiplies the window and every absolute token constant.
+    /// Factor of the window and of all absolute token constants.
     pub scale: f64,
-    /// Reason why the scenario exists.
+    /// Purpose of the scenario.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Tags of the scenario; recordings have none.
@@ -127,8 +126,7 @@ pub struct ScenarioInfo {
     pub tags: Vec<String>,
     /// True for a recorded session, false for a scripted one.
     pub recorded: bool,
-    /// The recorded product (name of its format), if the recording contains the provider's
-    /// counters.
+    /// Recorded product (name of its format), if the recording contains the provider's counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// True if the session tests one mechanism and has too few facts to compare strategies.
@@ -149,7 +147,7 @@ pub struct StrategyInfo {
     pub given: BTreeMap<String, String>,
     /// Name without settings.
     pub name: String,
-    /// Version of the program that it models.
+    /// Version of the modelled program.
     pub version: String,
     /// Name and version of a real program that ran unmodified; `None` for a modelled strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +194,7 @@ mod standing {
     }
 }
 
-/// One run with and one without the instructions that the user gave for manual compactions
+/// Comparison of a run with and a run without the user's instructions for manual compactions
 /// (`/compact focus on …`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steering {
@@ -236,7 +234,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Name of the status in files.
+    /// Returns the name of the status in files.
     pub fn word(self) -> &'static str {
         match self {
             Status::Completed => "completed",
@@ -254,13 +252,13 @@ impl Status {
 pub struct Summary {
     /// Number of recorded steps that were taken.
     pub steps_completed: u64,
-    /// Recorded steps of the session.
+    /// Number of recorded steps of the session.
     pub steps_total: u64,
-    /// Requests of every purpose.
+    /// Number of requests of every purpose.
     pub requests: u64,
-    /// Compactions of every kind.
+    /// Number of compactions of every kind.
     pub compactions: u64,
-    /// Requests that wrote summaries, provider-side ones included.
+    /// Number of requests that wrote summaries, including summaries by the provider.
     pub summary_calls: u64,
     /// All input tokens billed, cached ones included.
     pub input_tokens: u64,
@@ -273,14 +271,15 @@ pub struct Summary {
     pub peak_context_tokens: u64,
     /// `1 − input tokens / those of reference`, per cent.
     pub saved_pct: Option<f64>,
-    /// USD, summary calls included.
+    /// Cost in USD, including summary calls.
     pub cost_usd: f64,
-    /// USD with the visible output where the counted output is a stub; only for recorded rows.
+    /// Cost in USD, with the visible output where the counted output is a stub; only for recorded
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_estimate_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.
     pub cost_saved_pct: Option<f64>,
-    /// Σ common prefix ÷ Σ tokens of the earlier request; 1 = append-only.
+    /// Σ common prefix ÷ Σ tokens of the earlier request; 1 means append-only.
     pub prefix_stability: Option<f64>,
     /// Tokens that had to be written again because the prefix before them changed or expired.
     pub invalidated_tokens: u64,
@@ -303,13 +302,13 @@ pub struct Summary {
     /// Share of the facts removed from the verbatim context by compactions that the summary or
     /// restoration carries, per cent.
     pub summary_retention_pct: Option<f64>,
-    /// Tokens of modelled re-reads, as the product truncated them.
+    /// Tokens of modelled re-reads, with the truncation of the product.
     pub reread_tokens: u64,
-    /// Requests beyond the recorded path.
+    /// Number of requests beyond the recorded path.
     pub extra_requests: u64,
-    /// Times the provider refused a prompt as too long.
+    /// Number of prompts that the provider refused as too long.
     pub provider_overflows: u64,
-    /// Times the user had to step in.
+    /// Number of interventions by the user.
     pub user_interventions: u64,
     /// Mean of believed − billed tokens at the triggers.
     pub trigger_error_tokens: Option<f64>,
@@ -351,7 +350,7 @@ impl RunRecord {
         self.is_product() && self.status != Status::NotApplicable
     }
 
-    /// Number of integrity failures; the larger of the two counts.
+    /// Number of integrity failures: the larger of the count and the list.
     pub fn broken_rules(&self) -> u64 {
         self.summary.integrity_failures.max(self.integrity.len() as u64)
     }
@@ -393,13 +392,12 @@ pub struct RequestRecord {
     /// Subagent that made the request; `None` for the main conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// Purpose of the request.
     pub purpose: Purpose,
-    /// Phase of a summary.
+    /// Phase of the session, for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     pub model: Arc<str>,
-    /// Recorded step that it serves, from 0; 0 before the first reply.
+    /// Recorded step of the request, from 0; also 0 before the first reply.
     pub step: u64,
     /// True if the request is beyond the recorded path.
     pub extra: bool,
@@ -414,8 +412,8 @@ pub struct RequestRecord {
     pub cache_write_1h: u64,
     /// Output tokens billed.
     pub output_tokens: u64,
-    /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on
-    /// its side.
+    /// Size of the prompt, tokens. It differs from `input_tokens` if the provider compacts within
+    /// the request.
     pub context_tokens: u64,
     pub cost_usd: f64,
     /// Part of the cost for a compaction that the provider made inside the request, USD.
@@ -429,17 +427,16 @@ pub struct RequestRecord {
     pub compaction_ms: Millis,
     /// Virtual start, ms.
     pub at_ms: Millis,
-    /// Modelled latency, ms; of a refused request, the time until the refusal.
+    /// Modelled latency, ms. For a refused request, the time until the refusal.
     pub latency_ms: Millis,
-    /// Tokens that the prompt shares at its beginning with the previous request of the same
-    /// conversation.
+    /// Length of the common prefix with the previous request of the conversation, tokens.
     pub common_prefix_tokens: u64,
-    /// Tokens of the previous request that were sent again and not read from the cache.
+    /// Tokens of the previous request that were sent again but not read from the cache.
     pub invalidated_tokens: u64,
-    /// Invalidated tokens because the cache entry had expired.
+    /// Tokens invalidated because the cache entry had expired.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_expired_tokens: u64,
-    /// Invalidated tokens because an earlier part of the prompt had changed.
+    /// Tokens invalidated by a change in an earlier part of the prompt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_changed_tokens: u64,
     pub status: RequestStatus,
@@ -454,7 +451,7 @@ pub enum RequestStatus {
     Failed(ErrorKind),
 }
 
-/// Name of a unit variant in files.
+/// Returns the name of a unit variant in files.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(s)) => s,
@@ -471,7 +468,7 @@ pub struct TriggerRecord {
     pub believed: u64,
     /// Context size that the simulated provider would bill, tokens.
     pub billed: u64,
-    /// The limit that was reached, tokens.
+    /// Limit that was reached, tokens.
     pub limit: u64,
     /// Name of the check.
     pub check: String,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::RunRecord;
 
-/// Takes a piece: the field as `results.json` names it, the place in it from 0 where it is a list,
+/// Callback for a piece: the field name in `results.json`, the index in a list field (from 0), and
 /// the JSON.
 pub(crate) type TakePiece<'a, E> = dyn FnMut(&str, Option<usize>, &str) -> Result<(), E> + 'a;
 
@@ -31,7 +31,7 @@ macro_rules! pieces {
 }
 
 impl RunRecord {
-    /// Calls `f` with every piece, always in the same order.
+    /// Calls `take` with every piece, always in the same order.
     pub(crate) fn pieces<E>(&self, take: &mut TakePiece<'_, E>) -> Result<(), E> {
         pieces!(
             self,

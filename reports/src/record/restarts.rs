@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ctxbench_core::engine::RewindStatus;
 use ctxbench_core::session::{Millis, RewindMode};
 
-/// Way in which a product stores files for a rewind.
+/// Mechanism by which a product stores files for a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeptBy {
     #[default]
@@ -15,13 +15,13 @@ pub enum KeptBy {
     ShadowGit,
 }
 
-/// Going back to a message, or a summary of one side of it. `None` = the product does not do this,
-/// or it cannot be known.
+/// A rewind to a message, or a summary of the conversation on one side of it. `None` if the product
+/// does not support this or the value is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RewindRecord {
     /// Number in the run, from 0.
     pub seq: u64,
-    /// The session's id of the message.
+    /// Id of the message in the session.
     pub to: String,
     pub mode: RewindMode,
     pub status: RewindStatus,
@@ -33,51 +33,53 @@ pub struct RewindRecord {
     pub context_before: Option<u64>,
     /// Context after, tokens.
     pub context_after: Option<u64>,
-    /// Context that the product had at that message, tokens; `None` when the conversation does not
-    /// go back.
+    /// Context of the product at that message, tokens; `None` if the conversation is not rewound.
     pub context_then: Option<u64>,
     /// True if the context afterwards equals the context at that message, block by block.
     pub context_equal: Option<bool>,
-    /// Restored files, if files are restored and the session contains the files on disk.
+    /// Restored files; `None` if the rewind restores no files or the session does not contain the
+    /// files on disk.
     pub code: Option<CodeRewind>,
 }
 
-/// Files that went back.
+/// Files restored by a rewind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodeRewind {
     pub way: KeptBy,
-    /// Files that the product knew to have changed since the prompt.
+    /// Number of files that the product tracked as changed since the prompt.
     pub tracked: u64,
-    /// Files that had changed since the prompt, or that the restoration changed, tracked or not.
+    /// Number of files that had changed since the prompt, or that the restoration changed, tracked
+    /// or not.
     pub changed: u64,
-    /// Changed files that equal their state at the prompt afterwards.
+    /// Number of changed files that equal their state at the prompt afterwards.
     pub restored: u64,
-    /// Changed files that were not restored, by path.
+    /// Paths of changed files that were not restored.
     pub missed: Vec<String>,
-    /// Files that were refused or failed.
+    /// Number of files that were refused or failed.
     pub refused: u64,
     /// `restored ÷ changed`, per cent; `None` if no file had changed.
     pub success_pct: Option<f64>,
-    /// Storage of checkpoints by edit tools so far, bytes.
+    /// Storage of the checkpoints of edit tools so far, bytes.
     pub edit_tools_bytes: u64,
-    /// Storage of shadow git so far, bytes before compression; `None` without git.
+    /// Storage of shadow git so far, bytes before compression; `None` if the product does not use
+    /// it.
     pub shadow_git_bytes: Option<u64>,
 }
 
 /// A session that was closed and opened again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResumeRecord {
-    /// Which restart of the session, from 1.
+    /// Number of the restart in the session, from 1.
     pub restart: u64,
-    /// Messages of the conversation that the context showed before.
+    /// Number of messages that the context showed before the restart.
     pub messages: u64,
     /// True if the product shows the same conversation afterwards, by its own rules.
     pub shown_equal: bool,
-    /// Summary requests between the restart and the first answer.
+    /// Number of summary requests between the restart and the first answer.
     pub resume_summary_calls: u64,
-    /// Waiting for them, ms, modelled.
+    /// Waiting for these summaries, ms, modelled.
     pub resume_blocked_ms: u64,
-    /// Data restored from a file; `None` if the product has none, or if it failed.
+    /// Data restored from a file; `None` if the product has no file or restoring failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ResumeFile>,
     /// Reason for missing figures of a file, for people.
@@ -101,11 +103,11 @@ pub struct ResumeFile {
     pub stored_bytes: u64,
     /// Bytes read while loading: whole files, or the examined rows.
     pub bytes_read: u64,
-    /// Messages of the context that were lost.
+    /// Number of messages of the context that were lost.
     pub lost: u64,
-    /// Messages that were restored with other text, in part, or with another role.
+    /// Number of messages that were restored with other text, in part, or with another role.
     pub garbled: u64,
-    /// Restored messages that the context no longer showed.
+    /// Number of restored messages that the context no longer showed.
     pub surplus: u64,
     /// True if exactly the same context was restored.
     pub context_equal: bool,

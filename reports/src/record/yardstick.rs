@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use super::Results;
 
-/// Name of the assumption with the calibration of tokens.
+/// Name of the assumption with the calibration of token counts.
 pub const CALIBRATION: &str = "calibration";
 /// Name of the assumption with the memory files that the prompts contain in addition to those of
 /// the sessions.
 pub const MEMORY: &str = "memory files";
 /// Name of the assumption with the price table.
 pub const PRICES: &str = "price table";
-/// Prefix of the assumptions with the counting of each model's tokens.
+/// Prefix of the names of the assumptions with the token counting of each model.
 pub(crate) const TOKENS: &str = "tokens of ";
 
-/// Name of the assumption with the counting of a model's tokens.
+/// Name of the assumption with the token counting of a model.
 pub fn tokens_of(model: &str) -> String {
     format!("{TOKENS}{model}")
 }
@@ -30,7 +30,7 @@ pub fn from_results(results: &Results) -> Yardstick {
     all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Differences between two; a model that only one of them has is not a difference.
+/// Differences between two yardsticks. A model in only one of them is not a difference.
 pub fn differences(base: &Yardstick, new: &Yardstick) -> Vec<String> {
     let names = base.keys().chain(new.keys().filter(|n| !base.contains_key(*n)));
     let told = |y: &Yardstick, name: &str| y.get(name).map_or("not stated".into(), String::clone);

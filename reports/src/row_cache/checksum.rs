@@ -1,12 +1,12 @@
-//! A line of JSON followed by a line with its CRC-32. JSON with one changed digit is still JSON, so
-//! a parser cannot detect the damage.
+//! A line of JSON followed by a line with its CRC-32. JSON with a changed digit is still valid
+//! JSON, so a parser cannot detect such damage.
 
 use std::io::{self, BufWriter, Write};
 
 use flate2::{Crc, CrcWriter};
 use serde::Serialize;
 
-/// Writes a value as JSON and its checksum.
+/// Writes a value as JSON, followed by its checksum.
 pub(super) fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let mut summed = BufWriter::new(CrcWriter::new(out));
     serde_json::to_writer(&mut summed, value)?;
@@ -15,7 +15,7 @@ pub(super) fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<(
     summed.get_mut().write_all(sum.as_bytes())
 }
 
-/// Returns the JSON of a file if its checksum is right.
+/// Returns the JSON of a file if its checksum is valid.
 pub(super) fn verify(file: &[u8]) -> Option<&[u8]> {
     // The JSON has no line breaks.
     let end = file.iter().position(|b| *b == b'\n')?;

@@ -8,15 +8,16 @@ use super::Sampling;
 /// Nominal coverage of the intervals.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// Fewest sessions for an interval. With three, no interval within the data can cover more than 75
-/// % (all lie on one side of the mean in one of four samples); with five skewed differences this
-/// one covers 83 to 89 %; from eight on it is near its nominal coverage.
+/// Minimum number of sessions for an interval. With three sessions, no interval within the data can
+/// cover more than 75 % (in one of four samples, all are on one side of the mean). With five skewed
+/// differences this interval covers 83 to 89 %. From eight sessions on, it is near its nominal
+/// coverage.
 pub(crate) const MIN_SESSIONS: usize = 8;
 
-/// Spread below this share of the largest deviation is rounding.
+/// Spread below this share of the largest deviation counts as rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Both ends, in the unit of the figure.
+/// An interval, in the unit of the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     pub low: f64,
@@ -50,7 +51,7 @@ pub(crate) fn interval(differences: &[f64], plan: &Sampling) -> Option<Interval>
     if unit <= largest * ROUNDING {
         return None;
     }
-    // Deviations between −1 and 1, so that one threshold for rounding fits all units.
+    // Scale the deviations to −1 to 1, so that one rounding threshold fits all units.
     let deviations: Vec<f64> = differences.iter().map(|d| (d - mean) / unit).collect();
     let own = standard_error(0.0, deviations.iter().map(|x| x * x).sum(), n);
     let mut rng = SplitMix64::new(plan.seed);
@@ -82,7 +83,7 @@ fn standard_error(sum: f64, squares: f64, n: usize) -> f64 {
     if variance <= ROUNDING { 0.0 } else { (variance / (n - 1.0)).sqrt() }
 }
 
-/// Infinite when the draw has no spread but differs from the mean.
+/// Returns infinity if the draw has no spread but differs from the mean.
 fn studentised(sum: f64, squares: f64, n: usize) -> f64 {
     let mean = sum / n as f64;
     if mean.abs() <= ROUNDING { 0.0 } else { mean / standard_error(sum, squares, n) }

@@ -14,7 +14,7 @@ pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
     metrics::sorted_columns(|m| &m.judged).into_iter().map(|(m, ())| m)
 }
 
-/// Tolerance for the same sum of dollars in another order.
+/// Tolerance for sums of the same dollars in another order.
 const ROUNDING: f64 = 1e-9;
 
 /// Scale of a change.
@@ -40,12 +40,12 @@ pub struct Figure {
     pub sessions: usize,
     /// Sessions in which the strategy compacted. With none, the figure is not meaningful.
     pub compacted: usize,
-    /// Arithmetic mean of the baseline over them, in the unit of the column; `None` without a
-    /// session.
+    /// Arithmetic mean of the baseline over these sessions, in the unit of the column; `None`
+    /// without a session.
     pub base_mean: Option<f64>,
-    /// Arithmetic mean of the strategy; dominated by the long sessions, like a bill.
+    /// Arithmetic mean of the strategy; long sessions dominate it.
     pub own_mean: Option<f64>,
-    /// Mean change per session; geometric for ratios.
+    /// Mean change per session; geometric mean for ratios.
     pub mean: Option<f64>,
     /// Median change per session.
     pub median: Option<f64>,
@@ -115,7 +115,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// `None` unless both finished and have the figure.
+    /// Returns `None` unless both runs are whole and have the figure.
     fn from_pair(metric: &Metric, pair: &'a RunPair<'a>) -> Option<Values<'a>> {
         let value = |r: &RunRecord| if r.is_whole() { metric.value(r) } else { None };
         Some(Values { pair, base: value(pair.base)?, own: value(pair.own)? })
@@ -142,7 +142,7 @@ fn sample(scale: Scale, values: &[Values<'_>]) -> Sample {
 }
 
 impl Scale {
-    /// Change of a session as it is averaged and tested.
+    /// Change of a session, in the form in which it is averaged and tested.
     fn change(self, base: f64, own: f64) -> f64 {
         match self {
             _ if (own - base).abs() < ROUNDING => 0.0,
@@ -151,7 +151,7 @@ impl Scale {
         }
     }
 
-    /// Converts such a change, or a mean of them, for display.
+    /// Converts such a change, or a mean of changes, for display.
     fn to_percent(self, change: f64) -> f64 {
         match self {
             Scale::Ratio => change.exp_m1() * 100.0,
@@ -165,7 +165,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| values.sum::<f64>() / n as f64)
 }
 
-/// Median; with an even number the mean of the middle two.
+/// Median; with an even number of values, the mean of the two middle ones.
 pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();

@@ -1,7 +1,7 @@
 //! Holm's step-down correction for comparing many strategies at once.
 
-/// Adjusted p-values in the order given: the i-th smallest of m times `m − i + 1`, never below a
-/// smaller one's, at most 1.
+/// Adjusted p-values in the given order: the i-th smallest of m times `m − i + 1`, at most 1, and
+/// never below the adjusted value of a smaller one.
 ///
 /// If adjusted values up to 5 % are significant, the family-wise error rate is at most 5 %, for any
 /// dependence between the strategies.

@@ -20,7 +20,7 @@ pub use figures::{Figure, Scale};
 pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
 
-/// Fewest recordings in which a row compacted for a verdict.
+/// Minimum number of recordings in which a row compacted, for a verdict.
 pub(crate) use verdict::MIN_SESSIONS;
 
 pub(crate) use figures::{judged, middle};
@@ -33,13 +33,13 @@ pub(crate) use show::{
 /// Number of random draws, and their seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
-    /// Resamples of a bootstrap interval.
+    /// Number of resamples for a bootstrap interval.
     pub(crate) resamples: usize,
-    /// Random sign patterns of a test with too many sessions for all patterns.
+    /// Number of random sign patterns for a test with too many sessions to enumerate all patterns.
     pub(crate) draws: usize,
     /// Seed of both random streams.
     pub(crate) seed: u64,
 }
 
-/// Plan of all reports. The seed is arbitrary, and fixed so that reports are reproducible.
+/// Plan of all reports. The seed is arbitrary, but fixed so that reports are reproducible.
 pub(crate) const PLAN: Sampling = Sampling { resamples: 10_000, draws: 20_000, seed: 20_260_101 };

@@ -19,9 +19,10 @@ pub(super) struct RunPair<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exposure {
     Own,
-    /// It compacted in either of two results.
+    /// The strategy compacted in either of two results.
     Either,
-    /// Any request differs: one product with two settings, not all of which concern compaction.
+    /// Any request differs. Used for one product with two settings, because not all settings
+    /// concern compaction.
     Differs,
 }
 
@@ -41,7 +42,7 @@ impl RunPair<'_> {
     }
 }
 
-/// Runs of one model by label and session. Of duplicate rows the first counts.
+/// Runs of one model by label and session. The first of several duplicate rows counts.
 pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
@@ -65,7 +66,7 @@ impl<'a> Runs<'a> {
         all.filter(|r| r.scenario.recorded).map(|r| r.scenario.id.as_str()).collect()
     }
 
-    /// Label of a strategy, the plain one first.
+    /// Finds the label of a strategy by name; the label without settings comes first.
     pub(super) fn label(&self, name: &str) -> Option<&'a str> {
         self.0
             .iter()
@@ -100,7 +101,8 @@ pub(super) fn pairs<'a>(
     own.iter().filter_map(pair).collect()
 }
 
-/// Hash of the figures of requests and of their results.
+/// Returns true if both strategies sent the same requests in all sessions, with the same outcomes.
+/// Compares hashes of the request figures.
 pub(super) fn sent_the_same(one: &[RunPair<'_>], other: &[RunPair<'_>]) -> bool {
     let same = |a: &RunRecord, b: &RunRecord| {
         std::ptr::eq(a, b)

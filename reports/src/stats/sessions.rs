@@ -15,13 +15,13 @@ use crate::{seeds, view};
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Differences {
     pub model: String,
-    /// Label of the baseline; `base` between two results.
+    /// Label of the baseline; `base` for two results.
     pub baseline: String,
     /// Number of sessions with this model, usable or not.
     pub sessions: usize,
     /// Number of recordings among them.
     pub recordings: usize,
-    /// Session with at least half of the baseline's sum, or else the two largest; empty between two
+    /// The session with at least half of the baseline's sum, or else the two largest; empty for two
     /// results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heaviest: Vec<Heavy>,
@@ -43,19 +43,19 @@ pub struct Heavy {
 pub struct StrategyDifference {
     /// Label of the strategy.
     pub strategy: String,
-    /// Other strategies with the same requests in every session; judged once.
+    /// Other strategies with the same requests in every session. They are judged once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub same: Vec<String>,
-    /// Sessions that it and the baseline finished without a broken rule.
+    /// Number of sessions that the strategy and the baseline finished without a broken rule.
     pub sessions: usize,
-    /// Sessions among these in which it compacted.
+    /// Number of these sessions in which the strategy compacted.
     pub compacted: usize,
-    /// Cost, tokens, needs kept, waiting.
+    /// Figures for cost, tokens, needs kept and waiting.
     pub figures: Vec<Figure>,
 }
 
 impl Differences {
-    /// Row of a label, its own or a shared one.
+    /// Finds the row of a label; several labels may share a row.
     pub(crate) fn row(&self, label: &str) -> Option<&StrategyDifference> {
         let own =
             |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
@@ -63,8 +63,8 @@ impl Differences {
     }
 }
 
-/// Per model: every product against `reference` and, if that exceeds a real window, also against
-/// `sliding-window`.
+/// Compares, per model, every product with `reference` and, if that exceeds a real window, also
+/// with `sliding-window`.
 ///
 /// Uses the sessions that are evidence. A model without `reference` has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
@@ -94,9 +94,9 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     out
 }
 
-/// Every product of these runs, of one model and one summariser, against one baseline: `reference`,
-/// or without it the product that finished most sessions, which then has a row, too. One session is
-/// enough.
+/// Compares every product of these runs, of one model and one summariser, with one baseline:
+/// `reference`, or without it the product that finished most sessions, which then has a row, too.
+/// One session is enough.
 pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let runs = Runs::from_records(records.iter().copied());
     let labels = runs.products();
@@ -105,9 +105,9 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     Some(against(&runs, &records.first()?.model, baseline, &labels, Exposure::Own))
 }
 
-/// Every product of these runs against one of them, which has a row, too: one product with several
-/// settings, each session with its own model. `compacted` counts the sessions in which any request
-/// differs, because not every setting concerns compaction.
+/// Compares every product of these runs with one of them, which has a row, too: one product with
+/// several settings, each session with its own model. `compacted` counts the sessions in which any
+/// request differs, because not every setting concerns compaction.
 pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Differences> {
     let runs = Runs::from_records(records.iter().copied());
     let models: BTreeSet<&str> = records.iter().map(|r| r.model.as_str()).collect();
@@ -117,8 +117,8 @@ pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Diff
     Some(against(&runs, &models, known, &labels, Exposure::Differs))
 }
 
-/// Per model: every strategy of `new` against itself in `base`, over the sessions of both,
-/// including tests of a mechanism.
+/// Compares, per model, every strategy of `new` with the same strategy in `base`, over the sessions
+/// in both, including tests of a mechanism.
 pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
@@ -143,8 +143,8 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     models.into_iter().map(of_model).collect()
 }
 
-/// A row per strategy, or per group that sent the same requests: duplicate data would enlarge the
-/// family without adding evidence.
+/// One row per strategy, or per group of strategies that sent the same requests: duplicate data
+/// would enlarge the family without adding evidence.
 fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<StrategyDifference> {
     let mut names: Vec<Vec<String>> = Vec::new();
     let mut distinct: Vec<Vec<RunPair<'a>>> = Vec::new();
@@ -172,7 +172,7 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<St
     names.into_iter().zip(distinct).zip(figures).map(row).collect()
 }
 
-/// These strategies against one of them.
+/// Compares these strategies with one of them.
 fn against(
     runs: &Runs<'_>,
     model: &str,
@@ -257,7 +257,7 @@ mod tests {
             (d.baseline.as_str(), d.sessions, cost.sessions, cost.column),
             ("reference", 12, 12, "cost_usd")
         );
-        // All twelve of one sign: 2/4096, the only member with a difference.
+        // All twelve have one sign: p = 2/4096, and codex is the only member with a difference.
         assert!(near(cost.mean, saved(12)));
         assert_eq!(
             (cost.base_mean, cost.own_mean, cost.verdict),
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(codex.same, ["zeta"]);
         assert_eq!(codex.figures[0].p_holm, Some(2.0 / 4096.0), "a family of one");
         assert!(found[0].strategies.iter().all(|s| s.strategy != "zeta"));
-        // One different request separates them: two members.
+        // One different request separates the two, so there are two members.
         let last = results.runs.len() - 1;
         results.runs[last].requests[0].cache_read += 1;
         let found = over_sessions(&results);
@@ -434,7 +434,7 @@ mod tests {
         };
         assert_eq!(with([1.0, 6.0, 2.0, 1.0]), [heavy("s02", 60.0)]);
         assert_eq!(with([4.0, 1.0, 2.0, 3.0]), [heavy("s01", 40.0), heavy("s04", 30.0)]);
-        // Without prices, tokens decide; the sample has equal numbers in every session.
+        // Without prices, tokens are decisive. In the sample, they are equal in all sessions.
         assert_eq!(
             with([0.0; 4]).iter().map(|h| h.column).collect::<Vec<_>>(),
             ["input_tokens"; 2]

@@ -27,13 +27,13 @@ pub(crate) fn heading(d: &Differences) -> String {
     format!("Differences from {baseline}, mean change per session, {}", fmt::one_line(&d.model))
 }
 
-/// Verdicts that the sessions allow, and the heaviest sessions.
+/// Verdicts that the number of sessions allows, and the heaviest sessions.
 pub(crate) fn caption(d: &Differences) -> String {
     let told = heaviest(d).filter(|_| d.sessions > 1).map(|told| format!("; heaviest: {told}"));
     allowed(d) + &told.unwrap_or_default()
 }
 
-/// Verdicts that the sessions allow.
+/// Verdicts that the number of sessions allows.
 pub(crate) fn allowed(d: &Differences) -> String {
     let n = d.sessions;
     let mut out = match (n, d.recordings) {
@@ -94,7 +94,8 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Label of the verdict on a figure; without compactions, equality is not meaningful.
+/// Label of the verdict on a figure. Without compactions, equality is not meaningful, so it is
+/// `n/a`.
 pub(crate) fn verdict(figure: &Figure) -> &'static str {
     match figure.verdict {
         Verdict::Equal if figure.compacted == 0 => "n/a",
@@ -102,7 +103,7 @@ pub(crate) fn verdict(figure: &Figure) -> &'static str {
     }
 }
 
-/// Mean change, signed, with its unit.
+/// Mean change with sign and unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
     shown_change(figure, figure.mean).map_or("n/a".into(), |x| format_change(figure, metric, x))
 }
@@ -122,8 +123,8 @@ fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
     if text == "±0" { text } else { text + unit }
 }
 
-/// Difference from one row to another, by their mean changes against one baseline, the measure that
-/// orders them.
+/// Difference between two rows, from their mean changes against one baseline. This measure also
+/// determines their order.
 pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<String> {
     let (a, b) = (from.mean?, to.mean?);
     let between = match to.scale {
@@ -138,7 +139,7 @@ pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
     shown_change(figure, figure.median).map_or("n/a".into(), |x| format_change(figure, metric, x))
 }
 
-/// Change of the sum, if it differs from the mean change.
+/// Change of the sum, per cent; `None` unless the figure is a ratio over several sessions.
 pub(crate) fn bill(figure: &Figure) -> Option<String> {
     let (own, base) = (figure.own_mean?, figure.base_mean.filter(|b| *b > 0.0)?);
     let pct = || fmt::signed((own / base - 1.0) * 100.0, fmt::pct);
@@ -156,7 +157,7 @@ pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
     })
 }
 
-/// All data of one figure in one cell.
+/// All data of a figure in one cell.
 pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     if figure.sessions == 0 {
         return "n/a".into();
@@ -174,12 +175,13 @@ pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Sessions in which it compacted, of those that it and the baseline finished.
+/// Number of sessions in which the strategy compacted, out of those that it and the baseline
+/// finished.
 pub(crate) fn describe_exposure(row: &StrategyDifference) -> String {
     format!("{}/{}", row.compacted, row.sessions)
 }
 
-/// Reason for a missing table, although there are several sessions.
+/// Reason for a missing table, if there are several sessions.
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
     let first = results.runs.first()?;
     let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);

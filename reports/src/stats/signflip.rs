@@ -5,18 +5,19 @@ use ctxbench_core::rng::SplitMix64;
 
 use super::Sampling;
 
-/// Maximum number of sessions for enumerating all sign patterns: 2^19 without mirror images.
+/// Maximum number of sessions for which all sign patterns are enumerated: 2^19 without mirror
+/// images.
 const EXACT: usize = 20;
 
-/// Relative tolerance for sums, as a share of Σ|d|: sums of the same numbers in another order round
-/// differently.
+/// Relative tolerance for sums, as a share of Σ|d|: sums of the same numbers in another order have
+/// other rounding errors.
 const TIE: f64 = 1e-9;
 
-/// Two-sided p-value of "each difference is as likely to have the other sign"; statistic: |mean|.
+/// Two-sided p-value of the hypothesis "each difference is as likely to have the other sign". The
+/// statistic is |mean|.
 ///
-/// Exact up to 20 sessions, as a multiple of `2^(1 − n)`. Beyond that, random patterns, with p =
-/// `(1 + hits) ÷ (1 + draws)`: the observed pattern counts itself, so the test never claims more
-/// than it has drawn.
+/// Exact up to 20 sessions, as a multiple of `2^(1 − n)`. Beyond that, random patterns are drawn
+/// and p = `(1 + hits) ÷ (1 + draws)`. The observed pattern counts as one draw, so p is never 0.
 pub(crate) fn p_value(differences: &[f64], plan: &Sampling) -> f64 {
     let n = differences.len();
     if n == 0 {

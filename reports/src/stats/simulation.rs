@@ -1,6 +1,6 @@
-//! Tests intervals and verdicts on synthetic sessions with known truth: coverage of a 95 %
-//! interval, and rate of verdicts without a difference. Seeded; fewer draws than in a report, the
-//! same code.
+//! Tests intervals and verdicts on synthetic sessions with a known truth: coverage of a 95 %
+//! interval, and rate of verdicts without a difference. Seeded. Runs the code of the reports with
+//! fewer draws.
 
 use std::f64::consts::TAU;
 
@@ -30,17 +30,17 @@ impl SampleSource {
 
 type Draw = fn(&mut SampleSource) -> f64;
 
-/// Name, one difference, its true mean.
+/// Name, distribution of a difference, and its true mean.
 const SHAPES: [(&str, Draw, f64); 4] = [
     ("normal", |s| 0.3 + s.normal(), 0.3),
     ("exponential", |s| -s.uniform().ln(), 1.0),
-    // Half of the sessions never come near a compaction.
+    // Half of the sessions never approach a compaction.
     ("half zero", |s| if s.uniform() < 0.5 { 0.0 } else { -s.uniform().ln() }, 0.5),
     // e^z: mean √e. As skewed as session sizes: the largest of ten is a third of their sum.
     ("log-normal", |s| s.normal().exp(), 1.648_721_270_700_128),
 ];
 
-/// Share of the shown intervals that contain the true mean, and share of the trials that show one.
+/// Share of the intervals that contain the true mean, and share of the trials with an interval.
 fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
     let plan = Sampling { resamples: 399, ..PLAN };
     let mut source = SampleSource(SplitMix64::named("coverage"));
@@ -58,8 +58,8 @@ fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
 #[test]
 #[ignore = "nightly: slow"]
 fn shown_intervals_cover_what_they_promise() {
-    // Lowest accepted coverage for (n, shape); 2,000 trials vary by 1.5 points. The deficit comes
-    // from tails that eight sessions lack.
+    // Minimum coverage for (n, shape); results of 2,000 trials vary by 1.5 points. The deficit
+    // comes from tails that eight sessions lack.
     let floors: [(usize, [f64; 4]); 3] = [
         (8, [0.93, 0.915, 0.91, 0.87]),
         (10, [0.935, 0.92, 0.93, 0.885]),

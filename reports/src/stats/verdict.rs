@@ -6,8 +6,8 @@ use super::bootstrap::Interval;
 use super::{Sampling, holm, signflip};
 use crate::metrics::Better;
 
-/// Fewest recordings *in which a strategy compacted* for a verdict: ten differences of one sign
-/// have p = 2/1024, which is significant in a family of up to 25 strategies.
+/// Minimum number of recordings *in which a strategy compacted* for a verdict: ten differences of
+/// one sign have p = 2/1024, which is significant in a family of up to 25 strategies.
 pub(crate) const MIN_SESSIONS: usize = 10;
 
 /// Family-wise error rate.
@@ -17,11 +17,11 @@ pub(crate) const ALPHA: f64 = 0.05;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Better than the baseline, beyond chance of the sessions.
+    /// Better than the baseline, beyond the chance of the sample of sessions.
     Better,
-    /// Worse than the baseline, beyond chance of the sessions.
+    /// Worse than the baseline, beyond the chance of the sample of sessions.
     Worse,
-    /// These sessions do not decide.
+    /// Not decided by these sessions.
     Unresolved,
     /// Not different in any session.
     Equal,
@@ -35,7 +35,7 @@ pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
     /// p-value of this test alone; `None` without a test.
     pub(crate) p: Option<f64>,
-    /// After Holm's correction over the family.
+    /// p-value after Holm's correction over the family.
     pub(crate) p_holm: Option<f64>,
 }
 
@@ -44,9 +44,10 @@ pub(crate) struct Judged {
 pub(crate) struct Sample {
     /// One change per session.
     pub(crate) changes: Vec<f64>,
-    /// Changes of recordings only. Scripted sessions are not a sample: they repeat one story.
+    /// Changes of recordings only. Scripted sessions are not a sample, because they repeat one
+    /// story.
     pub(crate) recorded: Vec<f64>,
-    /// Recordings in which it compacted.
+    /// Number of recordings in which the strategy compacted.
     pub(crate) exposed: usize,
     /// Interval of the mean of `changes`.
     pub(crate) interval: Option<Interval>,
@@ -92,7 +93,7 @@ pub(crate) fn judge(strategies: &[Sample], better: Better, plan: &Sampling) -> V
 
 #[cfg(test)]
 impl Sample {
-    /// All of them recordings in which it compacted.
+    /// Sample of recordings only, with compactions in each.
     pub(crate) fn exposed(changes: Vec<f64>, plan: &Sampling) -> Sample {
         let interval = super::bootstrap::interval(&changes, plan);
         Sample { recorded: changes.clone(), exposed: changes.len(), interval, changes }

@@ -6,13 +6,14 @@ use crate::metrics::{self, Metric};
 const DECIDE: [&str; 6] =
     ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "needs_kept_pct"];
 
-/// From this width on all figures fit, characters.
+/// Minimum width for all figures, characters.
 const ROOM: usize = 100;
 
-/// The figures of the scores.
+/// Columns of the tables of strategies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// All that are usual, or where the terminal is narrower than 100 the six that decide.
+    /// All standard columns, or only the six headline figures if the terminal is narrower than 100
+    /// characters.
     #[default]
     Fitting,
     /// Columns of `summary.csv`, in this order.
@@ -39,7 +40,7 @@ pub enum ColumnsError {
 impl std::str::FromStr for Columns {
     type Err = ColumnsError;
 
-    /// Names with commas between them.
+    /// Parses a comma-separated list of names.
     fn from_str(text: &str) -> Result<Columns, ColumnsError> {
         let mut out: Vec<&'static str> = Vec::new();
         for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
@@ -75,7 +76,7 @@ fn named(name: &str) -> Option<Column> {
     metrics::find(name).ok().map(column)
 }
 
-/// With the heading that it has in every table, else its name in two lines.
+/// Creates a column with the heading of the metric, or else its name in two lines.
 fn column(metric: &'static Metric) -> Column {
     let head = match &metric.scored {
         Some((_, score)) => score.head.map(String::from),
@@ -84,7 +85,7 @@ fn column(metric: &'static Metric) -> Column {
     Column { metric, head }
 }
 
-/// A name broken at the underscore nearest to its middle.
+/// Splits a name at the underscore nearest to its middle.
 fn halves(name: &str) -> [String; 2] {
     let from_middle = |(at, _): &(usize, &str)| (2 * at).abs_diff(name.len());
     match name.match_indices('_').min_by_key(from_middle) {
@@ -102,7 +103,7 @@ mod tests {
         let shown = |width| Columns::Fitting.at(width).len();
         assert_eq!((shown(80), shown(99)), (6, 6));
         assert_eq!(shown(100), metrics::scores().len());
-        // Each has its own heading.
+        // Each column has its own heading.
         let scored: Vec<&str> = metrics::scores().iter().map(|(m, _)| m.column).collect();
         assert!(DECIDE.iter().all(|c| scored.contains(c)));
     }

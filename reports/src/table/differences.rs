@@ -7,11 +7,10 @@ use crate::record::Results;
 use crate::stats::{self, Differences};
 use crate::{fmt, grid};
 
-/// Least room of a name, characters.
+/// Minimum width of a name, characters.
 const SHORTEST: usize = 10;
 
-/// A short block per model; of several baselines
-/// only the first.
+/// A short block per model. If a model has several baselines, only the first is included.
 pub(super) fn differences(
     results: &Results,
     found: &[Differences],
@@ -78,7 +77,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
         };
         grid::draw(head, rows, |i| (left(i), 0))
     };
-    // The room left by the other columns is known once they are drawn.
+    // The width of the other columns is known only after they are drawn.
     let wide = |lines: Vec<String>| lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let all = wide(draw(SHORTEST, true)) <= width;
     let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);

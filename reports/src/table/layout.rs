@@ -1,4 +1,4 @@
-//! Layout of one table of a block: its columns, and the widths of the flexible ones.
+//! Layout of a table of a block: its columns, and the widths of the flexible ones.
 
 use comfy_table::Cell;
 
@@ -12,11 +12,11 @@ use crate::{fmt, front, grid};
 pub(super) struct Layout<'a> {
     columns: &'a [Column],
     figures: Vec<Vec<String>>,
-    /// Mark after each label: on the front, or empty.
+    /// Mark after each label if the row is on the front, else empty.
     marks: Vec<String>,
     label: usize,
     gap: usize,
-    /// 0 = notes are below the table.
+    /// Width of the column of notes; 0 if the notes are below the table.
     notes: usize,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Layout<'a> {
         grid::draw(head, rows, |i| (if i > 0 { self.gap as u16 } else { 0 }, 0))
     }
 
-    /// A label that fits; where two would look alike each gets its number among them.
+    /// Shortens a label to the column width. If several short labels are equal, each gets a number.
     fn short_label(&self, block: &ReportBlock<'_>, run: &RunRecord) -> String {
         let short = |r: &RunRecord| fmt::elide(&fmt::one_line(&r.strategy.label), self.label);
         let own = short(run);
@@ -99,7 +99,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Labels and notes that found no room in the table.
+    /// Labels and notes that do not fit into the table.
     pub(super) fn footnotes(&self, block: &ReportBlock<'_>, width: usize) -> Vec<TableLine> {
         let mut lines = Vec::new();
         for run in &block.runs {

@@ -1,4 +1,4 @@
-//! Lines of the table, and how a terminal shows them.
+//! Lines of the table, and their display in a terminal.
 
 pub(super) enum TableLine {
     Heading(String),
@@ -49,7 +49,7 @@ pub(super) fn push(out: &mut String, line: &TableLine, color: bool) {
     out.push('\n');
 }
 
-/// Colours figures that end in the mark of the best.
+/// Colours figures that have the mark of the best value.
 fn green_best(text: &str) -> String {
     text.split(' ')
         .map(|w| match w.strip_suffix('*') {
