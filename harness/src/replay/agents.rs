@@ -385,7 +385,13 @@ pub(super) mod tests {
                 let result = Some(pick(30)).filter(|r| *r > at);
                 let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
                 // Some of the call ids are also ids of agents.
-                calls.push(PlacedCall { at, caller: None, id: format!("{}", i % 7), texts, result });
+                calls.push(PlacedCall {
+                    at,
+                    caller: None,
+                    id: format!("{}", i % 7),
+                    texts,
+                    result,
+                });
             }
             let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
             let mut first = 0;

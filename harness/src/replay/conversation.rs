@@ -92,7 +92,9 @@ impl Conversation {
 
     /// Returns all compactions, in order.
     pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionState> {
-        self.0.iter().filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
+        self.0
+            .iter()
+            .filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
     }
 
     /// Returns how many times the user had to intervene.

@@ -127,7 +127,12 @@ impl ErrorPatterns {
     }
 
     /// Returns the facts that have another value in their place in a line.
-    fn changed(&self, line: &str, stand: &MatchedLiterals<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
+    fn changed(
+        &self,
+        line: &str,
+        stand: &MatchedLiterals<'_>,
+        said: impl Fn(&str) -> bool,
+    ) -> Vec<usize> {
         let mut out = Vec::new();
         let mut before = "";
         for raw in words(line) {

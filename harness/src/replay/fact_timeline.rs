@@ -32,7 +32,12 @@ impl FactTimelines {
     }
 
     /// Records the facts that a request showed.
-    pub(super) fn record_request(&mut self, request: u64, seen: &[Option<Sighting>], log: &EventLog) {
+    pub(super) fn record_request(
+        &mut self,
+        request: u64,
+        seen: &[Option<Sighting>],
+        log: &EventLog,
+    ) {
         for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
             if seen.is_some() && !std::mem::replace(shown, true) {
                 log.note(ReplayEvent::Shown { fact, request });

@@ -185,7 +185,9 @@ impl Observer {
             Noted::Compaction { before, after, .. } => {
                 let kept = self.retention.compacted(before, after);
                 let compacted = self.compactions.compacted(&noted, kept);
-                compacted.into_iter().for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
+                compacted
+                    .into_iter()
+                    .for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
                 // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;

@@ -140,7 +140,10 @@ fn a_death_at_an_earlier_step_fails() {
 }
 
 /// Checks other than passes for a row with a changed baseline.
-fn checks_of(base: impl Fn(&mut BaselineRow), new: impl Fn(&mut RunRecord)) -> Vec<(Outcome, String)> {
+fn checks_of(
+    base: impl Fn(&mut BaselineRow),
+    new: impl Fn(&mut RunRecord),
+) -> Vec<(Outcome, String)> {
     let mut baseline = Baseline::from_results(&results());
     base(baseline.rows.iter_mut().find(|r| r.strategy == "codex").unwrap());
     let mut changed = results();

@@ -35,7 +35,8 @@ pub(super) enum Detail {
 
 impl Detail {
     /// All levels, the most detailed first.
-    pub(super) const ALL: [Detail; 4] = [Detail::Whole, Detail::Short, Detail::NoTexts, Detail::Thin];
+    pub(super) const ALL: [Detail; 4] =
+        [Detail::Whole, Detail::Short, Detail::NoTexts, Detail::Thin];
 }
 
 /// Maximum length of a text of a shortened session, characters.
@@ -199,7 +200,10 @@ fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> Strin
 }
 
 /// Facts of a session, with their indices by id.
-fn facts<'a>(block: &ReportBlock<'a>, texts: &mut Texts) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
+fn facts<'a>(
+    block: &ReportBlock<'a>,
+    texts: &mut Texts,
+) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
         for f in &r.facts {

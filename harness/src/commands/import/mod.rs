@@ -228,7 +228,8 @@ impl Work {
         // The reader reports unreadable files.
         let head = source.head().ok().filter(|head| head.members.is_none())?;
         // Detection looks at the text, not only at the extension.
-        let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
+        let is_session =
+            sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
             _ if head.text.trim().is_empty() => {
