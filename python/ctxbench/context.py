@@ -47,7 +47,7 @@ class Reply:
 
 
 class Task:
-    """A question to the model that is answered while the conversation goes on."""
+    """A question to the model that is answered while the conversation continues."""
 
     def __init__(self, wire: Wire, started: dict[str, Any]) -> None:
         self._wire, self._task = wire, started["task"]
@@ -158,7 +158,7 @@ class Context:
         """Asks the model, through the provider of the run: billed, cached, waited for.
 
         `system` and `tools` True show those of the session, so that messages of the conversation
-        are read from its prompt cache. In the `background` the conversation goes on, and the
+        are read from its prompt cache. In the `background` the conversation continues, and the
         answer is a `Task`. Raises `ModelError`.
         """
         params: dict[str, Any] = {"messages": [self._state.entry(m) for m in messages]}

@@ -230,7 +230,7 @@ def main():
         wrong = []
         if vocabulary:
             checked, wrong = recount(run, vocabulary, models, session)
-            print(f"  {'texts counted anew':20} {checked - len(wrong):>16} {checked:>16}"
+            print(f"  {'texts counted again':20} {checked - len(wrong):>16} {checked:>16}"
                   + ("  DIFFERS" if wrong else ""))
             bad += len(wrong)
         if args.verbose:

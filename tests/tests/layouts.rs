@@ -78,7 +78,7 @@ fn opencode_with_fitting_tail_summarises_without_pruning() {
     assert_eq!(
         found[0].kinds(),
         [Base, Marker, Summary],
-        "a manual compaction adds no message that asks to go on"
+        "a manual compaction adds no message that asks to continue"
     );
     // Even if it is enabled, pruning finds less than it protects: 12,500 tokens against 40,000.
     assert!(

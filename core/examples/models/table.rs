@@ -29,7 +29,7 @@ pub fn write(
         for m in &f.models {
             let name = format!("{}{}", f.prefix, m.name);
             let figures = prices.models.get(&name).ok_or_else(|| {
-                format!("litellm/prices.json has no `{name}`; cut it anew with .ci/litellm VERSION")
+                format!("litellm/prices.json has no `{name}`; update it with .ci/litellm VERSION")
             })?;
             let instead: Vec<&Instead> =
                 listed.instead.iter().filter(|i| i.models.contains(&m.name)).collect();

@@ -250,7 +250,7 @@ impl Conversation {
                 ReplayEvent::Moved if stopped.take().is_some() => fail(
                     newest,
                     Rule::CompactionStop,
-                    "something else happened before the model was asked to go on",
+                    "something else happened before the model was asked to continue",
                 ),
                 ReplayEvent::Request(s) => {
                     if s.record.purpose == Purpose::Sample {
@@ -269,7 +269,7 @@ impl Conversation {
             }
         }
         if stopped.is_some() {
-            let why = "the session ended before the model was asked to go on";
+            let why = "the session ended before the model was asked to continue";
             fail(newest, Rule::CompactionStop, why);
         }
         out

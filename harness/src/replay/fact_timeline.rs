@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(
             like("nothing", &words("listen server port")),
             Some("nothing here"),
-            "its own words first"
+            "own text first"
         );
         assert_eq!(like("some server", &none), Some("listen on some port"), "the first of equals");
         assert_eq!(like("unrelated", &none), None);

@@ -185,9 +185,9 @@ mod tests {
         assert!(r.again("c1", |_| true).is_some());
         assert!(r.again("c1", |_| true).is_none(), "a second call for the same loss");
         r.ran("a2");
-        assert!(r.again("c2", |_| true).is_none(), "the same call by another fact");
+        assert!(r.again("c2", |_| true).is_none(), "repeated call for another fact");
         r.mark_visible("c2");
-        assert!(r.again("c1", |_| true).is_some(), "it came back and was lost anew");
+        assert!(r.again("c1", |_| true).is_some(), "it came back and was lost again");
     }
 
     #[test]

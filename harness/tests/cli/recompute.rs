@@ -70,7 +70,7 @@ fn every_strategy_on_a_scenario() {
     assert!(!told.contains("undecided") && !told.contains("in part"), "{told}");
     let strategies = here.csv("out/summary.csv").len();
     assert!(strategies > 10, "{strategies}");
-    for name in FIGURES.into_iter().chain(["texts counted anew"]) {
+    for name in FIGURES.into_iter().chain(["texts counted again"]) {
         assert_eq!(rows(&told, name), strategies, "{name}:\n{told}");
     }
 }

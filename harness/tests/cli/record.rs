@@ -192,7 +192,7 @@ fn what_breaks_off_is_kept_as_such() {
     assert_eq!((&all[1]["ended"], &all[1]["status"]), (&json!("cut"), &json!(200)));
     assert!(all[1]["reply"].as_str().unwrap().starts_with("event: message_start"));
     assert_eq!((&all[2]["ended"], &all[2]["status"]), (&json!("unreached"), &json!(0)));
-    assert_eq!(all[2]["body"]["like"], 1, "the same body once more");
+    assert_eq!(all[2]["body"]["like"], 1, "body sent again");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
 
     sheet(LEFT_MARGIN + WIDTH + 20 + legend, bottom + 54, &|s| {
         let cut = if all > max {
-            format!("; the reference goes on to {}", fmt::tokens(all))
+            format!("; the reference continues to {}", fmt::tokens(all))
         } else {
             String::new()
         };

@@ -112,7 +112,7 @@ mod tests {
             (moved.low - (base.low * 10.0 + 100.0)).abs() < 1e-9
                 && (moved.high - (base.high * 10.0 + 100.0)).abs() < 1e-9
         );
-        assert_eq!(interval(&COSTS, &PLAN), Some(base), "the same data, the same bytes");
+        assert_eq!(interval(&COSTS, &PLAN), Some(base), "equal data gives equal bytes");
     }
 
     #[test]

@@ -286,7 +286,7 @@ mod tests {
         let cost = &row(&found[0], "codex").figures[0];
         assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (10, 10, Some(94.5)));
         let same = between(&results, &results);
-        assert_eq!(same[0].sessions, 12, "the same strategy twice is no ranking");
+        assert_eq!(same[0].sessions, 12, "one strategy twice is not a ranking");
     }
 
     #[test]

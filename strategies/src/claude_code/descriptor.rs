@@ -24,7 +24,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         tool_results: "large ones go to a file on arrival",
         cache: "summary request reads the whole warm prefix; afterwards system and memory stay \
             cached and the rest is rewritten",
-        afterwards: "summary with a lead-in, recent files, skills, the plan; the turn goes on",
+        afterwards: "summary with a lead-in, recent files, skills, the plan; the turn continues",
         token_counting: "last usage reported + bytes / 4 of what is new",
         pre_send_check: "before every request: window - min(largest reply, 20k) - 13k",
         overflow_response: "compacts, the oldest part left out, and sends again; three refills or \

@@ -20,7 +20,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         tool_results: "dropped with the rest; long ones cut in the middle on arrival",
         cache: "summary request repeats the conversation but offers no tools: read from the cache \
             only where tools are not its beginning; rewritten after it",
-        afterwards: "context rebuilt, the turn goes on from the summary",
+        afterwards: "context rebuilt, the turn continues from the summary",
         token_counting: "last usage reported + bytes / 4 of what is new",
         pre_send_check: "before a turn and between steps, >= 90 % of the window",
         overflow_response: "turn fails, the count is filled up to 95 % of the window for the whole \

@@ -15,7 +15,7 @@ use crate::persist::{
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "gemini-cli-jsonl",
-    about: "one JSONL file per session; a compression sets the whole list of messages anew",
+    about: "one JSONL file per session; a compression rewrites the whole list of messages",
     open: |dir, seed| Ok(Box::new(GeminiCliSession::open(dir, seed)?)),
 };
 

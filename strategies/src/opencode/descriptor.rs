@@ -20,7 +20,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             the call",
         cache: "summary request has its own system prompt, so it reads nothing; the prefix is \
             rewritten after it",
-        afterwards: "a synthetic message asks the model to go on",
+        afterwards: "a synthetic message asks the model to continue",
         token_counting: "usage reported by the provider; UTF-16 length / 4 for pruning and tail",
         pre_send_check: "none: only after a step, by reported usage",
         overflow_response: "compacts without the last user message and repeats it",

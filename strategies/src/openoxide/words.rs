@@ -27,7 +27,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             the weak model's transcript",
         cache: "stable parts first; summaries replace the middle, so system prompt and map stay \
             cached; clearing needs 20k tokens to be worth it",
-        afterwards: "the conversation goes on; a summary that is not ready does not hold it up",
+        afterwards: "the conversation continues; a summary that is not ready does not hold it up",
         token_counting: "bytes / 4 while assembling; the provider's count or the exact one at the \
             gate",
         pre_send_check: "every request: window - output reserve - 5 %",

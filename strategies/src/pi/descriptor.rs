@@ -17,7 +17,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         tool_results: "tail verbatim; cut to 2,000 characters for the summariser",
         cache: "summary request has its own system prompt, so it reads nothing and writes nothing; \
             the prefix is rewritten after it",
-        afterwards: "nothing is added; the tail goes on",
+        afterwards: "nothing is added; the tail continues",
         token_counting: "usage of the last reply since the newest compaction or edit, and UTF-16 \
             length / 4 of what came since",
         pre_send_check: "after each batch of tools and before each prompt, by that count",

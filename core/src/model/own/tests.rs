@@ -47,7 +47,7 @@ fn a_new_one_is_like_a_listed_one_or_told_whole() {
     assert_eq!(lab.counting.name(), "1.3 · o200k + 34 per block");
     assert!(lab.counting.payload_repeats && lab.counting.error_pct.is_none());
     let keeps = ["lab", "lab-mini", "local"].map(|name| model(&table, name).keeps_thinking);
-    assert_eq!(keeps, [false, false, true], "its own word, that of haiku, the rule");
+    assert_eq!(keeps, [false, false, true], "explicit, that of haiku, the rule");
     let local = model(&table, "local");
     assert_eq!((&*local.weak, local.cache.step, local.cache.short_ms), ("local", 16, 1_000));
     assert_eq!((local.published_output, local.counting), (8_192, Counting::O200K));
