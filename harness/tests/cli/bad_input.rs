@@ -80,7 +80,7 @@ fn extreme_sessions_and_settings_complete() {
     here.write("empty.jsonl", jsonl(&session));
     for line in [
         "run empty.jsonl --strategy claude-code@described-002 --window 12k",
-        "run rewind-plain --strategy observation-masking:keep=18446744073709551615",
+        "run rewind-plain --strategy observation-masking:keep=4294967295",
     ] {
         here.run(&format!("{line} --transport direct --out out")).ok();
     }
@@ -120,7 +120,7 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
         accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
     out.stderr_contains(&["cut.jsonl:5", "breaks off"]);
     assert!(
-        here.csv("out/summary.csv").iter().all(|r| r["steps_total"] == "1"),
+        here.csv("out/summary.csv").iter().all(|r| r["steps_completed"] == "1"),
         "{}",
         here.read("out/summary.csv")
     );
@@ -166,7 +166,7 @@ fn session_of_one_user_message_completes_with_every_strategy() {
     let rows = here.csv("out/summary.csv");
     assert!(
         rows.len() >= 11
-            && rows.iter().all(|r| r["status"] == "completed" && r["steps_total"] == "0")
+            && rows.iter().all(|r| r["status"] == "completed" && r["steps_completed"] == "0")
     );
     // "hello" is one token in o200k, and a block costs 4 more.
     assert!(rows.iter().any(|r| r["strategy"] == "reference" && r["peak_context_tokens"] == "5"));

@@ -261,7 +261,7 @@ fn imported_recording_has_the_same_figures() {
             // The recorded model has no context editing, which one strategy needs.
             rows.iter()
                 .filter(|r| r["status"] != "n/a")
-                .all(|r| { r["steps_total"] == "4" && r["status"] == "completed" }),
+                .all(|r| { r["steps_completed"] == "4" && r["status"] == "completed" }),
             "{}",
             here.read("direct/summary.csv")
         );

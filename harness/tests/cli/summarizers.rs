@@ -63,15 +63,13 @@ fn summary_requests_include_a_transcript() {
 }
 
 #[test]
-fn several_summarisers_are_ranked() {
+fn several_summarizers_have_a_row_each() {
     let here = CommandFolder::new();
     here.write("texts.jsonl", "{\"strategy\":\"codex\",\"text\":\"No changes.\"}\n".repeat(99));
-    let told = here.run(&format!(
+    here.run(&format!(
         "{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"
-    ));
-    let told = told.ok().stdout.clone();
-    assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 session)"), "{told}");
-    assert!(told.contains("needs kept: ideal") && told.contains("cost: scripted"), "{told}");
+    ))
+    .ok();
     let rows = here.csv("ctxbench-out/summary.csv");
     let of: Vec<(&str, &str)> =
         rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();
