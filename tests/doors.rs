@@ -9,9 +9,9 @@ use ctxbench_core::request::Ttl;
 use ctxbench_harness::conform::{Case, function_file};
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
-use ctxbench_harness::validate::{Calibration, Options, validate};
+use ctxbench_harness::validate::{Calibration, PredictOptions, validate};
 use ctxbench_harness::{serve, summarise};
-use ctxbench_kit::memory::{DurableFacts, Scope, front_matter, merge};
+use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 use ctxbench_kit::rollout::{Rollout, records};
 use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
 use ctxbench_scenarios::formats::Source;
@@ -39,7 +39,8 @@ pub const DOORS: [Door; 23] = [
     ("export", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         for export in exports::ALL {
-            let Ok(text) = (export.write)(&scenario.session, &mut exports::Lost::default()) else {
+            let Ok(text) = (export.write)(&scenario.session, &mut exports::ExportLosses::default())
+            else {
                 continue;
             };
             let all = |f: &&recordings::Format| {
@@ -80,7 +81,7 @@ pub const DOORS: [Door; 23] = [
     }),
     ("validate", |b| {
         ctxbench_harness::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
-            let options = Options { lifetimes: true, ttl: Ttl::FiveMinutes };
+            let options = PredictOptions { lifetimes: true, ttl: Ttl::FiveMinutes };
             drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
         });
     }),
@@ -106,7 +107,7 @@ pub const DOORS: [Door; 23] = [
         let rollout = Rollout::parse(&lossy(b));
         records(&rollout.lines);
         rollout.resume(|kept, _| kept.to_vec());
-        drop(Reopened::of(&rollout));
+        drop(Reopened::from_rollout(&rollout));
     }),
     // Every product reads the settings file; its values are applied.
     ("settings file", |b| {
@@ -123,7 +124,7 @@ pub const DOORS: [Door; 23] = [
     ("memory", |b| {
         let text = lossy(b);
         let (body, patterns) = front_matter(&text);
-        if let Ok(scope) = Scope::new(patterns) {
+        if let Ok(scope) = PathScope::new(patterns) {
             scope.matches_any_suffix(body);
         }
         let items = text.lines().map(String::from).collect();
@@ -131,7 +132,7 @@ pub const DOORS: [Door; 23] = [
     }),
     ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
-    ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::Script::open(p)))),
+    ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::SummaryScript::open(p)))),
     // The first byte selects the format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };
@@ -163,7 +164,7 @@ pub const DOORS: [Door; 23] = [
         let paths = served();
         let path = &paths[usize::from(*which) % paths.len()];
         let clock: serve::Clock = std::sync::Arc::new(|| 0);
-        let options = serve::Options { clock, ..serve::Options::default() };
+        let options = serve::ServeOptions { clock, ..serve::ServeOptions::default() };
         let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
         if let Ok(one) = one {
             one.block_on(serve::answer(

@@ -21,7 +21,7 @@ const TIMES: [usize; 4] = [1, 4, 16, 64];
 const SCALE: f64 = 0.1;
 
 /// A strategy and the kind of session that it runs.
-struct Member {
+struct Contestant {
     name: &'static str,
     window: Option<u64>,
     scale: f64,
@@ -29,29 +29,29 @@ struct Member {
     busy: bool,
 }
 
-const MEMBERS: [Member; 5] = [
-    Member { name: "none", window: Some(HUGE_WINDOW), scale: 1.0, busy: false },
-    Member { name: "codex", window: None, scale: SCALE, busy: false },
-    Member { name: "opencode", window: None, scale: SCALE, busy: false },
-    Member { name: "claude-code", window: None, scale: SCALE, busy: false },
-    Member { name: "claude-code", window: None, scale: SCALE, busy: true },
+const MEMBERS: [Contestant; 5] = [
+    Contestant { name: "none", window: Some(HUGE_WINDOW), scale: 1.0, busy: false },
+    Contestant { name: "codex", window: None, scale: SCALE, busy: false },
+    Contestant { name: "opencode", window: None, scale: SCALE, busy: false },
+    Contestant { name: "claude-code", window: None, scale: SCALE, busy: false },
+    Contestant { name: "claude-code", window: None, scale: SCALE, busy: true },
 ];
 
-impl Member {
+impl Contestant {
     fn title(&self) -> String {
         format!("{}{}", self.name, if self.busy { ", a fact per turn" } else { "" })
     }
 }
 
 /// Creates a session with new texts.
-fn fresh(turns: usize, member: &Member) -> Scenario {
+fn fresh(turns: usize, member: &Contestant) -> Scenario {
     static SEED: AtomicU64 = AtomicU64::new(1);
     let seed = SEED.fetch_add(1, Ordering::Relaxed);
     let made = if member.busy { busy_session(turns, seed) } else { session(turns, seed) };
     Scenario { scale: member.scale, ..made }
 }
 
-fn time(scenario: &Scenario, member: &Member) -> Duration {
+fn time(scenario: &Scenario, member: &Contestant) -> Duration {
     let spec = spec(member.name);
     let begin = Instant::now();
     std::hint::black_box(replay(scenario, &spec, member.window));
@@ -59,7 +59,7 @@ fn time(scenario: &Scenario, member: &Member) -> Duration {
 }
 
 /// Returns the fastest of some rounds, with new texts and once more with all counts cached.
-fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration) {
+fn fastest(turns: usize, member: &Contestant, rounds: usize) -> (Duration, Duration) {
     let mut best = (Duration::MAX, Duration::MAX);
     for _ in 0..rounds {
         let scenario = fresh(turns, member);

@@ -14,7 +14,9 @@ use ctxbench_benches::{Mode, table};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_kit::store::{NewPart, NewSession, Store, Ulid};
-use ctxbench_strategies::persist::{Format, JournalEntry, Persistence, StoredMessage, formats};
+use ctxbench_strategies::persist::{
+    JournalEntry, PersistFormat, Persistence, StoredMessage, formats,
+};
 
 /// Messages before the boundary in the shortest session.
 const OLDER: usize = 2_000;
@@ -72,7 +74,7 @@ fn row(name: &str, took: &[Duration], bytes: Vec<u64>) -> Vec<String> {
 }
 
 /// Creates a session in a product's format, with a compaction near its end.
-fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
+fn written(f: &PersistFormat, dir: &Path, older: usize) -> Box<dyn Persistence> {
     let mut p = (f.open)(dir, 1).expect("a fresh folder");
     let mut say = |e: JournalEntry| p.append(&e).expect("room on the disk");
     for i in 0..older {

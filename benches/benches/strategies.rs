@@ -40,15 +40,15 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 /// A replay with its time and memory.
-struct Run {
+struct MeasuredRun {
     record: RunRecord,
     took: Duration,
     /// Peak memory of the replay in bytes, in addition to the memory used before.
     memory: usize,
 }
 
-fn measured(scenario: &Scenario, spec: &Spec, rounds: usize) -> Run {
-    let mut best: Option<Run> = None;
+fn measured(scenario: &Scenario, spec: &Spec, rounds: usize) -> MeasuredRun {
+    let mut best: Option<MeasuredRun> = None;
     for _ in 0..rounds {
         let before = ALLOCATED.current_usage();
         ALLOCATED.reset_peak_usage();
@@ -57,8 +57,8 @@ fn measured(scenario: &Scenario, spec: &Spec, rounds: usize) -> Run {
         let took = begin.elapsed();
         let memory = ALLOCATED.peak_usage().saturating_sub(before);
         best = Some(match best {
-            Some(b) if b.took <= took => Run { memory: b.memory.min(memory), ..b },
-            _ => Run { record, took, memory },
+            Some(b) if b.took <= took => MeasuredRun { memory: b.memory.min(memory), ..b },
+            _ => MeasuredRun { record, took, memory },
         });
     }
     best.expect("at least one round")
@@ -72,7 +72,7 @@ fn print_comparison(specs: &[Spec], mode: Mode) {
         times.iter().map(|n| Scenario { scale: SCALE, ..busy_session(n * TURNS, SEED) }).collect();
     // Counts every text before the first measurement.
     sessions.iter().for_each(|s| drop(replay(s, &specs[0], None)));
-    let runs: Vec<Vec<Run>> = sessions
+    let runs: Vec<Vec<MeasuredRun>> = sessions
         .iter()
         .map(|s| specs.iter().map(|spec| measured(s, spec, rounds)).collect())
         .collect();
@@ -105,7 +105,7 @@ fn print_comparison(specs: &[Spec], mode: Mode) {
 }
 
 /// Formats the time per completed step.
-fn per_step(run: &Run) -> String {
+fn per_step(run: &MeasuredRun) -> String {
     let steps = run.record.summary.steps_completed.max(1);
     format!("{:.0}", run.took.as_secs_f64() * 1e6 / steps as f64)
 }

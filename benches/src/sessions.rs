@@ -23,7 +23,7 @@ fn remembered(seed: u64, i: u64) -> String {
     format!("HARBOR-{}", 100_000 + (seed * 31 + i) % 800_000)
 }
 
-struct Turn {
+struct SampleTurn {
     question: String,
     thought: String,
     arguments: String,
@@ -32,10 +32,10 @@ struct Turn {
 }
 
 /// Generates the texts of one turn. Outputs alternate between source code and JSON.
-fn turn(n: usize, seed: u64) -> Turn {
+fn turn(n: usize, seed: u64) -> SampleTurn {
     let own = seed.wrapping_mul(1_000_003).wrapping_add(n as u64);
     let output = if n.is_multiple_of(2) { Material::Code } else { Material::Json };
-    Turn {
+    SampleTurn {
         question: Material::Prose.text(QUESTION, own),
         thought: Material::Prose.text(THOUGHT, own ^ 1 << 40),
         arguments: format!(r#"{{"path":"src/file_{n}_{seed}.ts","offset":1,"limit":400}}"#),

@@ -29,7 +29,7 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
     while let Some(action) = next(s, strategy).await {
         match action {
             Action::User(msg) => {
-                if turn(s, strategy, &msg).await == Turn::ScriptExhausted {
+                if turn(s, strategy, &msg).await == TurnEnd::ScriptExhausted {
                     return Outcome::ScriptExhausted;
                 }
             }
@@ -102,16 +102,16 @@ async fn next(s: &mut Engine, strategy: &mut dyn Strategy) -> Option<Action> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Turn {
+enum TurnEnd {
     Done,
     ScriptExhausted,
 }
 
 /// Runs one turn: from a user message to the last reply before the next.
-async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Turn {
+async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> TurnEnd {
     match strategy.on_user(s, msg).await {
         Flow::FailTurn(reason) => return failed(s, &reason),
-        Flow::EndTurn => return Turn::Done,
+        Flow::EndTurn => return TurnEnd::Done,
         _ => {}
     }
     s.record_user(strategy, msg);
@@ -131,7 +131,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         let request = strategy.request(s);
         let reply = match s.send(&request).await {
             Ok(reply) => reply,
-            Err(ModelError { kind: ErrorKind::Ended, .. }) => return Turn::ScriptExhausted,
+            Err(ModelError { kind: ErrorKind::SessionEnd, .. }) => return TurnEnd::ScriptExhausted,
             Err(e) => {
                 attempt += 1;
                 match strategy.on_error(s, &e, attempt).await {
@@ -161,7 +161,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
             let results = s.host().run(&calls).await;
             if !s.record_results(strategy, results).await {
                 s.note(Event::ToolKilled);
-                return Turn::Done;
+                return TurnEnd::Done;
             }
             s.notify_view(&calls[calls.len() - 1].id);
         }
@@ -176,11 +176,11 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
     strategy.after_turn(s).await;
     // `after_turn` may have changed the view.
     s.notify_view("");
-    Turn::Done
+    TurnEnd::Done
 }
 
-fn failed(s: &mut Engine, reason: &str) -> Turn {
+fn failed(s: &mut Engine, reason: &str) -> TurnEnd {
     s.note(Event::TurnFailed(reason.to_string()));
     s.host().turn_failed(reason);
-    Turn::Done
+    TurnEnd::Done
 }

@@ -72,7 +72,7 @@ pub enum Role {
 /// The relation of a block to its recorded message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum BlockForm {
     /// Unchanged.
     #[default]
     Verbatim,
@@ -223,7 +223,7 @@ pub struct Draft {
     pub is_error: bool,
     /// Image or document.
     pub media: Option<Arc<Media>>,
-    pub form: Form,
+    pub form: BlockForm,
     /// The provider message is written as a list of content blocks even if one string would do.
     pub as_list: bool,
 }
@@ -241,14 +241,14 @@ impl Draft {
             opaque: None,
             is_error: false,
             media: None,
-            form: Form::Verbatim,
+            form: BlockForm::Verbatim,
             as_list: false,
         }
     }
 
     /// Creates a block that the strategy made.
     pub fn synthetic(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
-        Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }
+        Draft { form: BlockForm::Synthetic, ..Draft::text(kind, role, text) }
     }
 
     /// Returns the quotes with their text, oldest first.
@@ -362,7 +362,7 @@ impl Block {
     }
 
     /// Returns a copy with another text and the same origin, without quotes and media.
-    pub fn with_text(&self, form: Form, text: impl Into<Arc<str>>) -> Arc<Block> {
+    pub fn with_text(&self, form: BlockForm, text: impl Into<Arc<str>>) -> Arc<Block> {
         let draft = Draft {
             text: text.into(),
             form,

@@ -40,7 +40,9 @@ impl Calibrate {
 pub fn counting_of(recorded: Option<&str>) -> Counting {
     let Some(name) = recorded else { return Counting::O200K };
     let known = model::find_recorded(name).map(|m| m.counting);
-    known.or_else(|| model::provider_of(name).map(Counting::of)).unwrap_or(Counting::O200K)
+    known
+        .or_else(|| model::provider_of(name).map(Counting::for_provider))
+        .unwrap_or(Counting::O200K)
 }
 
 /// Tokens of the visible content of a recorded conversation.
@@ -150,7 +152,7 @@ pub fn prefix<'a>(
 
 /// A request of a recording, compared with the request before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step<'a> {
+pub struct CalibrationStep<'a> {
     /// Id of the reply.
     pub reply: &'a str,
     /// Tokens of the prompt, by the provider's count.
@@ -171,8 +173,8 @@ pub fn steps<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
     recorded: Option<&'a str>,
-) -> Vec<Step<'a>> {
-    let mut out: Vec<Step<'a>> = Vec::new();
+) -> Vec<CalibrationStep<'a>> {
+    let mut out: Vec<CalibrationStep<'a>> = Vec::new();
     let mut visible = Visible::default();
     // Visible tokens of the last counted prompt of the segment.
     let mut before: Option<u64> = None;
@@ -182,7 +184,7 @@ pub fn steps<'a>(
             let step = match out.last().copied().zip(before) {
                 Some((last, before)) => {
                     let explained = shown as i64 - before as i64;
-                    Step {
+                    CalibrationStep {
                         reply,
                         prompt,
                         expected: last.expected.saturating_add_signed(explained),
@@ -190,7 +192,9 @@ pub fn steps<'a>(
                         explained,
                     }
                 }
-                None => Step { reply, prompt, expected: prompt, grown: None, explained: 0 },
+                None => {
+                    CalibrationStep { reply, prompt, expected: prompt, grown: None, explained: 0 }
+                }
             };
             out.push(step);
             before = Some(shown);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use crate::block::{Block, BlockKind, Form, Role};
+use crate::block::{Block, BlockForm, BlockKind, Role};
 use crate::model::{Counting, Model};
 use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
 use crate::strategy::is_system;
@@ -71,7 +71,7 @@ impl PromptItem for Arc<Block> {
         Block::tokens(self, by)
     }
     fn cleared(&self, text: &str) -> Self {
-        self.with_text(Form::Cleared, text)
+        self.with_text(BlockForm::Cleared, text)
     }
     fn deleted(&self, text: &str) -> Self {
         self.cleared(text)

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Origins, Role, total_tokens};
+use crate::block::{
+    Block, BlockForm, BlockKind, Draft, MessageId, Origin, Origins, Role, total_tokens,
+};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::context::{Context, EditError};
@@ -468,7 +470,7 @@ impl Engine {
             let id = self.history.append(key, Role::Tool, parts, false);
             for (part, draft) in drafts {
                 let draft = strategy.on_result(self, id, draft).await;
-                self.show(id, part, draft);
+                self.push_part(id, part, draft);
             }
         }
         complete
@@ -484,13 +486,13 @@ impl Engine {
         let drafts = drafts(&parts, role);
         let id = self.history.append(key, role, parts, false);
         for (part, draft) in drafts {
-            self.show(id, part, strategy.admit(draft));
+            self.push_part(id, part, strategy.admit(draft));
         }
         id
     }
 
     /// Adds a part of a recorded message to the context.
-    fn show(&mut self, id: MessageId, part: u32, draft: Draft) {
+    fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
         let own = Origins::from(vec![Origin { message: id, part }]);
         // The provider's summary replaces the whole request; a failed one replaces nothing.
         let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();
@@ -515,7 +517,7 @@ impl Engine {
             _ => Part::Text(text.clone()),
         };
         let id = self.history.append("", role, vec![part], true);
-        Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
+        Draft { form: BlockForm::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
     }
 
     /// Removes everything after a message from the view. The history does not change.

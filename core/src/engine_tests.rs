@@ -10,7 +10,12 @@ impl Host for Nowhere {
         None
     }
     async fn send(&mut self, _: &Request) -> Result<Reply, ModelError> {
-        Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: String::new() })
+        Err(ModelError {
+            kind: ErrorKind::SessionEnd,
+            status: 0,
+            code: None,
+            message: String::new(),
+        })
     }
     async fn run(&mut self, _: &[ToolCall]) -> Vec<Incoming> {
         vec![]
@@ -36,7 +41,7 @@ fn engine() -> Engine {
     )
 }
 
-fn say(s: &mut Engine, n: usize) -> MessageId {
+fn append_message(s: &mut Engine, n: usize) -> MessageId {
     s.record_user(
         &Plain,
         &Incoming { key: format!("u{n}").into(), parts: vec![Part::Text(format!("m{n}").into())] },
@@ -57,8 +62,8 @@ fn engine_without_events_drops_replaced_blocks() {
     for keeps_events in [true, false] {
         let mut s = engine();
         s.keeps_events = keeps_events;
-        say(&mut s, 0);
-        say(&mut s, 1);
+        append_message(&mut s, 0);
+        append_message(&mut s, 1);
         let replaced = Arc::downgrade(&s.context.blocks()[0]);
         compact(&mut s, 1);
         assert_eq!(replaced.upgrade().is_some(), keeps_events);

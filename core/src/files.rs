@@ -49,7 +49,7 @@ pub fn write_with(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
     let write_failed = || failed(path, "write it", ADVICE_WRITE);
-    match Target::of(path)? {
+    match Target::resolve(path)? {
         Target::Stream => {
             let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
             buffered(&file, content).map_err(write_failed())
@@ -106,7 +106,7 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
             return Err(FileError::Input { output: path.into(), input: same });
         }
     }
-    if let Target::Regular { path: place, .. } = Target::of(path)? {
+    if let Target::Regular { path: place, .. } = Target::resolve(path)? {
         let tried = temp_file(folder_of(&place), false).map(drop);
         tried.map_err(failed(path, "write it", ADVICE_WRITE))?;
     }
@@ -253,7 +253,7 @@ enum Target {
 }
 
 impl Target {
-    fn of(path: &Path) -> Result<Target, FileError> {
+    fn resolve(path: &Path) -> Result<Target, FileError> {
         let write_failed = || failed(path, "write it", ADVICE_WRITE);
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(FileError::Folder(path.into())),

@@ -51,18 +51,18 @@ pub(crate) struct PrefixFilter(Vec<u64>);
 impl PrefixFilter {
     pub(crate) fn new<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
         let mut all = PrefixFilter(vec![0; (1 << (3 * LETTER)) / 64]);
-        for at in stems.filter_map(Self::place) {
+        for at in stems.filter_map(Self::slot_index) {
             all.0[at / 64] |= 1 << (at % 64);
         }
         all
     }
 
     pub(crate) fn has(&self, word: &str) -> bool {
-        Self::place(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
+        Self::slot_index(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
     }
 
     /// Returns the bit of a prefix; `None` if it is not three ASCII characters.
-    fn place(word: &str) -> Option<usize> {
+    fn slot_index(word: &str) -> Option<usize> {
         let first = word.as_bytes().first_chunk::<3>().filter(|f| f.is_ascii())?;
         let letter = |b: u8| usize::from(b) & ((1 << LETTER) - 1);
         Some(first.iter().fold(0, |at, &b| at << LETTER | letter(b)))

@@ -88,13 +88,13 @@ fn push_text(text: &str, out: &mut String) {
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_any(Reader)
+        d.deserialize_any(JsonVisitor)
     }
 }
 
-struct Reader;
+struct JsonVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for JsonVisitor {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -44,24 +44,24 @@ impl Literals {
     }
 
     /// Finds the literals with an occurrence in a text that `counts`, given the text before and after it.
-    pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> Found<'_> {
+    pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> MatchedLiterals<'_> {
         let mut seen = vec![false; self.literals.len()];
         for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
             let at = m.pattern().as_usize();
             seen[at] = seen[at] || counts(&text[..m.start()], &text[m.end()..]);
         }
-        Found { of: self, seen }
+        MatchedLiterals { of: self, seen }
     }
 }
 
 /// The literals found in a text.
 #[derive(Debug)]
-pub struct Found<'a> {
+pub struct MatchedLiterals<'a> {
     of: &'a Literals,
     seen: Vec<bool>,
 }
 
-impl Found<'_> {
+impl MatchedLiterals<'_> {
     /// Returns whether a literal was found.
     pub fn has(&self, literal: usize) -> bool {
         self.of.pattern[literal].is_some_and(|p| self.seen[p])

@@ -20,26 +20,26 @@ pub fn order(a: &str, b: &str) -> Ordering {
         match (left.next(), right.next()) {
             (None, None) => return a.cmp(b),
             (x, y) if x == y => {}
-            (Some(Part::Number(x)), Some(Part::Number(y))) => match x.total_cmp(&y) {
+            (Some(NamePart::Number(x)), Some(NamePart::Number(y))) => match x.total_cmp(&y) {
                 Ordering::Equal => {}
                 other => return other,
             },
-            (Some(Part::Text(x)), Some(Part::Text(y))) => return x.cmp(y),
+            (Some(NamePart::Text(x)), Some(NamePart::Text(y))) => return x.cmp(y),
             (None, _) => return Ordering::Less,
             (_, None) => return Ordering::Greater,
-            (Some(Part::Number(_)), _) => return Ordering::Less,
-            (_, Some(Part::Number(_))) => return Ordering::Greater,
+            (Some(NamePart::Number(_)), _) => return Ordering::Less,
+            (_, Some(NamePart::Number(_))) => return Ordering::Greater,
         }
     }
 }
 
 #[derive(PartialEq)]
-enum Part<'a> {
+enum NamePart<'a> {
     Number(f64),
     Text(&'a str),
 }
 
-fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+fn parts(text: &str) -> impl Iterator<Item = NamePart<'_>> {
     let (mut rest, mut value) = (text, false);
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
@@ -48,7 +48,7 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
             let end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
             let (part, after) = rest.split_at(end);
             (rest, value) = (after, part.ends_with('='));
-            return Some(Part::Text(part));
+            return Some(NamePart::Text(part));
         }
         let mut end = digits(rest);
         if value && rest[end..].starts_with('.') {
@@ -56,7 +56,7 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         }
         let (part, after) = rest.split_at(end);
         (rest, value) = (after, false);
-        Some(Part::Number(part.parse().unwrap_or(f64::INFINITY)))
+        Some(NamePart::Number(part.parse().unwrap_or(f64::INFINITY)))
     })
 }
 

@@ -374,7 +374,7 @@ pub enum ErrorKind {
     /// The stream was interrupted.
     Stream,
     /// A scripted session has no further reply.
-    Ended,
+    SessionEnd,
 }
 
 /// A request that failed.
@@ -394,7 +394,7 @@ impl ModelError {
     /// Creates the error for a script without further replies.
     pub fn ended() -> Self {
         ModelError {
-            kind: ErrorKind::Ended,
+            kind: ErrorKind::SessionEnd,
             status: 0,
             code: None,
             message: "the session has no further reply".into(),

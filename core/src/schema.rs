@@ -16,14 +16,14 @@ enum First {
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Line {
+enum SessionLine {
     First(First),
     Entry(Entry),
 }
 
 /// Returns the schema of one line of a session file. Additional fields are allowed.
 pub fn session_line() -> Schema {
-    let mut schema = schemars::schema_for!(Line);
+    let mut schema = schemars::schema_for!(SessionLine);
     schema.insert("title".into(), "ctxbench session line".into());
     schema.insert(
         "description".into(),

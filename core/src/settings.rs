@@ -15,7 +15,7 @@ use crate::quantity::parse_quantity;
 
 /// Unit and range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum SettingKind {
     /// A number of tokens up to [`MAX_AMOUNT`], multiplied by a scenario's `scale`, or a percentage
     /// of the model's context window.
     Tokens,
@@ -55,9 +55,9 @@ pub const MAX_COUNT: u64 = u32::MAX as u64;
 /// overflow.
 pub const MAX_AMOUNT: u64 = 1_000_000_000_000;
 
-impl Kind {
+impl SettingKind {
     fn is_scaled(self) -> bool {
-        matches!(self, Kind::Tokens | Kind::Limit | Kind::Bytes)
+        matches!(self, SettingKind::Tokens | SettingKind::Limit | SettingKind::Bytes)
     }
 }
 
@@ -117,7 +117,7 @@ pub struct Setting {
     /// Name on the command line.
     pub name: &'static str,
     /// Unit and range.
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub default: DefaultValue,
     /// Effect of the setting, for lists and `--help`.
     pub help: &'static str,
@@ -290,12 +290,12 @@ impl Settings {
 
     /// Returns each setting that names a model, with the name.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.table.iter().filter(|s| matches!(s.kind, Kind::Model)).filter_map(|s| {
-            match self.values.get(s.name) {
+        self.table.iter().filter(|s| matches!(s.kind, SettingKind::Model)).filter_map(
+            |s| match self.values.get(s.name) {
                 Some(Value::Word(w)) if w != AUTO => Some((s.name, w.as_str())),
                 _ => None,
-            }
-        })
+            },
+        )
     }
 
     /// Returns the settings for a model with a window of `window` tokens: multiplies absolute token
@@ -310,13 +310,13 @@ impl Settings {
                 Value::OfWindow(pct) => scale_tokens(window, pct / 100.0),
                 _ => continue,
             };
-            *value = Value::Int(tokens.max(u64::from(s.kind == Kind::Limit)));
+            *value = Value::Int(tokens.max(u64::from(s.kind == SettingKind::Limit)));
         }
         out
     }
 
     /// Returns the values that the user set, by name.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+    pub fn explicit(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(k, v)| (*k, v))
     }
 
@@ -481,18 +481,18 @@ macro_rules! settings {
     (@type model = $default:tt) => { std::sync::Arc<str> };
     (@type $number:ident = $default:tt) => { u64 };
 
-    (@kind tokens) => { $crate::settings::Kind::Tokens };
-    (@kind limit) => { $crate::settings::Kind::Limit };
-    (@kind bytes) => { $crate::settings::Kind::Bytes };
-    (@kind count) => { $crate::settings::Kind::Count };
-    (@kind whole) => { $crate::settings::Kind::Whole };
-    (@kind percent) => { $crate::settings::Kind::Percent };
-    (@kind share) => { $crate::settings::Kind::Share };
-    (@kind millis) => { $crate::settings::Kind::Millis };
-    (@kind flag) => { $crate::settings::Kind::Flag };
-    (@kind text) => { $crate::settings::Kind::Text };
-    (@kind model) => { $crate::settings::Kind::Model };
-    (@kind choice $choice:ident) => { $crate::settings::Kind::Choice($choice::WORDS) };
+    (@kind tokens) => { $crate::settings::SettingKind::Tokens };
+    (@kind limit) => { $crate::settings::SettingKind::Limit };
+    (@kind bytes) => { $crate::settings::SettingKind::Bytes };
+    (@kind count) => { $crate::settings::SettingKind::Count };
+    (@kind whole) => { $crate::settings::SettingKind::Whole };
+    (@kind percent) => { $crate::settings::SettingKind::Percent };
+    (@kind share) => { $crate::settings::SettingKind::Share };
+    (@kind millis) => { $crate::settings::SettingKind::Millis };
+    (@kind flag) => { $crate::settings::SettingKind::Flag };
+    (@kind text) => { $crate::settings::SettingKind::Text };
+    (@kind model) => { $crate::settings::SettingKind::Model };
+    (@kind choice $choice:ident) => { $crate::settings::SettingKind::Choice($choice::WORDS) };
 
     (@default $kind:ident $($choice:ident)? = auto) => { $crate::settings::DefaultValue::Auto };
     (@default choice $choice:ident = $default:ident) => {
@@ -516,40 +516,46 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         return Ok(Value::Word(AUTO.into()));
     }
     match setting.kind {
-        Kind::Limit => match parse_value(&Setting { kind: Kind::Tokens, ..*setting }, given) {
-            Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
-            Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
-            _ => Err(format!(
-                "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
-            )),
-        },
-        Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
-            Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
-            _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
-        },
-        Kind::Tokens | Kind::Bytes | Kind::Millis => parse_up_to(given, MAX_AMOUNT),
-        Kind::Count => parse_up_to(given, MAX_COUNT),
-        Kind::Whole => match given.parse::<i64>().map(|n| n.max(0).unsigned_abs()) {
+        SettingKind::Limit => {
+            match parse_value(&Setting { kind: SettingKind::Tokens, ..*setting }, given) {
+                Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
+                Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
+                _ => Err(format!(
+                    "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
+                )),
+            }
+        }
+        SettingKind::Tokens if given.ends_with('%') => {
+            match given.trim_end_matches('%').parse::<f64>() {
+                Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
+                _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
+            }
+        }
+        SettingKind::Tokens | SettingKind::Bytes | SettingKind::Millis => {
+            parse_up_to(given, MAX_AMOUNT)
+        }
+        SettingKind::Count => parse_up_to(given, MAX_COUNT),
+        SettingKind::Whole => match given.parse::<i64>().map(|n| n.max(0).unsigned_abs()) {
             Ok(n) if n <= MAX_COUNT => Ok(Value::Int(n)),
             _ => Err(format!("a whole number up to {MAX_COUNT}; below 0 means 0")),
         },
-        Kind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
+        SettingKind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
             _ => Err("a whole number from 0 to 100".to_string()),
         },
-        Kind::Share => {
+        SettingKind::Share => {
             let (number, of) = given.strip_suffix('%').map_or((given, 1.0), |n| (n, 100.0));
             match number.parse::<f64>() {
                 Ok(x) if (0.0..=of).contains(&x) => Ok(Value::Real(x / of)),
                 _ => Err("a share between 0 and 1, or 0% to 100%".to_string()),
             }
         }
-        Kind::Flag => {
+        SettingKind::Flag => {
             given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string())
         }
-        Kind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
-        Kind::Choice(words) => Err(format!("one of {}", words.join(", "))),
-        Kind::Text | Kind::Model => Ok(Value::Word(given.to_string())),
+        SettingKind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
+        SettingKind::Choice(words) => Err(format!("one of {}", words.join(", "))),
+        SettingKind::Text | SettingKind::Model => Ok(Value::Word(given.to_string())),
     }
 }
 
@@ -565,7 +571,7 @@ mod tests {
     use super::*;
 
     crate::settings! {
-        struct Given {
+        struct TestSettings {
             /// tokens to keep
             protect: tokens = 40_000, "a";
             /// newest results to keep,
@@ -590,57 +596,58 @@ mod tests {
         }
     }
 
-    fn parse(text: &str) -> Result<Given, SettingError> {
-        Settings::parse("x", Given::TABLE, text).map(|s| Given::read(&s))
+    fn parse(text: &str) -> Result<TestSettings, SettingError> {
+        Settings::parse("x", TestSettings::TABLE, text).map(|s| TestSettings::read(&s))
     }
 
     #[test]
     fn settings_row_makes_field_and_table_entry() {
         let s = parse("").unwrap();
         assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
-        let row = |name: &str| *Given::TABLE.iter().find(|s| s.name == name).unwrap();
+        let row = |name: &str| *TestSettings::TABLE.iter().find(|s| s.name == name).unwrap();
         assert_eq!(
             row("keep"),
             Setting {
                 name: "keep",
-                kind: Kind::Count,
+                kind: SettingKind::Count,
                 default: DefaultValue::Int(3),
                 help: "newest results to keep, of any tool",
                 source: "b",
             }
         );
-        assert_eq!(row("mode").kind, Kind::Choice(&["a", "b"]));
+        assert_eq!(row("mode").kind, SettingKind::Choice(&["a", "b"]));
         assert_eq!(row("mode").default, DefaultValue::Word("a"));
     }
 
     #[test]
     fn models_lists_named_models_only() {
-        let s = Settings::parse("x", Given::TABLE, "model=claude-haiku-4-5").unwrap();
+        let s = Settings::parse("x", TestSettings::TABLE, "model=claude-haiku-4-5").unwrap();
         assert_eq!(s.models().collect::<Vec<_>>(), [("model", "claude-haiku-4-5")]);
-        assert_eq!(Settings::defaults(Given::TABLE).models().count(), 0);
+        assert_eq!(Settings::defaults(TestSettings::TABLE).models().count(), 0);
     }
 
     #[test]
     fn parse_overrides_defaults() {
-        let values = Settings::parse("x", Given::TABLE, "protect=10k, mode=b").unwrap();
-        let s = Given::read(&values);
+        let values = Settings::parse("x", TestSettings::TABLE, "protect=10k, mode=b").unwrap();
+        let s = TestSettings::read(&values);
         assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::Second));
         assert_eq!(values.given_text(), "mode=b,protect=10000");
     }
 
     #[test]
     fn applied_scales_tokens_only() {
-        let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().applied(0.05, 0);
-        let s = Given::read(&values);
+        let values =
+            Settings::parse("x", TestSettings::TABLE, "limit=1001").unwrap().applied(0.05, 0);
+        let s = TestSettings::read(&values);
         assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
     }
 
     #[test]
     fn applied_converts_percent_of_window_to_tokens() {
-        let given = Settings::parse("x", Given::TABLE, "limit=62.5%").unwrap();
+        let given = Settings::parse("x", TestSettings::TABLE, "limit=62.5%").unwrap();
         assert_eq!(given.given_text(), "limit=62.5%");
         // The caller scales the window.
-        assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
+        assert_eq!(TestSettings::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
         for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
@@ -651,16 +658,19 @@ mod tests {
         let e = parse("limit=0.0000001%").unwrap_err().to_string();
         assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
         for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
-            let given = Settings::parse("x", Given::TABLE, given).unwrap();
-            assert_eq!(Given::read(&given.applied(scale, window)).limit, Some(1));
+            let given = Settings::parse("x", TestSettings::TABLE, given).unwrap();
+            assert_eq!(TestSettings::read(&given.applied(scale, window)).limit, Some(1));
         }
     }
 
     #[test]
     fn percent_parses_with_and_without_sign() {
         for text in ["part=60", "part=60%"] {
-            let values = Settings::parse("x", Given::TABLE, text).unwrap();
-            assert_eq!((Given::read(&values).part, values.given_text()), (60, "part=60".into()));
+            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
+            assert_eq!(
+                (TestSettings::read(&values).part, values.given_text()),
+                (60, "part=60".into())
+            );
         }
         for wrong in ["part=101%", "part=%", "part=6%%", "part=1.5%", "part=-1%"] {
             assert!(parse(wrong).is_err(), "{wrong}");
@@ -706,10 +716,10 @@ mod tests {
             (r#"keep=4,tools="""#, ""),
             (r#"keep=4,tools=say "hi""#, r#"say "hi""#),
         ] {
-            let values = Settings::parse("x", Given::TABLE, text).unwrap();
-            let s = Given::read(&values);
+            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
+            let s = TestSettings::read(&values);
             assert_eq!((&*s.tools, s.keep), (tools, 4), "{text}");
-            let again = Settings::parse("x", Given::TABLE, &values.given_text()).unwrap();
+            let again = Settings::parse("x", TestSettings::TABLE, &values.given_text()).unwrap();
             assert_eq!(again, values, "{text}");
         }
     }

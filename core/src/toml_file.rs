@@ -117,7 +117,7 @@ mod tests {
 
     #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Form {
+    struct TestForm {
         #[allow(dead_code, reason = "only its name matters")]
         window: u64,
         #[allow(dead_code, reason = "only its name matters")]
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn errors_have_line_and_similar_name() {
-        let told = |text: &str| read::<Form>("f.toml", text).unwrap_err().to_string();
+        let told = |text: &str| read::<TestForm>("f.toml", text).unwrap_err().to_string();
         assert_eq!(
             told("window = 1\nwindw = 2\n"),
             "f.toml:2: unknown key `windw`; did you mean window?"

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::context_editing::prompt_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model::{Counting, Model};
@@ -15,12 +15,12 @@ use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::ManualCompaction;
 use serde::Serialize;
 
-use crate::point::{NoSuchPoint, Point, up_to};
+use crate::point::{CutPoint, NoSuchPoint, up_to};
 use crate::replay::{self, Options, recording, replay_in_full};
 
 /// The context before and after one compaction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Layout {
+pub struct CompactionLayout {
     /// Name that the product gives to the mechanism.
     pub mechanism: String,
     pub phase: Phase,
@@ -69,7 +69,7 @@ pub struct ContextBlock {
     pub kind: BlockKind,
     pub role: Role,
     /// Relation of the block to the original message.
-    pub form: Form,
+    pub form: BlockForm,
     /// Name of the tool, for a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -99,12 +99,12 @@ impl ContextBlock {
 }
 
 /// Formats a kind of block, followed by its form unless it is verbatim.
-pub(crate) fn name(kind: BlockKind, form: Form) -> String {
+pub(crate) fn name(kind: BlockKind, form: BlockForm) -> String {
     let form = match form {
-        Form::Verbatim => "",
-        Form::Cleared => " cleared",
-        Form::Truncated => " cut",
-        Form::Synthetic => " made",
+        BlockForm::Verbatim => "",
+        BlockForm::Cleared => " cleared",
+        BlockForm::Truncated => " cut",
+        BlockForm::Synthetic => " made",
     };
     format!("{}{form}", spaced_name(&kind))
 }
@@ -115,7 +115,7 @@ pub async fn layouts(
     spec: &Spec,
     model: &Model,
     options: &Options,
-) -> (Vec<Layout>, Option<String>) {
+) -> (Vec<CompactionLayout>, Option<String>) {
     let (layouts, record) = run(scenario, spec, model, options).await;
     (layouts, record.error.filter(|_| record.status == Status::Error))
 }
@@ -125,7 +125,7 @@ pub async fn layouts(
 pub struct RequestedCompaction {
     /// Compactions that the request caused. If the strategy has no such command, the compactions
     /// that it made by itself until then. Empty = none.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<CompactionLayout>,
     /// Reason why the request had no effect, or a note that the strategy compacted without being
     /// asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +140,7 @@ pub async fn request_compaction(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    point: Point,
+    point: CutPoint,
     instructions: Option<&str>,
 ) -> Result<RequestedCompaction, NoSuchPoint> {
     let mut until = scenario.clone();
@@ -187,7 +187,7 @@ async fn run(
     spec: &Spec,
     model: &Model,
     options: &Options,
-) -> (Vec<Layout>, RunRecord) {
+) -> (Vec<CompactionLayout>, RunRecord) {
     let full = replay_in_full(scenario, spec, model, options).await;
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
     let model = Model { counting: by, ..model.clone() };
@@ -198,7 +198,7 @@ async fn run(
         if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
             let pieces =
                 |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
-            out.push(Layout {
+            out.push(CompactionLayout {
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
                 before_request: e.before_request,

@@ -60,22 +60,22 @@ impl Hasher {
 
 /// Hash and size of the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Content {
+pub struct SessionContent {
     hash: [u8; 32],
     /// Size as JSON.
     pub bytes: u64,
 }
 
-impl Content {
+impl SessionContent {
     /// Hashes a session as it was read. Its name in the run does not matter.
-    pub fn new(scenario: &Scenario) -> Content {
+    pub fn new(scenario: &Scenario) -> SessionContent {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
         hasher.json(&session.header);
         session.entries.iter().for_each(|e| hasher.json(e));
         session.facts.iter().for_each(|f| hasher.json(f));
         hasher.part(&(&scenario.faults, scenario.facts_found));
-        Content { hash: hasher.hash.finalize().into(), bytes: hasher.bytes }
+        SessionContent { hash: hasher.hash.finalize().into(), bytes: hasher.bytes }
     }
 }
 
@@ -137,7 +137,7 @@ impl Keys {
     }
 
     /// Adds the content and properties of one session.
-    pub fn of_session(&self, scenario: &Scenario, content: &Content) -> SessionKeys<'_> {
+    pub fn of_session(&self, scenario: &Scenario, content: &SessionContent) -> SessionKeys<'_> {
         let mut hash = self.common.clone();
         let s = scenario;
         hash.part(&(&s.id, &s.title, &s.why, &s.tags, s.scale, &s.warnings, content.hash));
@@ -162,11 +162,16 @@ impl SessionKeys<'_> {
         named: bool,
     ) -> String {
         let mut hash = self.hash.clone();
-        let of = |(text, _): &&(String, String)| {
+        let from_scenario = |(text, _): &&(String, String)| {
             text.strip_prefix(spec.descriptor.name).is_some_and(|t| t.starts_with(['=', '@']))
         };
         let settings: Vec<_> = spec.settings.all().collect();
-        hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
+        hash.part(&(
+            spec.label(),
+            spec.version.name,
+            settings,
+            self.keys.programs.iter().find(from_scenario),
+        ));
         hash.part(&(self.keys.memory.files(spec), model, named));
         // The answers of an endpoint are in its cassette.
         match summariser {
@@ -214,7 +219,7 @@ mod tests {
                    seed| {
             let keys = Keys::new(program, options, &[]);
             let model = find(model).unwrap();
-            keys.of_session(s, &Content::new(s)).pair(spec, model, by, seed, false)
+            keys.of_session(s, &SessionContent::new(s)).pair(spec, model, by, seed, false)
         };
         let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
         let (extractive, lossy) =

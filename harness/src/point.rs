@@ -12,7 +12,7 @@ use thiserror::Error;
 /// Position at which a session ends. Turns and replies are those of the main conversation and count
 /// from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum CutPoint {
     /// After a turn: a message of the user and all replies and results that follow it.
     Turn(u64),
     /// After a reply of the model and the results of its calls.
@@ -37,41 +37,41 @@ pub struct BadPoint(String);
     pluralize(*.steps, "reply")
 )]
 pub struct NoSuchPoint {
-    point: Point,
+    point: CutPoint,
     turns: u64,
     steps: u64,
 }
 
-impl FromStr for Point {
+impl FromStr for CutPoint {
     type Err = BadPoint;
 
-    fn from_str(text: &str) -> Result<Point, BadPoint> {
+    fn from_str(text: &str) -> Result<CutPoint, BadPoint> {
         let number = |digits: &str| digits.parse::<u64>().ok().filter(|n| *n > 0);
         let found = match text.split_once(':') {
-            Some(("turn", n)) => number(n).map(Point::Turn),
-            Some(("step", n)) => number(n).map(Point::Step),
+            Some(("turn", n)) => number(n).map(CutPoint::Turn),
+            Some(("step", n)) => number(n).map(CutPoint::Step),
             Some(_) => None,
             None => {
                 let share = text.strip_suffix('%').and_then(number);
-                share.filter(|n| *n <= 100).map(Point::Percent)
+                share.filter(|n| *n <= 100).map(CutPoint::Percent)
             }
         };
         found.ok_or_else(|| BadPoint(text.to_string()))
     }
 }
 
-impl fmt::Display for Point {
+impl fmt::Display for CutPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Point::Turn(n) => write!(f, "turn:{n}"),
-            Point::Step(n) => write!(f, "step:{n}"),
-            Point::Percent(n) => write!(f, "{n}%"),
+            CutPoint::Turn(n) => write!(f, "turn:{n}"),
+            CutPoint::Step(n) => write!(f, "step:{n}"),
+            CutPoint::Percent(n) => write!(f, "{n}%"),
         }
     }
 }
 
 /// Returns the part of a session up to and including the turn or reply of a point.
-pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
+pub fn up_to(session: &Session, point: CutPoint) -> Result<Session, NoSuchPoint> {
     let said = |e: &Entry| -> u64 {
         let standing = e.standing_text().map(Size::text);
         let sizes = e.content().into_iter().map(|p| p.size()).chain(standing);
@@ -86,7 +86,7 @@ pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
     for (i, e) in session.entries.iter().enumerate().filter(|(_, e)| main(e)) {
         let asks = matches!(e, Entry::User(_));
         let over = match point {
-            Point::Turn(_) => !matches!(e, Entry::Tool(_) | Entry::Assistant(_)),
+            CutPoint::Turn(_) => !matches!(e, Entry::Tool(_) | Entry::Assistant(_)),
             _ => !matches!(e, Entry::Tool(_)),
         };
         if reached && over {
@@ -97,16 +97,16 @@ pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
         asking = asks || asking && !matches!(e, Entry::Assistant(_));
         so_far += said(e);
         reached = match point {
-            Point::Turn(n) => turns == n && !asking,
-            Point::Step(n) => steps == n,
-            Point::Percent(n) => {
+            CutPoint::Turn(n) => turns == n && !asking,
+            CutPoint::Step(n) => steps == n,
+            CutPoint::Percent(n) => {
                 let here = matches!(e, Entry::Assistant(_));
                 reached || here && u128::from(so_far) * 100 >= u128::from(all) * u128::from(n)
             }
         };
     }
     // The last turn or the last results may end the session; 100 % is the whole session.
-    let whole = matches!(point, Point::Percent(_)) && steps > 0;
+    let whole = matches!(point, CutPoint::Percent(_)) && steps > 0;
     match reached || whole {
         true => Ok(session.clone()),
         false => Err(NoSuchPoint { point, turns, steps }),
@@ -157,7 +157,7 @@ mod tests {
         let e = last("turn:3").unwrap_err().to_string();
         assert_eq!(e, "turn:3 is not in the session, which has 2 turns and 3 replies");
         for wrong in ["", "turn", "turn:0", "step:x", "0%", "101%", "7", "line:3"] {
-            assert!(wrong.parse::<Point>().is_err(), "{wrong}");
+            assert!(wrong.parse::<CutPoint>().is_err(), "{wrong}");
         }
     }
 }

@@ -9,7 +9,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
 /// Limits of an answer.
-pub(crate) struct Limits {
+pub(crate) struct AnswerLimits {
     pub(crate) timeout: Duration,
     /// Maximum size of the answer, bytes.
     pub(crate) bytes: usize,
@@ -21,7 +21,7 @@ pub(crate) fn post(
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
-    limits: &Limits,
+    limits: &AnswerLimits,
 ) -> Result<(StatusCode, Bytes), String> {
     let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread()

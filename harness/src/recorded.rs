@@ -30,13 +30,20 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
         return None;
     }
-    let read = Reading::new(session, model);
+    let read = CounterReading::new(session, model);
     if read.requests.is_empty() {
         return None;
     }
     let (steps, counted, last) = (read.steps, read.counted, read.last_ms);
-    let Reading {
-        requests, compactions, stubs, estimate_usd, stand_ins, unpriced, uncounted, ..
+    let CounterReading {
+        requests,
+        compactions,
+        stubs,
+        estimate_usd,
+        stand_ins,
+        unpriced,
+        uncounted,
+        ..
     } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
@@ -96,7 +103,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
 /// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
-    let mut read = Reading::new(session, model);
+    let mut read = CounterReading::new(session, model);
     read.stand_ins.retain(|name, _| told != Some(name));
     priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
 }
@@ -113,7 +120,7 @@ fn priced_otherwise(
 }
 
 /// Figures from the counters of a session, collected entry by entry.
-struct Reading<'a> {
+struct CounterReading<'a> {
     model: &'a Model,
     /// Name of the session's model, as recorded.
     told: Option<&'a str>,
@@ -136,9 +143,9 @@ struct Reading<'a> {
     last_ms: Millis,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> CounterReading<'a> {
     fn new(session: &'a Session, model: &'a Model) -> Self {
-        let mut read = Reading {
+        let mut read = CounterReading {
             model,
             told: session.header.model.as_deref(),
             requests: Vec::new(),
@@ -352,7 +359,7 @@ mod tests {
             r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let read = CounterReading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
         let told: Vec<_> = read
             .compactions
             .iter()
@@ -386,7 +393,7 @@ mod tests {
             r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::new(&read.session, model::find("gpt-5.4").unwrap());
+        let read = CounterReading::new(&read.session, model::find("gpt-5.4").unwrap());
         // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
         // µUSD) ÷ (80,500 × 0.25 µUSD).
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };

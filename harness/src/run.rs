@@ -20,7 +20,7 @@ use ctxbench_strategies::{Spec, all};
 use crate::models;
 use crate::recorded;
 use crate::replay::{
-    self, Defaults, Options, Replayed, Shared, not_run, replay_with, with_savings,
+    self, Defaults, Options, Replayed, ScenarioCache, not_run, replay_with, with_savings,
 };
 use crate::steering;
 use crate::summarise::Summariser;
@@ -75,7 +75,7 @@ pub(crate) fn is_of_part(part: Option<(usize, usize)>, at: usize) -> bool {
 }
 
 /// A session with the pairs to run.
-pub struct Turn<'a> {
+pub struct SessionTurn<'a> {
     /// Index in the plan.
     pub at: usize,
     pub scenario: Cow<'a, Scenario>,
@@ -196,7 +196,7 @@ impl Plan {
         self.run_each(&taker, |give| {
             for at in here {
                 let (scenario, pairs) = (Cow::Borrowed(&self.scenarios[at]), self.pairs_of(at));
-                give(Turn { at, scenario, broken: None, pairs });
+                give(SessionTurn { at, scenario, broken: None, pairs });
             }
         });
         let mut out = taker.finished.into_inner().unwrap_or_default();
@@ -210,17 +210,17 @@ impl Plan {
     pub fn run_each<'a>(
         &'a self,
         taker: &dyn Taker,
-        feed: impl FnOnce(&mut dyn FnMut(Turn<'a>)) + Send,
+        feed: impl FnOnce(&mut dyn FnMut(SessionTurn<'a>)) + Send,
     ) {
-        let (to, turns) = sync_channel::<Turn<'a>>(0);
-        let queue: Mutex<(Receiver<Turn<'a>>, VecDeque<Pair<'a>>)> =
+        let (to, turns) = sync_channel::<SessionTurn<'a>>(0);
+        let queue: Mutex<(Receiver<SessionTurn<'a>>, VecDeque<Pair<'a>>)> =
             Mutex::new((turns, VecDeque::new()));
         let next = || {
             let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
             let (turns, pairs) = &mut *queue;
             while pairs.is_empty() {
-                let Turn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
-                let of = Arc::new(Loaded {
+                let SessionTurn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
+                let of = Arc::new(LoadedSession {
                     at,
                     scenario,
                     broken,
@@ -250,7 +250,7 @@ impl Plan {
         });
     }
 
-    fn pair(&self, taker: &dyn Taker, of: &Loaded<'_>, k: usize, model: &'static Model) {
+    fn pair(&self, taker: &dyn Taker, of: &LoadedSession<'_>, k: usize, model: &'static Model) {
         for variant in self.variants(of.at, (k, model)) {
             let asked = taker.cached(variant).unwrap_or_else(|| {
                 let Variant { spec, model, .. } = variant;
@@ -272,7 +272,7 @@ impl Plan {
         }
     }
 
-    fn compute(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
+    fn compute(&self, of: &LoadedSession<'_>, variant: Variant<'_>) -> Finished {
         let Variant { spec, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
         let begin = Instant::now();
@@ -332,27 +332,27 @@ impl Plan {
 }
 
 /// A session in progress.
-struct Loaded<'a> {
+struct LoadedSession<'a> {
     at: usize,
     scenario: Cow<'a, Scenario>,
     broken: Option<String>,
-    shared: OnceLock<Shared>,
-    silenced: OnceLock<(Scenario, Shared)>,
+    shared: OnceLock<ScenarioCache>,
+    silenced: OnceLock<(Scenario, ScenarioCache)>,
 }
 
-impl Loaded<'_> {
-    fn shared(&self) -> &Shared {
-        self.shared.get_or_init(|| Shared::of(&self.scenario))
+impl LoadedSession<'_> {
+    fn shared(&self) -> &ScenarioCache {
+        self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
     }
 
     /// Returns the session without the instructions of its user about summaries.
-    fn silenced(&self) -> &(Scenario, Shared) {
+    fn silenced(&self) -> &(Scenario, ScenarioCache) {
         let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
         self.silenced.get_or_init(silenced)
     }
 }
 
-type Pair<'a> = (Arc<Loaded<'a>>, usize, &'static Model);
+type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
 /// Returns a row without a replay.
 fn bare(record: RunRecord) -> Replayed {

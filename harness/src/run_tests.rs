@@ -15,7 +15,7 @@ use crate::mock::Transport;
 use crate::replay::Options;
 use crate::run::{Plan, results};
 use crate::summarise::endpoint::{Address, Cassette, Endpoint};
-use crate::summarise::{Script, Summariser};
+use crate::summarise::{Summariser, SummaryScript};
 
 const STRATEGIES: [&str; 5] =
     ["reference", "sliding-window", "codex", "claude-code", "anthropic-sdk"];
@@ -136,13 +136,13 @@ fn a_missing_answer_is_an_error_of_its_row_and_names_request_and_strategy() {
 #[test]
 fn a_script_that_runs_out_is_an_error_of_its_row() {
     // The session is scripted by hand and has no recorded summary.
-    let all = run(vec![Summariser::Scripted(Script::Recorded)], 1, Transport::Direct);
+    let all = run(vec![Summariser::Scripted(SummaryScript::Recorded)], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(
         (codex.status, codex.error.as_deref()),
         (Status::Error, Some("codex: summary 1 is requested, and the script has 0"))
     );
-    let enough = Script::Texts(vec!["Keep the cookie.".to_string(); 200]);
+    let enough = SummaryScript::Texts(vec!["Keep the cookie.".to_string(); 200]);
     let all = run(vec![Summariser::Scripted(enough)], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(codex.status, Status::Completed, "{:?}", codex.error);

@@ -148,7 +148,7 @@ pub(crate) fn exit_on_signals() {
             cleanup.groups.iter().for_each(|id| kill_group(*id));
             cleanup.folders.iter().for_each(|folder| remove_folder(folder));
             if let Some(message) = cleanup.message.take() {
-                crate::commands::say(&message);
+                crate::commands::write_stderr(&message);
             }
             std::process::exit(code);
         });

@@ -109,7 +109,7 @@ fn kind_words(kind: FactKind) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_reports::record::Place;
+    use ctxbench_reports::record::FactPlace;
 
     use super::*;
     use ctxbench_core::session::{AssistantEntry, UserEntry};
@@ -161,7 +161,7 @@ mod tests {
             need: (*need).into(),
             request: Some(1),
             found: *found,
-            place: Place::Nowhere,
+            place: FactPlace::Nowhere,
             stale: false,
             both: false,
             contradicted: false,

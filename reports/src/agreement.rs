@@ -7,10 +7,10 @@ use ctxbench_core::request::Purpose;
 
 use crate::fmt;
 use crate::record::{
-    Agreement, Beside, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
+    Agreement, Counterpart, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
 };
 use crate::sheet::ByBlock;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 /// Tolerated difference of two prompts, as a share of the larger one.
 const SAME: f64 = 0.005;
@@ -20,7 +20,7 @@ const REQUESTS: &str = "requests";
 pub const PEAK: &str = "largest prompt, tokens";
 pub const INPUT: &str = "input, tokens";
 pub const COST: &str = "cost, USD";
-const KEPT: &str = "needs kept, %";
+const KEPT_ROW: &str = "needs kept, %";
 
 /// Compares a real row with ours.
 pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
@@ -45,7 +45,7 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
             figure("of it from the cache", |r| Some(r.summary.cache_read_tokens as f64)),
             figure("output, tokens", |r| Some(r.summary.output_tokens as f64)),
             figure(COST, |r| Some(r.summary.cost_usd)),
-            figure(KEPT, |r| r.summary.needs_kept_pct),
+            figure(KEPT_ROW, |r| r.summary.needs_kept_pct),
         ],
         summary_requests: Two { real: asked(real), ours: asked(ours) },
         first_difference: first_difference(real, ours),
@@ -108,7 +108,7 @@ impl Agreement {
     }
 
     /// Deviation of our implementation in a figure, for display.
-    pub fn shown(&self, what: &str) -> String {
+    pub fn format(&self, what: &str) -> String {
         self.off(what).map_or("n/a".to_string(), percent)
     }
 
@@ -124,11 +124,11 @@ impl Agreement {
             both(REQUESTS, 0),
             numbers(&self.summary_requests.real),
             self.our_summaries(),
-            self.shown(INPUT),
-            self.shown(COST),
+            self.format(INPUT),
+            self.format(COST),
             first.map_or("none".into(), |d| d.request.to_string()),
-            self.shown(PEAK),
-            both(KEPT, 1),
+            self.format(PEAK),
+            both(KEPT_ROW, 1),
         ]
     }
 }
@@ -156,7 +156,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows: |r| r.beside.iter().map(row).collect(),
 };
 
-fn row(beside: &Beside) -> Vec<String> {
+fn row(beside: &Counterpart) -> Vec<String> {
     let cells = match &beside.agreement {
         Some(agreement) => agreement.cells(),
         None => vec!["n/a".into(); HEAD.len() - 1],
@@ -175,12 +175,12 @@ pub fn tell_apart(rows: &mut [&mut RunRecord]) {
     for r in rows {
         let label = &mut r.strategy.label;
         if let Some(beside) = r.beside.as_ref().filter(|_| pairs[label].len() > 1) {
-            label.push_str(&of(&beside.row));
+            label.push_str(&implementation_label(&beside.row));
         }
     }
 }
 
-fn of(real: &str) -> String {
+fn implementation_label(real: &str) -> String {
     format!(" beside {real}")
 }
 
@@ -199,12 +199,15 @@ pub fn numbers(all: &[u64]) -> String {
 
 /// Conclusions on agreement: one sentence per pair of our implementation and the real program, over
 /// all sessions.
-pub(crate) fn sentences(blocks: &[&Block<'_>]) -> Vec<String> {
+pub(crate) fn sentences(blocks: &[&ReportBlock<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
     for r in blocks.iter().flat_map(|b| &b.runs) {
         if let Some(beside) = &r.beside {
             let label = &*r.strategy.label;
-            let pair = (label.strip_suffix(&of(&beside.row)).unwrap_or(label), &*beside.row);
+            let pair = (
+                label.strip_suffix(&implementation_label(&beside.row)).unwrap_or(label),
+                &*beside.row,
+            );
             pairs.entry(pair).or_default().push(beside.agreement.as_ref());
         }
     }
@@ -290,11 +293,16 @@ mod tests {
         r
     }
 
-    fn beside(session: &str, real: &[u64], ours: &[u64], at: (usize, usize)) -> [RunRecord; 2] {
+    fn sample_pair(
+        session: &str,
+        real: &[u64],
+        ours: &[u64],
+        at: (usize, usize),
+    ) -> [RunRecord; 2] {
         let real = run(session, "real-codex", real, at.0);
         let mut ours = run(session, "codex", ours, at.1);
         let agreement = Some(compared(&real, &ours));
-        ours.beside = Some(Beside { row: "real-codex".into(), agreement });
+        ours.beside = Some(Counterpart { row: "real-codex".into(), agreement });
         [real, ours]
     }
 
@@ -306,12 +314,12 @@ mod tests {
     #[test]
     fn one_session_is_told_with_its_first_difference() {
         // 1005 is within 0.5 % of 1000, 1006 is not.
-        let same = beside("one", &[1000, 1000, 500], &[1000, 1005, 500], (2, 2));
+        let same = sample_pair("one", &[1000, 1000, 500], &[1000, 1005, 500], (2, 2));
         // 2505 ÷ 2500 = 1.002.
         let want = "codex against real-codex: input +0.20 %, cost ±0 %, the same \
                     requests ask for summaries, no request differs by more than 0.5 %.";
         assert_eq!(told_by(same.to_vec()), [want]);
-        let other = beside("one", &[1000, 1000, 500], &[1000, 1006, 494], (2, 0));
+        let other = sample_pair("one", &[1000, 1000, 500], &[1000, 1006, 494], (2, 0));
         let want = "codex against real-codex: input ±0 %, cost ±0 %, other \
                     requests ask for summaries, request 1 of its own is the first that differs.";
         assert_eq!(told_by(other.to_vec()), [want]);
@@ -337,13 +345,13 @@ mod tests {
 
     #[test]
     fn summaries_that_nobody_asked_for_are_not_the_same_ones() {
-        let none = beside("one", &[1000, 1000], &[1000, 1000], (9, 9));
+        let none = sample_pair("one", &[1000, 1000], &[1000, 1000], (9, 9));
         let agreement = none[1].beside.as_ref().and_then(|b| b.agreement.as_ref()).unwrap();
         assert_eq!(agreement.our_summaries(), "none");
         let told = told_by(none.to_vec()).concat();
         assert!(told.contains("cost ±0 %, neither asks for a summary, no request"), "{told}");
-        let two = beside("two", &[1000, 1000], &[1000, 1000], (1, 1));
-        let three = beside("three", &[1000, 1000], &[1000, 1000], (1, 0));
+        let two = sample_pair("two", &[1000, 1000], &[1000, 1000], (1, 1));
+        let three = sample_pair("three", &[1000, 1000], &[1000, 1000], (1, 0));
         let told = told_by([none, two, three].concat()).concat();
         let want = "the same requests ask for summaries in 1 of 2 sessions in which any does";
         assert!(told.contains(want), "{told}");
@@ -351,9 +359,9 @@ mod tests {
 
     #[test]
     fn several_sessions_are_told_together_and_what_could_not_be_held_is_named() {
-        let one = beside("one", &[1000, 1000], &[1000, 1000], (1, 1));
-        let two = beside("two", &[1000, 1000], &[1000, 1100], (1, 0));
-        let mut three = beside("three", &[1000], &[1000], (0, 0));
+        let one = sample_pair("one", &[1000, 1000], &[1000, 1000], (1, 1));
+        let two = sample_pair("two", &[1000, 1000], &[1000, 1100], (1, 0));
+        let mut three = sample_pair("three", &[1000], &[1000], (0, 0));
         three[1].beside.as_mut().unwrap().agreement = None;
         let told = told_by([one, two, three].concat());
         // 2100 ÷ 2000.
@@ -367,8 +375,8 @@ mod tests {
     #[test]
     fn rows_of_one_label_are_told_apart_by_what_they_stand_beside() {
         let labels = |of_second: &str| {
-            let [one, two] = ["one", "two"].map(|s| beside(s, &[1000], &[1000], (0, 0)));
-            let mut three = beside("one", &[1000], &[1000], (0, 0));
+            let [one, two] = ["one", "two"].map(|s| sample_pair(s, &[1000], &[1000], (0, 0)));
+            let mut three = sample_pair("one", &[1000], &[1000], (0, 0));
             three[1].beside.as_mut().unwrap().row = of_second.into();
             let mut all = [one, two, three].concat();
             tell_apart(&mut all.iter_mut().collect::<Vec<_>>());
@@ -387,7 +395,7 @@ mod tests {
 
     #[test]
     fn the_second_row_of_a_product_competes_with_nobody() {
-        let [real, ours] = beside("one", &[1000, 1000], &[1000, 1000], (1, 1));
+        let [real, ours] = sample_pair("one", &[1000, 1000], &[1000, 1000], (1, 1));
         assert!(real.is_contender() && !ours.is_contender() && !ours.can_win());
     }
 }

@@ -5,25 +5,26 @@ use std::collections::BTreeMap;
 use crate::record::{Results, RunRecord, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::metrics::{METRICS, Metric};
 use crate::plots::Looks;
 use crate::view;
 
 /// The format for `report --format bmf`.
-pub(crate) const FORMAT: Format = Format { name: "bmf", prints: true, make: Make::Figures(render) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "bmf", prints: true, make: Make::Figures(render) };
 
 /// Maximum length of a name in Bencher, bytes.
 const NAME: usize = 1024;
 
 #[derive(Serialize)]
-struct Measure {
+struct BmfMeasure {
     value: f64,
 }
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     let results = &*view::told_apart(results);
-    let all: BTreeMap<String, BTreeMap<String, Measure>> = results
+    let all: BTreeMap<String, BTreeMap<String, BmfMeasure>> = results
         .runs
         .iter()
         .filter(|r| r.status != Status::NotApplicable)
@@ -46,10 +47,10 @@ pub(crate) fn name(run: &RunRecord, results: &Results) -> String {
     name
 }
 
-fn measures(run: &RunRecord) -> BTreeMap<String, Measure> {
+fn measures(run: &RunRecord) -> BTreeMap<String, BmfMeasure> {
     let measure = |m: &Metric| {
         m.bmf.filter(|w| w.includes(run))?;
-        Some((m.column.replace('_', "-"), Measure { value: m.value(run)? }))
+        Some((m.column.replace('_', "-"), BmfMeasure { value: m.value(run)? }))
     };
     METRICS.iter().filter_map(measure).collect()
 }

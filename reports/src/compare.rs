@@ -137,7 +137,7 @@ fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
         .then(|| (base.status.word().to_string(), new.status.word().to_string()));
     let mut weight = if status.is_some() { 1e5 } else { 0.0 };
     let mut deltas = Vec::new();
-    for (m, per_unit) in metrics::shown(|m| &m.compared) {
+    for (m, per_unit) in metrics::sorted_columns(|m| &m.compared) {
         let (b, n) = (m.value(base), m.value(new));
         if b.map(fmt::exact) == n.map(fmt::exact) {
             continue;
@@ -172,23 +172,23 @@ fn moved(base: f64, new: f64) -> f64 {
 impl Comparison {
     /// Formats the differences as text for a terminal.
     pub fn to_text(&self) -> String {
-        self.told(false)
+        self.render(false)
     }
 
     /// Formats the differences as Markdown for a pull request.
     pub fn to_markdown(&self) -> String {
-        self.told(true)
+        self.render(true)
     }
 
-    fn told(&self, markdown: bool) -> String {
+    fn render(&self, markdown: bool) -> String {
         let mut out = String::from(if markdown { "## Changes\n\n" } else { "" });
         if !self.rows.is_empty() {
-            put(&mut out, markdown, &HEAD, FIGURES, self.lines());
+            write_rows(&mut out, markdown, &HEAD, FIGURES, self.lines());
         }
         let sessions = self.session_lines();
         if !sessions.is_empty() {
             out.push_str(if markdown { "### Over sessions\n\n" } else { "\n" });
-            put(&mut out, markdown, &SESSION_HEAD, SESSION_FIGURES, sessions);
+            write_rows(&mut out, markdown, &SESSION_HEAD, SESSION_FIGURES, sessions);
         }
         for line in self.tail() {
             let line = if markdown { format!("- {}", markdown::text(&line)) } else { line };
@@ -270,7 +270,7 @@ impl Comparison {
     }
 }
 
-fn put(out: &mut String, markdown: bool, head: &[&str], figures: Range<usize>, rows: Rows) {
+fn write_rows(out: &mut String, markdown: bool, head: &[&str], figures: Range<usize>, rows: Rows) {
     if markdown {
         let head: Vec<String> = head.iter().map(ToString::to_string).collect();
         let rows = rows.iter().map(|r| r.iter().map(|c| markdown::text(c)).collect());
@@ -295,7 +295,7 @@ impl Delta {
         let m = metrics::find(self.column).expect("deltas are made of metrics");
         // Milliseconds are compared in the unit of the column.
         let millis = m.unit == Unit::Millis;
-        let show = |x: f64| if millis { fmt::count(x) } else { m.unit.show(x) };
+        let show = |x: f64| if millis { fmt::count(x) } else { m.unit.format_value(x) };
         let figure = if millis { format!("{} ms", m.name) } else { m.heading() };
         let change = match (self.base, self.new) {
             (Some(b), Some(n)) if m.unit.is_relative() && b != 0.0 => {

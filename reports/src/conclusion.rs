@@ -11,7 +11,7 @@ use crate::metrics::Metric;
 use crate::recorded;
 use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::terms::{Terms, terms};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 
 /// Conclusion for one model (and one summariser, if there are several).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
             lines.push(line(label, text));
         }
         let agreed = agreement::sentences(own);
-        let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
+        let (evidence, tests): (Vec<&ReportBlock<'_>>, Vec<&ReportBlock<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
         let differences = stats::by_yardstick(&terms.evidence());
         lines.extend(not_compared(&tests));
@@ -68,7 +68,7 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
 }
 
 /// Products that broke a rule or did not finish, with the number of sessions.
-fn failures(blocks: &[&Block<'_>]) -> ConclusionLine {
+fn failures(blocks: &[&ReportBlock<'_>]) -> ConclusionLine {
     let counted = |failed: &dyn Fn(&RunRecord) -> bool| -> Vec<String> {
         let count = |label: &&str| sessions(blocks, label).filter(|r| failed(r)).count();
         let mut found: Vec<(&str, usize)> = product_labels(blocks)
@@ -107,12 +107,12 @@ fn failures(blocks: &[&Block<'_>]) -> ConclusionLine {
     }
 }
 
-fn product_labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
+fn product_labels<'a>(blocks: &[&ReportBlock<'a>]) -> BTreeSet<&'a str> {
     let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
     runs.filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect()
 }
 
-fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {
+fn sessions<'a>(blocks: &[&ReportBlock<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {
     let own: Vec<&'a RunRecord> = blocks
         .iter()
         .flat_map(|b| b.runs.iter().copied())
@@ -122,7 +122,7 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
 }
 
 /// Sessions that are left out of the comparison.
-fn not_compared(tests: &[&Block<'_>]) -> Option<ConclusionLine> {
+fn not_compared(tests: &[&ReportBlock<'_>]) -> Option<ConclusionLine> {
     let which = match tests.len() {
         0 => return None,
         1 => "1 session that tests one mechanism".to_string(),
@@ -150,7 +150,7 @@ fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
         let of = |(i, m): &(usize, &Metric)| {
             let figure = &s.figures[*i];
             let said = match d.sessions {
-                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.say(x)),
+                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.describe(x)),
                 _ if figure.sessions < s.sessions => {
                     format!("{} in {} of them", stats::change(figure, m), figure.sessions)
                 }

@@ -131,7 +131,7 @@ mod tests {
     fn one_that_never_began_has_no_figures() {
         let mut r = results();
         r.runs[0].delegation[1].status = Status::NotApplicable;
-        let text = csv::of("delegation.csv", &r);
+        let text = csv::csv_text("delegation.csv", &r);
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let head = reader.headers().unwrap().clone();
         let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord, word};
+use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord, word};
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
 use serde::Serialize;
@@ -255,7 +255,7 @@ impl Life<'_> {
             while let Some(m) = moves.next_if(|m| m.precedes(need)) {
                 m.write(self.windows, &mut line);
             }
-            line(format!("  needed by {} {}", one(&need.pair.need), need.told(self.windows)));
+            line(format!("  needed by {} {}", one(&need.pair.need), need.describe(self.windows)));
         }
         moves.for_each(|m| m.write(self.windows, &mut line));
         if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some())
@@ -282,21 +282,21 @@ impl Moved<'_> {
 
     fn write(&self, windows: bool, line: &mut impl FnMut(String)) {
         let m = self.moved;
-        let from = place(m.from);
+        let from = place_name(m.from);
         let whose = if windows { OF_MAIN } else { "" };
         line(format!(
             "  compaction {} ({}){whose}, before request {}: {from} → {}",
             m.compaction,
             self.mechanism,
             self.before_request,
-            place(m.to)
+            place_name(m.to)
         ));
         line(format!("    before{}", quoted(&m.before)));
         match (m.to, m.after.is_empty()) {
-            (Place::Nowhere, true) => {
+            (FactPlace::Nowhere, true) => {
                 line("    after: no line of a summary is near it".to_string())
             }
-            (Place::Nowhere, false) => {
+            (FactPlace::Nowhere, false) => {
                 line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
             }
             _ => line(format!("    after{}", quoted(&m.after))),
@@ -312,19 +312,19 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": “{}”", fmt::one_line(text)) }
 }
 
-fn place(place: Place) -> &'static str {
+fn place_name(place: FactPlace) -> &'static str {
     match place {
-        Place::Verbatim => "verbatim history",
-        Place::Restored => "a restored file",
-        Place::Memory => "memory",
-        Place::Summary => "a summary",
-        Place::Nowhere => "nowhere",
+        FactPlace::Verbatim => "verbatim history",
+        FactPlace::Restored => "a restored file",
+        FactPlace::Memory => "memory",
+        FactPlace::Summary => "a summary",
+        FactPlace::Nowhere => "nowhere",
     }
 }
 
 impl Needed<'_> {
     /// Describes the state of the fact; `windows` adds the window and the time of the request.
-    fn told(&self, windows: bool) -> String {
+    fn describe(&self, windows: bool) -> String {
         let n = self.pair;
         let Some(request) = n.request else {
             return "was never reached: the run ended before it".to_string();
@@ -349,8 +349,8 @@ impl Needed<'_> {
         mark(n.contradicted, "a summary says something else");
         mark(n.drifted, "a summary has it in altered form");
         let found = match n.place {
-            Place::Nowhere => "absent".to_string(),
-            p => format!("{} in {}", word(&n.found), place(p)),
+            FactPlace::Nowhere => "absent".to_string(),
+            p => format!("{} in {}", word(&n.found), place_name(p)),
         };
         let marks =
             if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
@@ -404,11 +404,11 @@ mod tests {
         let moved = |compaction, from| FactMove {
             compaction,
             from,
-            to: Place::Nowhere,
+            to: FactPlace::Nowhere,
             before: "ttl is 900".into(),
             after: "".into(),
         };
-        let moves = vec![moved(0, Place::Verbatim), moved(99, Place::Summary)];
+        let moves = vec![moved(0, FactPlace::Verbatim), moved(99, FactPlace::Summary)];
         run.lives = vec![FactLife {
             fact: "token-ttl".into(),
             arises: "c1".into(),
@@ -462,8 +462,8 @@ mod tests {
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
         let moves = vec![FactMove {
             compaction: 0,
-            from: Place::Verbatim,
-            to: Place::Summary,
+            from: FactPlace::Verbatim,
+            to: FactPlace::Summary,
             ..FactMove::default()
         }];
         run.lives = vec![FactLife {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::json::ReadError;
 use crate::plots::Looks;
 use crate::record::Results;
-use crate::stored::{Files, InMemory, Stored};
+use crate::stored::{Files, InMemory, StoredResults};
 
 use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
 
@@ -20,7 +20,7 @@ pub struct Artifact {
 
 /// A report format.
 #[derive(Clone, Copy)]
-pub struct Format {
+pub struct ReportFormat {
     /// Name on the command line.
     pub name: &'static str,
     /// True for a single text file, which can be written to standard output; other formats need a
@@ -35,16 +35,16 @@ pub(crate) enum Make {
     /// From the figures of all rows at once.
     Figures(fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>),
     /// From whole rows, session by session.
-    Rows(fn(&Stored<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>),
+    Rows(fn(&StoredResults<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>),
     /// From whole rows into one binary file of this name.
-    Database(&'static str, fn(&Stored<'_>, &Path) -> Result<(), ReportError>),
+    Database(&'static str, fn(&StoredResults<'_>, &Path) -> Result<(), ReportError>),
 }
 
-impl Format {
+impl ReportFormat {
     /// Writes the files. The first is printed if no folder is given.
     pub fn write(
         &self,
-        stored: &Stored<'_>,
+        stored: &StoredResults<'_>,
         looks: &Looks,
         files: &mut dyn Files,
     ) -> Result<(), ReportError> {
@@ -58,20 +58,20 @@ impl Format {
                 Ok(())
             }
             Make::Rows(write) => write(stored, looks, files),
-            Make::Database(name, write) => write(stored, &files.place(name)?),
+            Make::Database(name, write) => write(stored, &files.create_path(name)?),
         }
     }
 
     /// Renders all files as text; empty for a binary format.
     pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
         let mut files = InMemory::default();
-        self.write(&Stored::new(results, &results.runs)?, looks, &mut files)?;
+        self.write(&StoredResults::new(results, &results.runs)?, looks, &mut files)?;
         Ok(files.into_artifacts())
     }
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [Format; 10] = [
+pub const FORMATS: [ReportFormat; 10] = [
     table::FORMAT,
     json::FORMAT,
     csv::FORMAT,
@@ -84,7 +84,7 @@ pub const FORMATS: [Format; 10] = [
     github_benchmark::FORMAT,
 ];
 
-/// Why a report could not be made.
+/// Error while creating a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Drawing failed.
@@ -136,7 +136,7 @@ pub enum ReportError {
 }
 
 /// Finds a format by name; `md` is an alias of `markdown`.
-pub fn format(name: &str) -> Result<&'static Format, ReportError> {
+pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::metrics::{Better, Metric};
 use crate::record::RunRecord;
 use crate::stats::{self, Differences, StrategyDifference};
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 /// Mark of a row on the front.
 pub(crate) const MARK: &str = "◆";
@@ -38,7 +38,7 @@ pub(crate) fn downward(better: Better, x: f64) -> f64 {
 }
 
 /// Rows of one session that are on its front. Only rows that can win are compared.
-pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
+pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
         let compared = r.can_win();

@@ -4,17 +4,17 @@
 use crate::record::{Results, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::metrics::{self, Better};
 use crate::plots::Looks;
 use crate::{bmf, view};
 
 /// The format for `report --format github-benchmark`.
-pub(crate) const FORMAT: Format =
-    Format { name: "github-benchmark", prints: false, make: Make::Figures(render) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "github-benchmark", prints: false, make: Make::Figures(render) };
 
 #[derive(Serialize)]
-struct Entry {
+struct BenchmarkEntry {
     name: String,
     unit: &'static str,
     value: f64,
@@ -34,15 +34,15 @@ fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     ])
 }
 
-fn entries(results: &Results, better: Better) -> Vec<Entry> {
+fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
     let results = &*view::told_apart(results);
-    let mut columns = metrics::shown(|m| &m.github_benchmark);
+    let mut columns = metrics::sorted_columns(|m| &m.github_benchmark);
     columns.retain(|(m, _)| m.better == better);
     let mut out = Vec::new();
     for run in results.runs.iter().filter(|r| r.status != Status::NotApplicable) {
         for (metric, _) in columns.iter().filter(|(_, when)| when.includes(run)) {
             let Some(value) = metric.value(run) else { continue };
-            out.push(Entry {
+            out.push(BenchmarkEntry {
                 name: format!("{}: {}", bmf::name(run, results), metric.column),
                 unit: metric.unit.name(),
                 value,

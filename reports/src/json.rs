@@ -13,15 +13,16 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
 use crate::conclusion;
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::metrics::METRICS;
 use crate::plots::Looks;
 use crate::stats::{self, Differences};
-use crate::stored::{Files, Stored};
+use crate::stored::{Files, StoredResults};
 use crate::view;
 
 /// The format for `report --format json`.
-pub(crate) const FORMAT: Format = Format { name: "json", prints: true, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "json", prints: true, make: Make::Rows(write) };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
@@ -166,7 +167,7 @@ struct ConclusionJson {
 /// [`Results`] with derived data. Readers of records ignore `differences` and `conclusions`, which
 /// are computed again.
 #[derive(Serialize)]
-struct Written<'a> {
+struct ResultsFile<'a> {
     version: u32,
     generator: &'a str,
     assumptions: &'a BTreeMap<String, String>,
@@ -179,7 +180,7 @@ struct Written<'a> {
 
 /// Rows that are read from storage during serialisation.
 struct Streamed<'a> {
-    stored: &'a Stored<'a>,
+    stored: &'a StoredResults<'a>,
     /// Error while reading the rows.
     failed: &'a RefCell<Option<ReportError>>,
 }
@@ -210,10 +211,10 @@ impl Serialize for Streamed<'_> {
 }
 
 /// Writes `results.json`, indented and deterministic.
-pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
+pub fn write_json(stored: &StoredResults<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
     let results = &stored.figures;
     let failed = RefCell::new(None);
-    let written = Written {
+    let written = ResultsFile {
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
@@ -238,7 +239,7 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
 /// Returns the text of `results.json`. Fails on infinite figures, which JSON cannot represent.
 pub fn results_text(results: &Results) -> Result<String, ReportError> {
     let mut text = Vec::new();
-    write_json(&Stored::new(results, &results.runs)?, &mut text)?;
+    write_json(&StoredResults::new(results, &results.runs)?, &mut text)?;
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
@@ -263,7 +264,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     }
 }
 
-fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     write_json(stored, &mut *files.create(RESULTS_FILE)?)
 }
 

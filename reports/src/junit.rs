@@ -7,19 +7,19 @@ use crate::record::{Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt::{one_line, xml};
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::{seeds, view};
 
 /// The format for `report --format junit`.
-pub(crate) const FORMAT: Format =
-    Format { name: "junit", prints: true, make: Make::Figures(render) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "junit", prints: true, make: Make::Figures(render) };
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])
 }
 
-pub(crate) enum Verdict {
+pub(crate) enum TestVerdict {
     Ok,
     Skipped(String),
     Failed { kind: &'static str, message: String, text: String },
@@ -27,12 +27,12 @@ pub(crate) enum Verdict {
 
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: TestVerdict,
 }
 
 /// Cases by strategy. Broken rules and unfinished products fail; pairs that cannot exist are
-/// skipped. A hypothetical or control row may exceed the window: the control that never compacts
-/// does so by design.
+/// skipped. Rows other than products may exceed the window: the control that never compacts does so
+/// by design.
 fn suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;
@@ -48,7 +48,7 @@ fn suites(results: &Results) -> String {
     document(&suites.collect::<Vec<_>>())
 }
 
-fn verdict(run: &RunRecord) -> Verdict {
+fn verdict(run: &RunRecord) -> TestVerdict {
     let product = run.strategy.standing == Standing::Contender;
     let by_design = !product
         && !run.integrity.is_empty()
@@ -58,18 +58,18 @@ fn verdict(run: &RunRecord) -> Verdict {
             .integrity
             .iter()
             .map(|f| format!("request {}: {}: {}", f.request, f.rule, one_line(&f.detail)));
-        return Verdict::Failed {
+        return TestVerdict::Failed {
             kind: "integrity",
             message,
             text: lines.collect::<Vec<_>>().join("\n"),
         };
     }
     match view::ending(run) {
-        Some(why) if run.status == Status::NotApplicable => Verdict::Skipped(why),
+        Some(why) if run.status == Status::NotApplicable => TestVerdict::Skipped(why),
         Some(why) if product || run.status == Status::Error => {
-            Verdict::Failed { kind: "unfinished", message: why.clone(), text: why }
+            TestVerdict::Failed { kind: "unfinished", message: why.clone(), text: why }
         }
-        _ => Verdict::Ok,
+        _ => TestVerdict::Ok,
     }
 }
 
@@ -87,13 +87,13 @@ pub(crate) fn document(suites: &[(String, Vec<Case>)]) -> String {
             let head =
                 format!("    <testcase classname=\"{suite}\" name=\"{}\"", attribute(&c.name));
             let _ = match &c.verdict {
-                Verdict::Ok => writeln!(out, "{head}/>"),
-                Verdict::Skipped(why) => writeln!(
+                TestVerdict::Ok => writeln!(out, "{head}/>"),
+                TestVerdict::Skipped(why) => writeln!(
                     out,
                     "{head}>\n      <skipped message=\"{}\"/>\n    </testcase>",
                     attribute(why)
                 ),
-                Verdict::Failed { kind, message, text } => writeln!(
+                TestVerdict::Failed { kind, message, text } => writeln!(
                     out,
                     "{head}>\n      <failure message=\"{}\" type=\"{kind}\">{}</failure>\n    \
                      </testcase>",
@@ -116,8 +116,8 @@ fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
     let (mut all, mut failed, mut skipped) = (0, 0, 0);
     for c in cases {
         all += 1;
-        failed += usize::from(matches!(c.verdict, Verdict::Failed { .. }));
-        skipped += usize::from(matches!(c.verdict, Verdict::Skipped(_)));
+        failed += usize::from(matches!(c.verdict, TestVerdict::Failed { .. }));
+        skipped += usize::from(matches!(c.verdict, TestVerdict::Skipped(_)));
     }
     format!("tests=\"{all}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\"")
 }
@@ -149,7 +149,7 @@ mod tests {
             r.status = Status::Overflow;
             let detail = "9 tokens in a window of 8".to_string();
             r.integrity = vec![IntegrityFailure { request: 3, rule, detail }];
-            matches!(verdict(&r), Verdict::Failed { .. })
+            matches!(verdict(&r), TestVerdict::Failed { .. })
         };
         for control in ["none", "keep-nothing", "reference"] {
             assert!(!failed(control, Rule::OverTheWindow), "{control}");

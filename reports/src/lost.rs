@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::explain::{Filter, Unknown, filtered};
 use crate::fmt;
-use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord};
+use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
 
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lost<'a> {
+pub struct LostNeeds<'a> {
     pub scenario: &'a str,
     /// Label of the strategy.
     pub strategy: &'a str,
@@ -41,26 +41,26 @@ pub struct LostNeed<'a> {
 }
 
 /// Losses of the selected runs, in the order of the results.
-pub fn lost<'a>(results: &'a Results, filter: Filter<'_>) -> Result<Vec<Lost<'a>>, Unknown> {
+pub fn lost<'a>(results: &'a Results, filter: Filter<'_>) -> Result<Vec<LostNeeds<'a>>, Unknown> {
     Ok(filtered(results, filter)?.into_iter().map(of_run).collect())
 }
 
-pub(crate) fn of_run(run: &RunRecord) -> Lost<'_> {
+pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
     let counted = || run.facts.iter().filter(|f| f.counts && !f.undelivered);
     let mut lost: Vec<LostNeed<'_>> = counted()
-        .filter(|f| f.place == Place::Nowhere)
+        .filter(|f| f.place == FactPlace::Nowhere)
         .map(|pair| {
             let life = run.lives.iter().find(|l| l.fact == pair.fact);
             LostNeed {
                 pair,
                 tokens: life.map_or(&[], |l| &l.tokens),
                 text: life.map_or("", |l| &l.text),
-                after: life.and_then(|l| gone(l, pair)).map_or("", |m| &m.after),
+                after: life.and_then(|l| last_loss(l, pair)).map_or("", |m| &m.after),
             }
         })
         .collect();
     lost.sort_by_key(|l| (l.pair.request.unwrap_or(u64::MAX), &l.pair.fact));
-    Lost {
+    LostNeeds {
         scenario: &run.scenario.id,
         strategy: &run.strategy.label,
         model: &run.model,
@@ -71,13 +71,14 @@ pub(crate) fn of_run(run: &RunRecord) -> Lost<'_> {
 }
 
 /// Last compaction before a need that removed the fact.
-fn gone<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
-    let before = |m: &&FactMove| m.to == Place::Nowhere && m.compaction < pair.compactions_before;
+fn last_loss<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
+    let before =
+        |m: &&FactMove| m.to == FactPlace::Nowhere && m.compaction < pair.compactions_before;
     life.moves.iter().rfind(before)
 }
 
 /// Formats the losses as text for people, a paragraph per need.
-pub fn to_text(all: &[Lost<'_>]) -> String {
+pub fn to_text(all: &[LostNeeds<'_>]) -> String {
     let mut out = String::new();
     for run in all {
         if !out.is_empty() {
@@ -86,7 +87,7 @@ pub fn to_text(all: &[Lost<'_>]) -> String {
         // Writing to a string never fails.
         let _ = writeln!(out, "{}", run.heading());
         for need in &run.lost {
-            let _ = writeln!(out, "  {}", need.what());
+            let _ = writeln!(out, "  {}", need.description());
             for (what, words) in need.words() {
                 let _ = writeln!(out, "    {what}: “{words}”");
             }
@@ -96,11 +97,11 @@ pub fn to_text(all: &[Lost<'_>]) -> String {
 }
 
 /// Formats the lost facts as JSON.
-pub fn to_json(all: &[Lost<'_>]) -> String {
+pub fn to_json(all: &[LostNeeds<'_>]) -> String {
     serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
 }
 
-impl Lost<'_> {
+impl LostNeeds<'_> {
     fn heading(&self) -> String {
         let one = fmt::one_line;
         format!(
@@ -117,7 +118,7 @@ impl Lost<'_> {
 
 impl LostNeed<'_> {
     /// Describes the fact and its need in one line.
-    pub(crate) fn what(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let one = fmt::one_line;
         let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
         let request = match self.pair.request {
@@ -157,7 +158,7 @@ mod tests {
         run.facts.truncate(1);
         run.facts[0] = FactRecord {
             found: Match::Absent,
-            place: Place::Nowhere,
+            place: FactPlace::Nowhere,
             gap: Some(9),
             request: Some(3),
             compactions_before: 1,
@@ -165,7 +166,7 @@ mod tests {
         };
         let moved = FactMove {
             compaction: 0,
-            from: Place::Verbatim,
+            from: FactPlace::Verbatim,
             before: "the token lives 900 s".into(),
             after: "tokens expire".into(),
             ..FactMove::default()
@@ -197,7 +198,7 @@ mod tests {
         let run = &mut results.runs[0];
         let absent = FactRecord {
             found: Match::Absent,
-            place: Place::Nowhere,
+            place: FactPlace::Nowhere,
             counts: false,
             ..run.facts[0].clone()
         };

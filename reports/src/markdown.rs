@@ -6,17 +6,17 @@ use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{front, grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format =
-    Format { name: "markdown", prints: true, make: Make::Figures(render) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "markdown", prints: true, make: Make::Figures(render) };
 
 /// Maximum length of a comment, bytes. GitHub allows 65,536 characters; details are left out rather
 /// than cut.
@@ -128,7 +128,7 @@ fn differences(out: &mut String, found: &[Differences]) {
         head.extend(stats::judged().map(|m| text(m.name)));
         let rows = d.strategies.iter().map(|row| {
             let figures = row.figures.iter().zip(stats::judged());
-            [text(&stats::name(row)), stats::seen(row)]
+            [text(&stats::name(row)), stats::describe_exposure(row)]
                 .into_iter()
                 .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
                 .collect()
@@ -142,7 +142,7 @@ fn row(cells: &[String]) -> Vec<String> {
     cells.iter().map(|c| text(c)).collect()
 }
 
-fn scores(out: &mut String, block: &Block<'_>) {
+fn scores(out: &mut String, block: &ReportBlock<'_>) {
     let mut head = vec!["strategy".to_string(), "steps".into()];
     head.extend(metrics::scores().iter().map(|(_, s)| text(&s.title())));
     head.push("notes".into());
@@ -163,8 +163,8 @@ fn scores(out: &mut String, block: &Block<'_>) {
 }
 
 /// Collapsed details with more columns; columns without a number in any row are left out.
-fn folded(out: &mut String, block: &Block<'_>) {
-    let mut columns = metrics::shown(|m| &m.detail);
+fn folded(out: &mut String, block: &ReportBlock<'_>) {
+    let mut columns = metrics::sorted_columns(|m| &m.detail);
     columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
     out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n");
     let heads = columns.iter().map(|(_, head)| (*head).to_string());

@@ -7,7 +7,7 @@ use ctxbench_core::strategy::Standing;
 use crate::fmt;
 use crate::record::{CompactionRecord, RunRecord};
 use crate::sheet::ByBlock;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "As recorded, and our implementation of the product on the same session",
@@ -62,8 +62,8 @@ pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
 }
 
 /// Cost of the recorded sessions, and cost under every policy that finished all of them.
-pub(crate) fn cost_lines(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
-    let recorded: Vec<(&Block<'_>, &RunRecord)> = blocks
+pub(crate) fn cost_lines(blocks: &[&ReportBlock<'_>]) -> Option<[(&'static str, String); 2]> {
+    let recorded: Vec<(&ReportBlock<'_>, &RunRecord)> = blocks
         .iter()
         .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))
         .collect();
@@ -109,7 +109,7 @@ pub(crate) fn cost_lines(blocks: &[&Block<'_>]) -> Option<[(&'static str, String
     let mut others: Vec<(f64, String)> = labels
         .into_iter()
         .filter_map(|label| {
-            let of = |(b, _): &(&Block<'_>, &RunRecord)| {
+            let of = |(b, _): &(&ReportBlock<'_>, &RunRecord)| {
                 let run = b.runs.iter().find(|r| r.strategy.label == label)?;
                 (run.is_whole() && run.strategy.standing != Standing::Control)
                     .then_some(run.summary.cost_usd)
@@ -129,7 +129,7 @@ const ANOTHER: f64 = 0.1;
 
 /// Remark on a recorded cache that served much less or more than the simulated one: for this
 /// reason, all policies differ from the recording.
-fn another_cache(recorded: &[(&Block<'_>, &RunRecord)]) -> Option<String> {
+fn another_cache(recorded: &[(&ReportBlock<'_>, &RunRecord)]) -> Option<String> {
     let appended: Vec<&RunRecord> = recorded
         .iter()
         .filter_map(|(b, _)| {

@@ -14,26 +14,26 @@ use serde::Deserialize;
 use crate::formats::ReportError;
 use crate::json::{self, ReadError};
 use crate::record::{Results, RunRecord};
-use crate::stored::{Rows, Stored, Take};
+use crate::stored::{Rows, StoredResults, Take};
 
 pub struct ResultsFile {
     pub path: PathBuf,
     /// All fields except the rows.
     pub head: Results,
-    sessions: Vec<Session>,
+    sessions: Vec<SessionRows>,
     /// Kept open, so that a run that replaces the file does not affect the reader.
     file: Option<Mutex<File>>,
     /// Rows of a file with another layout.
     whole: Option<Vec<RunRecord>>,
 }
 
-struct Session {
-    rows: Vec<Place>,
+struct SessionRows {
+    rows: Vec<RowPosition>,
 }
 
 /// Position of a row in the file.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowPosition {
     offset: u64,
     bytes: usize,
     /// Line of its first byte, from 1.
@@ -97,7 +97,7 @@ impl ResultsFile {
         head.extend_from_slice(b"\"runs\": []}");
         let Ok(head) = String::from_utf8(head) else { return Ok(None) };
         let Ok(head) = json::parse_results(&head, path) else { return Ok(None) };
-        let mut sessions: Vec<Session> = Vec::new();
+        let mut sessions: Vec<SessionRows> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut row = Vec::new();
         loop {
@@ -117,9 +117,9 @@ impl ResultsFile {
             let json = row.strip_suffix(b",\n").unwrap_or(&row);
             let Ok(key) = serde_json::from_slice::<Key>(json) else { return Ok(None) };
             let id = key.scenario.id;
-            let place = Place { offset: at, bytes: json.len(), line: number };
+            let place = RowPosition { offset: at, bytes: json.len(), line: number };
             let session = *places.entry(id).or_insert_with(|| {
-                sessions.push(Session { rows: vec![] });
+                sessions.push(SessionRows { rows: vec![] });
                 sessions.len() - 1
             });
             sessions[session].rows.push(place);
@@ -134,7 +134,7 @@ impl ResultsFile {
         Ok(ended.then_some(file))
     }
 
-    fn row(&self, place: Place) -> Result<RunRecord, ReadError> {
+    fn row(&self, place: RowPosition) -> Result<RunRecord, ReadError> {
         let mut text = vec![0; place.bytes];
         if let Some(file) = &self.file {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +167,7 @@ impl Rows for ResultsFile {
 /// Reads the figures of a `results.json`, or of the one in a results folder. Every row is a digest.
 pub fn read_figures(path: &Path) -> Result<Results, ReportError> {
     let file = ResultsFile::open(path)?;
-    Ok(Stored::new(&file.head, &file)?.figures)
+    Ok(StoredResults::new(&file.head, &file)?.figures)
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ mod tests {
         // the product.
         assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
         assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
-        let csv = crate::csv::of("resume.csv", &results);
+        let csv = crate::csv::csv_text("resume.csv", &results);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
         assert_eq!(lines.len(), 4);

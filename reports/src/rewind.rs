@@ -88,7 +88,7 @@ mod tests {
         let rows = &SHEET.groups(&results)[0].rows;
         assert_eq!(rows[0][3..].join(" | "), "done | 1 of 4 | 25.0 | 9 → 4 | yes | 0 | n/a");
         assert_eq!(rows[1][3..].join(" | "), "n/a | n/a | n/a | n/a | n/a | n/a | n/a");
-        let csv = crate::csv::of("rewind.csv", &results);
+        let csv = crate::csv::csv_text("rewind.csv", &results);
         assert_eq!(csv.lines().count(), 3);
         assert!(csv.lines().nth(2).unwrap().contains("n/a,n/a,n/a"), "{csv}");
     }

@@ -165,7 +165,7 @@ impl RowCache {
 
     /// Stores a finished row. With `private` only its owner can read the file. Errors are kept in
     /// memory only, and so is a row that cannot be written.
-    pub fn put(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
+    pub fn store(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
         let is_error = row.run.status == Status::Error;
         let written = if is_error { Ok(()) } else { self.write(key, &row, private) };
         let bytes = match (&written, is_error) {

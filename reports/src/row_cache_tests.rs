@@ -15,7 +15,7 @@ fn open(dir: &Path) -> RowCache {
 #[test]
 fn put_row_is_found_by_later_run() {
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).put(KEY, row("codex"), false).unwrap();
+    open(dir.path()).store(KEY, row("codex"), false).unwrap();
     let later = open(dir.path());
     assert!(later.find(OTHER).is_none());
     let found = later.find(KEY).unwrap();
@@ -28,7 +28,7 @@ fn put_error_is_returned_and_not_found() {
     let cache = open(dir.path());
     let mut failed = row("codex");
     failed.run.status = Status::Error;
-    cache.put(KEY, failed.clone(), false).unwrap();
+    cache.store(KEY, failed.clone(), false).unwrap();
     assert!(cache.find(KEY).is_none());
     assert_eq!(cache.get(KEY).unwrap().run, failed.run);
     assert!(open(dir.path()).find(KEY).is_none());
@@ -37,7 +37,7 @@ fn put_error_is_returned_and_not_found() {
 #[test]
 fn find_torn_foreign_or_other_version_is_none() {
     let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).put(KEY, row("codex"), false).unwrap();
+    open(dir.path()).store(KEY, row("codex"), false).unwrap();
     let path = open(dir.path()).path(KEY);
     let whole = fs::read_to_string(&path).unwrap();
     let cuts = (0..whole.len()).step_by(whole.len() / 50).map(|at| whole[..at].to_string());
@@ -81,7 +81,7 @@ fn open_with_unfinished_marker_of_other_run_succeeds() {
     fs::write(&unfinished, MARKER_TEXT).unwrap();
     let cache = open(dir.path());
     fs::rename(&unfinished, dir.path().join(MARKER)).unwrap();
-    cache.put(KEY, row("codex"), false).unwrap();
+    cache.store(KEY, row("codex"), false).unwrap();
     assert!(open(dir.path()).find(KEY).is_some());
 }
 
@@ -92,7 +92,7 @@ fn put_private_row_only_owner_can_read() {
     let dir = tempfile::tempdir().unwrap();
     let cache = open(dir.path());
     for (key, private) in [(KEY, true), (OTHER, false)] {
-        cache.put(key, row("codex"), private).unwrap();
+        cache.store(key, row("codex"), private).unwrap();
         let mode = fs::metadata(cache.path(key)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777 == 0o600, private, "{mode:o}");
     }
@@ -104,12 +104,12 @@ fn put_while_cache_is_moved_is_kept() {
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
     fs::create_dir_all(&b).unwrap();
     let cache = open(&default_cache(&a));
-    cache.put(KEY, row("codex"), false).unwrap();
+    cache.store(KEY, row("codex"), false).unwrap();
     // Another run replaces the folder `a` by `b` and moves the rows over.
     let old = dir.path().join("old");
     fs::rename(&a, &old).unwrap();
     fs::rename(&b, &a).unwrap();
-    cache.put(OTHER, row("aider"), false).unwrap();
+    cache.store(OTHER, row("aider"), false).unwrap();
     move_default_cache(&old, &a).unwrap();
     let later = open(&default_cache(&a));
     assert!(later.find(KEY).is_some() && later.find(OTHER).is_some());

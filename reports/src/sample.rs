@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    BlockText, BreakEven, CompactionRecord, FactRecord, IntegrityFailure, Place, Portion,
+    BlockText, BreakEven, CompactionRecord, FactPlace, FactRecord, IntegrityFailure, Portion,
     RESULTS_VERSION, RequestRecord, RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status,
     StrategyInfo, Summary, TriggerRecord,
 };
@@ -223,7 +223,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         exposed: Some(false),
         request: Some(r.requests.len() as u64 - 1),
         found: Match::Verbatim,
-        place: Place::Summary,
+        place: FactPlace::Summary,
         stale: false,
         both: false,
         contradicted: false,

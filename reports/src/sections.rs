@@ -7,7 +7,7 @@ use crate::conclusion::{self, Conclusion};
 use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
@@ -18,7 +18,7 @@ pub(crate) enum Section<'a> {
     Conclusion(Conclusion),
     Differences(Vec<Differences>),
     /// Strategies on one session.
-    Scores(Block<'a>),
+    Scores(ReportBlock<'a>),
     /// A small table below the scores.
     Sheet(Sheet),
     /// Explanation of the figures, and assumptions of the models by name.
@@ -43,7 +43,7 @@ const SECTIONS: [Entry; 13] = [
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 
-/// Returns every section with content; none if there are no runs.
+/// Returns all sections with content; without runs, the iterator is empty.
 pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
     SECTIONS.iter().flat_map(|section| section(results))
 }

@@ -48,11 +48,11 @@ pub(crate) fn as_one(runs: &[RunRecord]) -> Cow<'_, [RunRecord]> {
             None => groups.push(vec![r]),
         }
     }
-    Cow::Owned(groups.iter().map(|g| one(g)).collect())
+    Cow::Owned(groups.iter().map(|g| mean_run(g)).collect())
 }
 
 /// Averages these rows, the lowest seed first.
-fn one(seeds: &[&RunRecord]) -> RunRecord {
+fn mean_run(seeds: &[&RunRecord]) -> RunRecord {
     let first = seeds[0];
     if first.seed.is_none() {
         return first.clone();
@@ -93,7 +93,7 @@ fn note(seeds: &[&RunRecord]) -> String {
         let mut values: Vec<f64> = seeds.iter().filter_map(|r| metric.value(r)).collect();
         values.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (values.first(), values.last()) else { continue };
-        let (low, high) = (metric.unit.show(*low), metric.unit.show(*high));
+        let (low, high) = (metric.unit.format_value(*low), metric.unit.format_value(*high));
         if low != high {
             out.push(format!("{} {low}–{high}", score.title()));
         }

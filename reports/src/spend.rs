@@ -22,7 +22,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
 
 /// Requests of one agent to one model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct ModelSpend {
     /// Subagent; `None` for the main conversation.
     pub(crate) agent: Option<Arc<str>>,
     pub(crate) model: Arc<str>,
@@ -40,7 +40,7 @@ pub(crate) struct Part {
     pub(crate) share_pct: Option<f64>,
 }
 
-impl Part {
+impl ModelSpend {
     fn add(&mut self, q: &RequestRecord) {
         self.requests += 1;
         self.failed += u64::from(q.status != RequestStatus::Ok);
@@ -59,17 +59,17 @@ impl Part {
 }
 
 /// One part per agent and model, in the order of their first requests.
-pub(crate) fn parts(run: &RunRecord) -> Vec<Part> {
+pub(crate) fn parts(run: &RunRecord) -> Vec<ModelSpend> {
     by(run, |q| q.agent.clone())
 }
 
-fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Vec<ModelSpend> {
+    let mut parts: Vec<ModelSpend> = Vec::new();
     for q in &run.requests {
         let agent = agent(q);
         let at = parts.iter().position(|p| p.agent == agent && p.model == q.model);
         let at = at.unwrap_or_else(|| {
-            parts.push(Part { agent, model: q.model.clone(), ..Part::default() });
+            parts.push(ModelSpend { agent, model: q.model.clone(), ..ModelSpend::default() });
             parts.len() - 1
         });
         parts[at].add(q);
@@ -93,8 +93,9 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     if parts.len() < 2 {
         return vec![];
     }
-    let tokens_of =
-        |all: &mut dyn Iterator<Item = &Part>| -> u64 { all.map(|p| p.input + p.output).sum() };
+    let tokens_of = |all: &mut dyn Iterator<Item = &ModelSpend>| -> u64 {
+        all.map(|p| p.input + p.output).sum()
+    };
     let main = tokens_of(&mut parts.iter().filter(|p| p.agent.is_none()));
     let times = match main {
         0 => "n/a".to_string(),
@@ -184,7 +185,7 @@ mod tests {
         run.requests.truncate(1);
         assert!(rows(&run).is_empty());
         run.requests[0].cost_usd = 0.0;
-        let text = csv::of("costs.csv", &Results { runs: vec![run], ..Results::default() });
+        let text = csv::csv_text("costs.csv", &Results { runs: vec![run], ..Results::default() });
         let line = text.lines().nth(1).unwrap();
         assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
     }

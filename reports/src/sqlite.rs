@@ -7,13 +7,13 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::metrics::Cell;
-use crate::stored::Stored;
+use crate::stored::StoredResults;
 
 /// The format for `report --format sqlite`.
-pub(crate) const FORMAT: Format =
-    Format { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
 
 /// File name in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";
@@ -29,7 +29,7 @@ enum Type {
 }
 
 impl Type {
-    fn of(cell: &Cell) -> Type {
+    fn from_cell(cell: &Cell) -> Type {
         match cell {
             Cell::Na => Type::Unknown,
             Cell::Int(_) => Type::Integer,
@@ -58,12 +58,12 @@ impl Type {
 
 /// Additional tables. `records` contains the rows in pieces, because a row may be larger than a
 /// session.
-const BESIDE: &str = "
+const SIDE_TABLES: &str = "
     CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
     CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 ";
 
-pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError> {
+pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
     let failed = |source| ReportError::Database { path: path.into(), source };
     let mut db = Connection::open(path).map_err(failed)?;
@@ -73,7 +73,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
         for (table, types) in TABLES.iter().zip(&types) {
             db.execute_batch(&create(table.name, &table.head(true), types, table.of_runs))?;
         }
-        db.execute_batch(BESIDE)
+        db.execute_batch(SIDE_TABLES)
     };
     begin().map_err(failed)?;
     let change = db.transaction().map_err(failed)?;
@@ -95,7 +95,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
                 let marks = vec!["?"; types.len() + 1].join(", ");
                 let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
                 let mut insert = change.prepare_cached(&sql).map_err(failed)?;
-                for row in table.whole(run, true) {
+                for row in table.write_all(run, true) {
                     let cells = row.into_iter().map(value);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
                     insert.execute(params_from_iter(all)).map_err(failed)?;
@@ -115,15 +115,15 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
 }
 
 /// Types of the columns of every table.
-fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
+fn types(stored: &StoredResults<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     let unknown = |t: &crate::csv::Table| vec![Type::Unknown; t.head(true).len()];
     let mut types: Vec<Vec<Type>> = TABLES.iter().map(unknown).collect();
     stored.sessions(&mut |session| {
         for run in session {
             for (table, types) in TABLES.iter().zip(&mut types) {
-                for row in table.whole(run, true) {
+                for row in table.write_all(run, true) {
                     for (known, cell) in types.iter_mut().zip(&row) {
-                        *known = known.with(Type::of(cell));
+                        *known = known.with(Type::from_cell(cell));
                     }
                 }
             }
@@ -166,7 +166,7 @@ mod tests {
         never.break_even_calls = Some(BreakEven::Never);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.sqlite");
-        write(&Stored::new(&results, &results.runs).unwrap(), &path).unwrap();
+        write(&StoredResults::new(&results, &results.runs).unwrap(), &path).unwrap();
         let db = Connection::open(&path).unwrap();
         let mut back = vec![serde_json::json!({}); results.runs.len()];
         let sql = "SELECT run, field, at, value FROM records ORDER BY run, field, at";
@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(&serde_json::from_value::<RunRecord>(back.take()).unwrap(), run);
         }
         for table in &csv::TABLES {
-            let text = csv::of(&format!("{}.csv", table.name), &results);
+            let text = csv::csv_text(&format!("{}.csv", table.name), &results);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
             let head: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
             let quoted: Vec<String> = head.iter().map(|c| format!("\"{c}\"")).collect();

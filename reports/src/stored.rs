@@ -29,23 +29,23 @@ impl Rows for Vec<RunRecord> {
 }
 
 /// Results with figures in memory and rows in storage.
-pub struct Stored<'a> {
+pub struct StoredResults<'a> {
     /// Every row as a [digest](RunRecord::digested).
     pub figures: Results,
     rows: &'a dyn Rows,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> StoredResults<'a> {
     /// Reads the rows once. Rows in `head` are ignored. Fails on infinite figures, which files
     /// cannot contain.
-    pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<Stored<'a>, ReportError> {
+    pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<StoredResults<'a>, ReportError> {
         let mut runs = Vec::new();
         rows.sessions(&mut |session| {
             session.iter().try_for_each(json::check_finite)?;
             runs.extend(session.iter().map(|r| r.clone().digested()));
             Ok(())
         })?;
-        Ok(Stored { figures: Results { runs, ..head.without_rows() }, rows })
+        Ok(StoredResults { figures: Results { runs, ..head.without_rows() }, rows })
     }
 
     /// Reads the whole rows, session by session.
@@ -73,32 +73,32 @@ pub trait Files {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
 
     /// Path of a new file, for writers that open files themselves.
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError>;
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError>;
 }
 
 /// A folder on disk.
-pub struct Folder {
+pub struct OutputFolder {
     dir: PathBuf,
     private: bool,
     /// Created files, in order.
     pub names: Vec<String>,
 }
 
-impl Folder {
+impl OutputFolder {
     /// Creates files in an existing folder. If `private` is set, only the owner may read them.
-    pub fn new(dir: &Path, private: bool) -> Folder {
-        Folder { dir: dir.into(), private, names: vec![] }
+    pub fn new(dir: &Path, private: bool) -> OutputFolder {
+        OutputFolder { dir: dir.into(), private, names: vec![] }
     }
 }
 
-impl Files for Folder {
+impl Files for OutputFolder {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
-        let path = self.place(name)?;
+        let path = self.create_path(name)?;
         let file = File::create(&path).map_err(|e| unwritten(&path, e))?;
         Ok(Box::new(Named { out: BufWriter::new(file), path }))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
         // Do not create the folder itself again if it was removed.
@@ -181,7 +181,7 @@ impl Files for InMemory {
         Ok(Box::new(Bytes(bytes)))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         Err(ReportError::NeedsFolder(name.into()))
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let sheets = |t: &Terms<'_, '_>| {
-        let (found, name) = (Sweeps::of(t), t.name());
+        let (found, name) = (Sweeps::from_terms(t), t.name());
         found.into_iter().flat_map(move |s| s.sheets(&name)).collect::<Vec<_>>()
     };
     terms(&blocks).iter().flat_map(sheets).collect()
@@ -61,7 +61,7 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
 
 impl<'a> Sweeps<'a> {
     /// Returns `None` if no setting was swept.
-    pub(crate) fn of(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
+    pub(crate) fn from_terms(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
         let runs = terms.evidence();
         let contenders = || runs.iter().copied().filter(|r| r.is_contender());
         // A value that cannot exist with this model has a row with the reason.
@@ -121,7 +121,7 @@ impl<'a> Sweeps<'a> {
                 } else {
                     String::new()
                 };
-                out.push(stats::seen(s) + &fewer);
+                out.push(stats::describe_exposure(s) + &fewer);
                 out.extend(s.figures.iter().zip(stats::judged()).map(|(f, m)| cell(d, f, m)));
             }
         }
@@ -175,7 +175,7 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
 /// The figure itself for a single session; for several, its change with the interval.
 fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
     if d.sessions == 1 {
-        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));
+        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));
     }
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     stats::change(figure, metric) + &interval

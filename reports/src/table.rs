@@ -13,19 +13,19 @@ use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
 use crate::conclusion::Conclusion;
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{fmt, grid, seeds};
 use columns::Column;
 use layout::Layout;
 use line::{TableLine, push};
 
 /// The format for `report --format table`.
-pub(crate) const FORMAT: Format =
-    Format { name: "table", prints: true, make: Make::Figures(render_file) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "table", prints: true, make: Make::Figures(render_file) };
 
 /// Minimum and maximum width of a line, characters.
 const NARROWEST: usize = 80;
@@ -119,7 +119,7 @@ fn conclusion_lines(g: &Conclusion, width: usize) -> Vec<TableLine> {
     lines
 }
 
-fn block_lines(block: &Block<'_>, width: usize, columns: &[Column]) -> Vec<TableLine> {
+fn block_lines(block: &ReportBlock<'_>, width: usize, columns: &[Column]) -> Vec<TableLine> {
     let (title, terms) = (block.title(), block.terms());
     let mut lines = vec![];
     if title.chars().count() + terms.chars().count() + 4 <= width {
@@ -131,7 +131,7 @@ fn block_lines(block: &Block<'_>, width: usize, columns: &[Column]) -> Vec<Table
     for f in view::failures(block) {
         lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(TableLine::Alarm));
     }
-    let layout = Layout::of(block, width, columns);
+    let layout = Layout::new(block, width, columns);
     let drawn = layout.draw(block);
     let rule =
         "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));

@@ -2,14 +2,14 @@
 
 use crate::fmt;
 use crate::record::RunRecord;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 /// Blocks with a shared conclusion.
 pub(crate) struct Terms<'b, 'a> {
     pub(crate) model: &'a str,
     /// Summariser, if there are several.
     pub(crate) summariser: Option<&'a str>,
-    pub(crate) blocks: Vec<&'b Block<'a>>,
+    pub(crate) blocks: Vec<&'b ReportBlock<'a>>,
 }
 
 impl<'a> Terms<'_, 'a> {
@@ -33,7 +33,7 @@ impl<'a> Terms<'_, 'a> {
 
 /// Each model with each summariser, in the order of the blocks. Sessions without a summary belong
 /// to every summariser of their model.
-pub(crate) fn terms<'b, 'a>(blocks: &'b [Block<'a>]) -> Vec<Terms<'b, 'a>> {
+pub(crate) fn terms<'b, 'a>(blocks: &'b [ReportBlock<'a>]) -> Vec<Terms<'b, 'a>> {
     let mut keys: Vec<(&'a str, Option<&'a str>)> = Vec::new();
     for b in blocks {
         let key = (b.first().model.as_str(), b.summariser);
@@ -45,7 +45,7 @@ pub(crate) fn terms<'b, 'a>(blocks: &'b [Block<'a>]) -> Vec<Terms<'b, 'a>> {
         |model: &str| blocks.iter().any(|b| b.first().model == model && b.summariser.is_some());
     keys.retain(|(model, s)| s.is_some() || !with_summariser(model));
     let of = |(model, summariser): (&'a str, Option<&'a str>)| {
-        let own = |b: &&Block<'a>| {
+        let own = |b: &&ReportBlock<'a>| {
             b.first().model == model && (b.summariser == summariser || b.summariser.is_none())
         };
         Terms { model, summariser, blocks: blocks.iter().filter(own).collect() }

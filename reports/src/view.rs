@@ -13,7 +13,7 @@ use crate::{fmt, seeds};
 
 /// Runs of one scenario with one model, and with one summariser if the results have several: the
 /// unit of a table, a section or a set of plots.
-pub(crate) struct Block<'a> {
+pub(crate) struct ReportBlock<'a> {
     /// Rows: hypothetical ones, then products, then controls.
     pub(crate) runs: Vec<&'a RunRecord>,
     /// Prefix of file names, unique in the results together with the suffix.
@@ -27,13 +27,13 @@ pub(crate) struct Block<'a> {
     pub(crate) summariser: Option<&'a str>,
 }
 
-impl<'a> Block<'a> {
+impl<'a> ReportBlock<'a> {
     /// First run; a block is never empty.
     pub(crate) fn first(&self) -> &'a RunRecord {
         self.runs[0]
     }
 
-    /// Largest window of the rows with a limited one, tokens; `None` if there is no such row.
+    /// Largest window of the rows with a limited one, tokens; `None` without such a row.
     pub(crate) fn window(&self) -> Option<u64> {
         self.runs
             .iter()
@@ -99,7 +99,7 @@ pub(crate) struct Scored {
     pub(crate) best: bool,
 }
 
-impl Block<'_> {
+impl ReportBlock<'_> {
     /// The figures of every row, in the order of [`metrics::scores`].
     pub(crate) fn scored(&self) -> Vec<Vec<Scored>> {
         self.figures(metrics::scores().into_iter().map(|(m, _)| m))
@@ -123,8 +123,8 @@ impl Block<'_> {
 }
 
 /// Groups runs by scenario and model, in order of first appearance, and then by summariser.
-pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
-    Naming::of(results).blocks(&results.runs)
+pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
+    Naming::from_results(results).blocks(&results.runs)
 }
 
 /// Names of blocks. They depend on all results, so that the blocks can be built session by session.
@@ -135,7 +135,7 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    pub(crate) fn of(results: &Results) -> Naming {
+    pub(crate) fn from_results(results: &Results) -> Naming {
         Naming {
             several_models: models(results).len() > 1,
             several_summarisers: summarisers(results).len() > 1,
@@ -144,7 +144,7 @@ impl Naming {
     }
 
     /// Builds the blocks of the next sessions.
-    pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<Block<'a>> {
+    pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<ReportBlock<'a>> {
         let mut keys: Vec<(&str, &str)> = Vec::new();
         let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
         for r in runs {
@@ -173,7 +173,7 @@ impl Naming {
                 let model = self.several_models.then(|| format!("-{}", fmt::slug(model)));
                 let mut suffix = model.unwrap_or_default();
                 suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
-                out.push(Block {
+                out.push(ReportBlock {
                     runs,
                     slug: unique(&fmt::slug(scenario), &suffix, &mut self.taken),
                     suffix,
@@ -350,7 +350,7 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
 }
 
 /// Failures to report before any score: broken rules of any row, and products that did not finish.
-pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
+pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
         // One line per rule and row, with the number and the first case in full.

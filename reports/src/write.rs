@@ -11,7 +11,7 @@ use ctxbench_core::files::{self, FileError};
 use crate::formats::{Artifact, ReportError};
 use crate::plots::{self, Looks};
 use crate::row_cache::{default_cache, is_default_cache, move_default_cache};
-use crate::stored::{Files, Folder, Stored};
+use crate::stored::{Files, OutputFolder, StoredResults};
 use crate::{csv, json, page, sqlite};
 
 /// Name of the file that marks a results folder and lists its files.
@@ -166,13 +166,13 @@ impl NewResults {
     /// empty `matrix.md`, and `more`. With `private` only the owner can read the files.
     pub fn fill(
         &self,
-        stored: &Stored<'_>,
+        stored: &StoredResults<'_>,
         looks: &Looks,
         matrix_md: &str,
         more: &[Artifact],
         private: bool,
     ) -> Result<(), WriteError> {
-        let mut files = Folder::new(&self.temp, private);
+        let mut files = OutputFolder::new(&self.temp, private);
         for format in [json::FORMAT, csv::FORMAT, sqlite::FORMAT] {
             format.write(stored, looks, &mut files)?;
         }

@@ -4,7 +4,7 @@ use crate::row_cache::{Row, RowCache};
 use crate::sample;
 
 fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
-    let stored = Stored::new(results, &results.runs)?;
+    let stored = StoredResults::new(results, &results.runs)?;
     let new = NewResults::create(dir)?;
     new.fill(&stored, &Looks::default(), matrix_md, &[], false)?;
     new.publish()
@@ -52,7 +52,7 @@ fn publish_over_results_keeps_other_files_and_rows() {
     let mut results = sample::results();
     results.runs.push(sample::run("zz-second", "codex", 1));
     let row = Row { run: results.runs[0].clone(), ..Row::default() };
-    RowCache::open(&default_cache(&out)).unwrap().put("00aa", row, false).unwrap();
+    RowCache::open(&default_cache(&out)).unwrap().store("00aa", row, false).unwrap();
     write_results(&out, &results, "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     fs::write(out.join("plots/mine.txt"), "mine").unwrap();

@@ -7,7 +7,7 @@
 use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
 
 use crate::check::Located;
-use crate::error::Fault;
+use crate::error::LineFault;
 
 /// Maximum of any counter or limit, tokens.
 pub const TOKENS: u64 = 1_000_000_000;
@@ -23,68 +23,72 @@ pub const MS: Millis = 36_525 * 86_400_000;
 pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
 
 /// A number with its field and its bounds.
-pub(crate) struct Number<'a> {
+pub(crate) struct BoundedNumber<'a> {
     pub(crate) field: &'a str,
     pub(crate) value: &'a mut u64,
     least: u64,
     pub(crate) most: u64,
 }
 
-impl<'a> Number<'a> {
+impl<'a> BoundedNumber<'a> {
     pub(crate) fn new(field: &'a str, value: &'a mut u64, most: u64) -> Self {
-        Number { field, value, least: 0, most }
+        BoundedNumber { field, value, least: 0, most }
     }
 
     /// Creates a limit, a number of tokens that is at least 1.
     pub(crate) fn limit(field: &'a str, value: &'a mut u64) -> Self {
-        Number { field, value, least: 1, most: TOKENS }
+        BoundedNumber { field, value, least: 1, most: TOKENS }
     }
 }
 
 /// Returns the numbers of a header.
-pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
-    let window = h.context_window.as_mut().map(|n| Number::limit("context_window", n));
-    let output = h.max_output.as_mut().map(|n| Number::limit("max_output", n));
+pub(crate) fn of_header(h: &mut Header) -> Vec<BoundedNumber<'_>> {
+    let window = h.context_window.as_mut().map(|n| BoundedNumber::limit("context_window", n));
+    let output = h.max_output.as_mut().map(|n| BoundedNumber::limit("max_output", n));
     let prefix = h.prefix_tokens.as_mut();
-    let prefix = prefix.map(|n| Number::new("prefix_tokens", n, FILLER_TOKENS));
+    let prefix = prefix.map(|n| BoundedNumber::new("prefix_tokens", n, FILLER_TOKENS));
     [window, output, prefix].into_iter().flatten().collect()
 }
 
-fn of_usage(u: &mut RecordedUsage) -> Vec<Number<'_>> {
+fn of_usage(u: &mut RecordedUsage) -> Vec<BoundedNumber<'_>> {
     let mut out = vec![
-        Number::new("usage.input", &mut u.input, TOKENS),
-        Number::new("usage.output", &mut u.output, TOKENS),
-        Number::new("usage.cache_read", &mut u.cache_read, TOKENS),
-        Number::new("usage.cache_write", &mut u.cache_write, TOKENS),
-        Number::new("usage.cache_write_1h", &mut u.cache_write_1h, TOKENS),
+        BoundedNumber::new("usage.input", &mut u.input, TOKENS),
+        BoundedNumber::new("usage.output", &mut u.output, TOKENS),
+        BoundedNumber::new("usage.cache_read", &mut u.cache_read, TOKENS),
+        BoundedNumber::new("usage.cache_write", &mut u.cache_write, TOKENS),
+        BoundedNumber::new("usage.cache_write_1h", &mut u.cache_write_1h, TOKENS),
     ];
     let estimate = u.output_estimate.as_mut();
-    out.extend(estimate.map(|n| Number::new("usage.output_estimate", n, TOKENS)));
+    out.extend(estimate.map(|n| BoundedNumber::new("usage.output_estimate", n, TOKENS)));
     out
 }
 
 /// Returns the numbers of an entry.
-pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
+pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
     let mut out = Vec::new();
     match entry {
-        Entry::Idle { ms, .. } => out.push(Number::new("ms", ms, MS)),
+        Entry::Idle { ms, .. } => out.push(BoundedNumber::new("ms", ms, MS)),
         Entry::RecordedCompaction(c) => {
-            out.extend(c.pre_tokens.as_mut().map(|n| Number::new("pre_tokens", n, TOKENS)));
-            out.extend(c.post_tokens.as_mut().map(|n| Number::new("post_tokens", n, TOKENS)));
-            out.extend(c.at.as_mut().map(|n| Number::new("at", n, MS)));
+            out.extend(c.pre_tokens.as_mut().map(|n| BoundedNumber::new("pre_tokens", n, TOKENS)));
+            out.extend(
+                c.post_tokens.as_mut().map(|n| BoundedNumber::new("post_tokens", n, TOKENS)),
+            );
+            out.extend(c.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
             out.extend(c.usage.iter_mut().flat_map(of_usage));
         }
         Entry::RecordedCall(c) => {
-            out.extend(c.at.as_mut().map(|n| Number::new("at", n, MS)));
+            out.extend(c.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
             out.extend(of_usage(&mut c.usage));
         }
         Entry::Assistant(a) => {
-            out.extend(a.at.as_mut().map(|n| Number::new("at", n, MS)));
+            out.extend(a.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
             out.extend(a.usage.iter_mut().flat_map(of_usage));
         }
-        Entry::User(u) => out.extend(u.at.as_mut().map(|n| Number::new("at", n, MS))),
-        Entry::Tool(t) => out.extend(t.at.as_mut().map(|n| Number::new("at", n, MS))),
-        Entry::Compact { at, .. } => out.extend(at.as_mut().map(|n| Number::new("at", n, MS))),
+        Entry::User(u) => out.extend(u.at.as_mut().map(|n| BoundedNumber::new("at", n, MS))),
+        Entry::Tool(t) => out.extend(t.at.as_mut().map(|n| BoundedNumber::new("at", n, MS))),
+        Entry::Compact { at, .. } => {
+            out.extend(at.as_mut().map(|n| BoundedNumber::new("at", n, MS)))
+        }
         Entry::System { .. }
         | Entry::Tools { .. }
         | Entry::Memory { .. }
@@ -101,13 +105,18 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
 }
 
 /// Returns an error for a number out of bounds.
-pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> {
+pub(crate) fn check(numbers: Vec<BoundedNumber<'_>>, line: usize) -> Result<(), LineFault> {
     match numbers.into_iter().find(|n| !(n.least..=n.most).contains(n.value)) {
         None => Ok(()),
-        Some(Number { field, value, least, most }) => {
+        Some(BoundedNumber { field, value, least, most }) => {
             let from = if least > 0 { format!("at least {least} and ") } else { String::new() };
             let expected = format!("{from}at most {most}{}", meaning(most));
-            Err(Fault::new(line, format!("{field:?} is {value}"), expected, "correct the number"))
+            Err(LineFault::new(
+                line,
+                format!("{field:?} is {value}"),
+                expected,
+                "correct the number",
+            ))
         }
     }
 }
@@ -129,7 +138,12 @@ pub fn is_about_a_number(warning: &str) -> bool {
 }
 
 /// Replaces numbers above their bound by the bound, with a warning.
-pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings: &mut Vec<String>) {
+pub(crate) fn clamp(
+    numbers: Vec<BoundedNumber<'_>>,
+    file: &str,
+    line: usize,
+    warnings: &mut Vec<String>,
+) {
     for n in numbers.into_iter().filter(|n| *n.value > n.most) {
         warnings.push(format!(
             "{file}:{line}: {:?} is {}{TAKEN}{}, the largest there is",

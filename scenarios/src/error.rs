@@ -119,7 +119,7 @@ impl LoadError {
 
 /// Fault without its file: readers of one line or one step return it, and the caller adds the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct LineFault {
     /// Line, counted from 1.
     pub(crate) line: usize,
     pub(crate) what: String,
@@ -129,14 +129,14 @@ pub(crate) struct Fault {
     pub(crate) fix: String,
 }
 
-impl Fault {
+impl LineFault {
     pub(crate) fn new(
         line: usize,
         what: impl Into<String>,
         expected: impl Into<String>,
         fix: impl Into<String>,
-    ) -> Fault {
-        Fault { line, what: what.into(), expected: expected.into(), fix: fix.into() }
+    ) -> LineFault {
+        LineFault { line, what: what.into(), expected: expected.into(), fix: fix.into() }
     }
 
     pub(crate) fn at(self, file: &str) -> InputError {

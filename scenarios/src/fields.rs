@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
 use crate::bounds;
-use crate::error::Fault;
+use crate::error::LineFault;
 
 /// Fields of a kind of line: its `type`, the required fields in groups of alternatives, and the
 /// optional fields.
@@ -81,11 +81,11 @@ impl KindFields {
 }
 
 /// Returns the kind with this tag.
-pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault> {
+pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, LineFault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
         let fix = nearest::hint(tag, &known);
-        Fault::new(line, format!("unknown type {tag:?}"), "one of the entry types", fix)
+        LineFault::new(line, format!("unknown type {tag:?}"), "one of the entry types", fix)
     })
 }
 
@@ -99,11 +99,11 @@ pub(crate) fn entry(
     object: Map<String, Value>,
     line: usize,
     again: impl Fn() -> Map<String, Value>,
-) -> Result<Entry, Fault> {
+) -> Result<Entry, LineFault> {
     let tag = match object.get("type") {
         Some(Value::String(t)) => t.clone(),
         Some(other) => {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 format!("field \"type\" is {other}"),
                 one_of_the_types(),
@@ -111,7 +111,12 @@ pub(crate) fn entry(
             ));
         }
         None => {
-            return Err(Fault::new(line, "missing field \"type\"", one_of_the_types(), "add it"));
+            return Err(LineFault::new(
+                line,
+                "missing field \"type\"",
+                one_of_the_types(),
+                "add it",
+            ));
         }
     };
     let kind = kind(&tag, line)?;
@@ -119,7 +124,7 @@ pub(crate) fn entry(
         if !group.iter().any(|f| object.get(*f).is_some_and(|v| !v.is_null())) {
             let names = group.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(" or ");
             let all = kind.names().join(", ");
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 format!("missing field {names} of an entry of type {tag:?}"),
                 format!("the fields {all}"),
@@ -132,7 +137,7 @@ pub(crate) fn entry(
     }
     let mut entry = fitted(object, again).map_err(|why| {
         let all = kind.names().join(", ");
-        Fault::new(
+        LineFault::new(
             line,
             format!("an entry of type {tag:?} does not fit: {why}"),
             format!("the fields {all}"),
@@ -183,14 +188,14 @@ fn wrong_field(
 }
 
 /// A rewind has a known mode, and instructions only where a summary is written.
-fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
+fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), LineFault> {
     let mode = object.get("mode").and_then(Value::as_str).unwrap_or_default();
     let read: Result<RewindMode, serde::de::value::Error> =
         RewindMode::deserialize(mode.into_deserializer());
     let Ok(found) = read else {
         let known = RewindMode::ALL.map(RewindMode::word);
         let hint = nearest::hint(mode, &known);
-        return Err(Fault::new(
+        return Err(LineFault::new(
             line,
             format!("unknown rewind mode {mode:?}"),
             format!("one of {}", known.join(", ")),
@@ -199,7 +204,7 @@ fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
     };
     if !found.summarises() && object.contains_key("instructions") {
         let what = format!("\"instructions\" in a rewind of mode {:?}", found.word());
-        return Err(Fault::new(
+        return Err(LineFault::new(
             line,
             what,
             "mode summarize_from or summarize_to",
@@ -213,7 +218,7 @@ fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Result<Entry, Fault> {
+    fn read(json: &str) -> Result<Entry, LineFault> {
         let object = || serde_json::from_str(json).unwrap();
         entry(object(), 3, object)
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::bounds;
 use crate::check::{Located, assemble};
-use crate::error::{Fault, InputError, Loaded};
+use crate::error::{InputError, LineFault, Loaded};
 use crate::escapes;
 use crate::fields;
 use crate::formats::{millis, unread};
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
         1 => Ok(all.remove(0)),
         n => {
             let what = format!("{n} sessions in one file");
-            Err(Fault::new(1, what, "one session", "split the file").at(file))
+            Err(LineFault::new(1, what, "one session", "split the file").at(file))
         }
     }
 }
@@ -49,7 +49,7 @@ pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + '
 /// Reads the sessions of a file one at a time. After a damaged session, reading continues at the
 /// next header.
 pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
-    let mut state = State::Start;
+    let mut state = ReadState::Start;
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
@@ -65,8 +65,8 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
                     if take(Ok(loaded)).is_break() {
                         return;
                     }
-                    match std::mem::replace(&mut state, State::Damaged) {
-                        State::Refused(fault) => fault.at(file),
+                    match std::mem::replace(&mut state, ReadState::Damaged) {
+                        ReadState::Refused(fault) => fault.at(file),
                         open => {
                             state = open;
                             continue;
@@ -80,10 +80,12 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
                 return;
             }
         };
-        state = match std::mem::replace(&mut state, State::Damaged) {
+        state = match std::mem::replace(&mut state, ReadState::Damaged) {
             // The header that ended a damaged session starts another one.
-            State::Open(open) if open.items.is_empty() && open.line == line => State::Open(open),
-            _ => State::Damaged,
+            ReadState::Open(open) if open.items.is_empty() && open.line == line => {
+                ReadState::Open(open)
+            }
+            _ => ReadState::Damaged,
         };
         if take(Err(fault)).is_break() {
             return;
@@ -107,31 +109,31 @@ struct Open {
     line: usize,
     items: Vec<Located>,
     /// A truncated line, which is only allowed at the end.
-    broken: Option<Fault>,
+    broken: Option<LineFault>,
 }
 
-enum State {
+enum ReadState {
     Start,
     Open(Box<Open>),
     /// Skipping lines until the next header.
     Damaged,
     /// The header that ended a session is invalid.
-    Refused(Fault),
+    Refused(LineFault),
 }
 
-impl State {
+impl ReadState {
     /// Reads a line. A header ends the previous session, which is returned.
-    fn line(&mut self, bytes: &[u8], line: usize, file: &str) -> Result<Option<Loaded>, Fault> {
+    fn line(&mut self, bytes: &[u8], line: usize, file: &str) -> Result<Option<Loaded>, LineFault> {
         let (text, inside) = match std::str::from_utf8(bytes) {
             Ok(text) => (text, false),
             // The file ends inside a character.
             Err(e) if e.error_len().is_none() => {
                 (std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(), true)
             }
-            Err(_) if matches!(self, State::Damaged) => return Ok(None),
+            Err(_) if matches!(self, ReadState::Damaged) => return Ok(None),
             Err(_) => {
                 let what = "bytes that are not UTF-8";
-                return Err(Fault::new(line, what, "UTF-8 text", "save the file as UTF-8"));
+                return Err(LineFault::new(line, what, "UTF-8 text", "save the file as UTF-8"));
             }
         };
         let content = text.trim();
@@ -141,9 +143,9 @@ impl State {
         let parsed = escapes::from_str::<Map<String, Value>>(content);
         let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
         match self {
-            State::Start if content.is_empty() => return Ok(None),
-            State::Damaged if !begins => return Ok(None),
-            State::Open(open) if !begins => {
+            ReadState::Start if content.is_empty() => return Ok(None),
+            ReadState::Damaged if !begins => return Ok(None),
+            ReadState::Open(open) if !begins => {
                 if let Some(fault) = open.broken.take() {
                     return Err(fault);
                 }
@@ -154,7 +156,7 @@ impl State {
                             .push(Located { line, entry: fields::entry(object, line, again)? });
                     }
                     Err(e) => {
-                        let fault = Fault::new(
+                        let fault = LineFault::new(
                             line,
                             format!("not a JSON object: {e}"),
                             "one JSON object per line",
@@ -172,28 +174,35 @@ impl State {
         }
         let next = match (header(content, line), &self) {
             (Ok(header), _) => {
-                State::Open(Open { header, line, items: Vec::new(), broken: None }.into())
+                ReadState::Open(Open { header, line, items: Vec::new(), broken: None }.into())
             }
-            (Err(fault), State::Open(open)) if open.broken.is_none() => State::Refused(fault),
+            (Err(fault), ReadState::Open(open)) if open.broken.is_none() => {
+                ReadState::Refused(fault)
+            }
             (Err(fault), _) => return Err(fault),
         };
         match std::mem::replace(self, next) {
-            State::Open(open) => match open.broken {
+            ReadState::Open(open) => match open.broken {
                 Some(fault) => Err(fault),
                 None => assemble(open.header, open.items, file, false).map(Some),
             },
-            State::Start | State::Damaged | State::Refused(_) => Ok(None),
+            ReadState::Start | ReadState::Damaged | ReadState::Refused(_) => Ok(None),
         }
     }
 
     /// Finishes the session at the end of the file.
-    fn end(self, file: &str) -> Option<Result<Loaded, Fault>> {
+    fn end(self, file: &str) -> Option<Result<Loaded, LineFault>> {
         let open = match self {
-            State::Open(open) => open,
-            State::Damaged | State::Refused(_) => return None,
-            State::Start => {
+            ReadState::Open(open) => open,
+            ReadState::Damaged | ReadState::Refused(_) => return None,
+            ReadState::Start => {
                 let what = "the file is empty";
-                return Some(Err(Fault::new(1, what, HEADER, "record or write a session first")));
+                return Some(Err(LineFault::new(
+                    1,
+                    what,
+                    HEADER,
+                    "record or write a session first",
+                )));
             }
         };
         let cut = open.broken.map(|f| f.line);
@@ -220,9 +229,9 @@ fn absent(object: &Map<String, Value>, field: &str) -> String {
     }
 }
 
-fn header(content: &str, line: usize) -> Result<Header, Fault> {
+fn header(content: &str, line: usize) -> Result<Header, LineFault> {
     let mut object: Map<String, Value> = escapes::from_str(content).map_err(|e| {
-        Fault::new(
+        LineFault::new(
             line,
             format!("the first line is not a JSON object: {e}"),
             HEADER,
@@ -235,10 +244,15 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
             let near = nearest::nearest(&t, &["session"]);
             let fix =
                 if near.is_empty() { "put the header first" } else { "did you mean session?" };
-            return Err(Fault::new(line, format!("the first line has type {t:?}"), HEADER, fix));
+            return Err(LineFault::new(
+                line,
+                format!("the first line has type {t:?}"),
+                HEADER,
+                fix,
+            ));
         }
         _ => {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 "the first line has no \"type\"",
                 HEADER,
@@ -250,10 +264,10 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
         Some(v) if v == u64::from(VERSION) => {}
         Some(v) => {
             let fix = "this build reads version 1; use the build that wrote the file";
-            return Err(Fault::new(line, format!("session version {v}"), "version 1", fix));
+            return Err(LineFault::new(line, format!("session version {v}"), "version 1", fix));
         }
         None => {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 absent(&object, "version"),
                 HEADER,
@@ -262,7 +276,7 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
         }
     }
     if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
-        return Err(Fault::new(
+        return Err(LineFault::new(
             line,
             absent(&object, "id"),
             HEADER,
@@ -270,10 +284,15 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
         ));
     }
     let mut header: Header = fields::fitted(object.clone(), || object.clone()).map_err(|why| {
-        Fault::new(line, format!("a header that does not fit: {why}"), HEADER, "correct the field")
+        LineFault::new(
+            line,
+            format!("a header that does not fit: {why}"),
+            HEADER,
+            "correct the field",
+        )
     })?;
     if let Some(started) = header.started.as_deref().filter(|s| millis(s).is_none()) {
-        return Err(Fault::new(
+        return Err(LineFault::new(
             line,
             format!("a header that does not fit: \"started\" is {started:?}"),
             "a time such as 2026-03-01T12:00:00Z",

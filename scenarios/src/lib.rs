@@ -30,5 +30,5 @@ use ctxbench_core::escapes;
 
 pub use corpus::Corpus;
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Found, Kind, is_path, load, load_path, name_apart, parse, sniff};
+pub use load::{Found, InputKind, is_path, load, load_path, name_apart, parse, sniff};
 pub use scenario::{Expect, Expected, ExpectedCell, ExpectedRow, FaultOn, ProviderFault, Scenario};

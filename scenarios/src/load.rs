@@ -18,7 +18,7 @@ use crate::{builtin, formats, jsonl};
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum InputKind {
     /// A session in JSONL.
     Session,
     /// A scenario in TOML.
@@ -141,19 +141,19 @@ pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
 }
 
 /// Returns the kind of a file or folder.
-pub fn sniff(source: &Source<'_>) -> Option<Kind> {
+pub fn sniff(source: &Source<'_>) -> Option<InputKind> {
     kind(&source.head().ok()?)
 }
 
-fn kind(head: &Head) -> Option<Kind> {
+fn kind(head: &Head) -> Option<InputKind> {
     let name = Path::new(&head.name);
     // A pipe has no file extension.
     let nameless = name.extension().is_none() && is_scenario(&head.text);
     if head.entries.is_none() && (has_extension(name, &["toml"]) || nameless) {
-        return Some(Kind::Scenario);
+        return Some(InputKind::Scenario);
     }
     if let Some(format) = formats::detect_head(head) {
-        return Some(Kind::Recording(format.name));
+        return Some(InputKind::Recording(format.name));
     }
     let (_, first) = jsonl::numbered(&head.text).next()?;
     let about_session = match escapes::from_str::<serde_json::Map<String, serde_json::Value>>(first)
@@ -161,7 +161,7 @@ fn kind(head: &Head) -> Option<Kind> {
         Ok(object) => object.get("type").is_some_and(|t| t == "session"),
         Err(_) => first.starts_with('{') && first.contains("\"session\""),
     };
-    (about_session || has_extension(name, &["jsonl"])).then_some(Kind::Session)
+    (about_session || has_extension(name, &["jsonl"])).then_some(InputKind::Session)
 }
 
 /// Loads the single scenario that another one extends. `extending` is the chain of extending
@@ -272,7 +272,7 @@ fn of_source(
     // Frees a long beginning before the rest is read.
     drop(head);
     match kind {
-        Some(Kind::Scenario) => {
+        Some(InputKind::Scenario) => {
             let bytes = bytes()?;
             if bytes.trim_ascii().is_empty() {
                 return Err(LoadError::Empty { path: path.to_path_buf() });
@@ -281,7 +281,7 @@ fn of_source(
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
             let _ = take(path, Ok(scenario::read(text, &shown, beside)?));
         }
-        Some(Kind::Session) => {
+        Some(InputKind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
                 let scenario = loaded.map(|loaded| {
                     let facts_found = loaded.session.facts.is_empty();
@@ -290,7 +290,7 @@ fn of_source(
                 take(path, scenario.map_err(LoadError::from))
             });
         }
-        Some(Kind::Recording(name)) => {
+        Some(InputKind::Recording(name)) => {
             formats::by_name(name)?.import_bare(source, |imported| {
                 let scenario = imported.map(|Imported { loaded, beside }| Scenario {
                     files: beside,

@@ -79,12 +79,12 @@ fn names_are_paths_or_built_in() {
 
 #[test]
 fn content_decides_what_a_file_is() {
-    assert_eq!(sniff(&Source::of_bytes(SESSION.as_bytes(), "x")), Some(Kind::Session));
-    assert_eq!(sniff(&Source::of_bytes(&SESSION.as_bytes()[..30], "x")), Some(Kind::Session));
-    assert_eq!(sniff(&Source::of_bytes(b"id = 1", "x.toml")), Some(Kind::Scenario));
+    assert_eq!(sniff(&Source::of_bytes(SESSION.as_bytes(), "x")), Some(InputKind::Session));
+    assert_eq!(sniff(&Source::of_bytes(&SESSION.as_bytes()[..30], "x")), Some(InputKind::Session));
+    assert_eq!(sniff(&Source::of_bytes(b"id = 1", "x.toml")), Some(InputKind::Scenario));
     assert_eq!(
         sniff(&Source::of_bytes(CODEX.as_bytes(), "x.jsonl")),
-        Some(Kind::Recording("codex"))
+        Some(InputKind::Recording("codex"))
     );
     assert_eq!(sniff(&Source::of_bytes(b"", "x.txt")), None);
     assert_eq!(sniff(&Source::of_bytes(b"\xff\xfe", "x.json")), None);

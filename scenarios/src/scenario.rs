@@ -7,9 +7,9 @@ use ctxbench_core::session::{Entry, Header, Session};
 use ctxbench_core::toml_file::Lines;
 use toml::de::DeTable;
 
-use crate::bounds::{self, Number};
+use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{Fault, InputError, Loaded};
+use crate::error::{InputError, LineFault, Loaded};
 use crate::toml_tree;
 use crate::{autofacts, builtin, pitfalls};
 
@@ -120,8 +120,8 @@ pub(crate) fn read(
     file: &str,
     beside: &dyn Companions,
 ) -> Result<Scenario, InputError> {
-    let reader = Reader { lines: Lines::new(text), file, beside };
-    let at = |fault: Fault| fault.at(file);
+    let reader = ScenarioReader { lines: Lines::new(text), file, beside };
+    let at = |fault: LineFault| fault.at(file);
     let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
     reader.known_keys(&tree, KEYS, "a scenario").map_err(at)?;
     let base = match reader.string(&tree, "extends").map_err(at)? {
@@ -131,13 +131,13 @@ pub(crate) fn read(
     reader.scenario(&tree, base).map_err(at)
 }
 
-struct Reader<'a> {
+struct ScenarioReader<'a> {
     lines: Lines,
     file: &'a str,
     beside: &'a dyn Companions,
 }
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     fn base(&self, name: &str, line: usize) -> Result<Scenario, InputError> {
         let built_in = builtin::base(name).map(|base| {
             base.map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
@@ -146,14 +146,14 @@ impl Reader<'_> {
             NoBase::Broken(e) => e,
             NoBase::Name(what, fix) => {
                 let expected = "a built-in scenario's id or the path of a scenario file";
-                Fault::new(line, what, expected, fix).at(self.file)
+                LineFault::new(line, what, expected, fix).at(self.file)
             }
         })
     }
 
-    fn scenario(&self, tree: &DeTable<'_>, base: Scenario) -> Result<Scenario, Fault> {
+    fn scenario(&self, tree: &DeTable<'_>, base: Scenario) -> Result<Scenario, LineFault> {
         let Some(id) = self.string(tree, "id")?.filter(|s| !s.trim().is_empty()) else {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 1,
                 "missing field \"id\"",
                 "id = \"a-short-name\"",
@@ -182,7 +182,7 @@ impl Reader<'_> {
         self.steps(tree, &mut items)?;
         let loaded = assemble(header, items, self.file, false)?;
         if !loaded.session.entries.iter().any(Entry::is_message) {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 1,
                 "no messages",
                 "[[step]] tables, or extends = \"…\"",
@@ -208,11 +208,11 @@ impl Reader<'_> {
         })
     }
 
-    fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, Fault> {
+    fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, LineFault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
         let line = self.lines.line_at(value.span().start);
         serde_json::from_value(toml_tree::json(value.get_ref(), line)?).map_err(|e| {
-            Fault::new(
+            LineFault::new(
                 line,
                 format!("{key:?} does not fit: {e}"),
                 "a list of strings",
@@ -221,19 +221,19 @@ impl Reader<'_> {
         })
     }
 
-    fn cites(&self, tree: &DeTable<'_>) -> Result<Vec<String>, Fault> {
+    fn cites(&self, tree: &DeTable<'_>) -> Result<Vec<String>, LineFault> {
         let cites = self.strings(tree, "cites")?;
         match cites.iter().find_map(|c| pitfalls::wrong(c)) {
             Some((what, fix)) => {
                 let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode \
                     6\", or your own text";
-                Err(Fault::new(self.line_of(tree, "cites"), what, expected, fix))
+                Err(LineFault::new(self.line_of(tree, "cites"), what, expected, fix))
             }
             None => Ok(cites),
         }
     }
 
-    fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {
+    fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, LineFault> {
         let Some(value) = tree.get("scale") else { return Ok(None) };
         let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s))
@@ -242,7 +242,7 @@ impl Reader<'_> {
             None => {
                 let expected =
                     format!("a number from {} to {}", bounds::SCALE.start(), bounds::SCALE.end());
-                Err(Fault::new(
+                Err(LineFault::new(
                     line,
                     "\"scale\" does not fit",
                     expected,
@@ -252,12 +252,12 @@ impl Reader<'_> {
         }
     }
 
-    fn string(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<String>, Fault> {
+    fn string(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<String>, LineFault> {
         match tree.get(key) {
             None => Ok(None),
             Some(v) => match v.get_ref().as_str() {
                 Some(s) => Ok(Some(s.to_string())),
-                None => Err(Fault::new(
+                None => Err(LineFault::new(
                     self.line_of(tree, key),
                     format!("{key:?} is not a string"),
                     "a string",
@@ -267,12 +267,14 @@ impl Reader<'_> {
         }
     }
 
-    fn count(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<u64>, Fault> {
+    fn count(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<u64>, LineFault> {
         let Some(value) = tree.get(key) else { return Ok(None) };
         let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(mut n) => bounds::check(vec![Number::limit(key, &mut n)], line).map(|()| Some(n)),
-            None => Err(Fault::new(
+            Some(mut n) => {
+                bounds::check(vec![BoundedNumber::limit(key, &mut n)], line).map(|()| Some(n))
+            }
+            None => Err(LineFault::new(
                 line,
                 format!("{key:?} does not fit"),
                 "a number of tokens",
@@ -281,13 +283,23 @@ impl Reader<'_> {
         }
     }
 
-    fn known_keys(&self, table: &DeTable<'_>, known: &[&str], whose: &str) -> Result<(), Fault> {
+    fn known_keys(
+        &self,
+        table: &DeTable<'_>,
+        known: &[&str],
+        whose: &str,
+    ) -> Result<(), LineFault> {
         for key in table.keys() {
             if !known.contains(&key.get_ref().as_ref()) {
                 let line = self.lines.line_at(key.span().start);
                 let (what, expected) =
                     (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
-                return Err(Fault::new(line, what, expected, nearest::hint(key.get_ref(), known)));
+                return Err(LineFault::new(
+                    line,
+                    what,
+                    expected,
+                    nearest::hint(key.get_ref(), known),
+                ));
             }
         }
         Ok(())

@@ -4,19 +4,24 @@ use ctxbench_core::toml_file::{self, Lines};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
-use crate::error::Fault;
+use crate::error::LineFault;
 
 /// Parses a document. A syntax error names its line.
-pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
+pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, LineFault> {
     DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
         let line = e.span().map_or(1, |s| lines.line_at(s.start));
         let what = toml_file::describe(&e, text);
-        Fault::new(line, format!("not TOML: {what}"), "a scenario in TOML", "correct the syntax")
+        LineFault::new(
+            line,
+            format!("not TOML: {what}"),
+            "a scenario in TOML",
+            "correct the syntax",
+        )
     })
 }
 
 /// Converts a value to JSON. Dates become text.
-pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
+pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, LineFault> {
     Ok(match value {
         DeValue::String(s) => Value::String(s.to_string()),
         DeValue::Boolean(b) => Value::Bool(*b),
@@ -36,16 +41,16 @@ pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
 }
 
 /// Converts a table to a JSON object.
-pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Value>, Fault> {
+pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Value>, LineFault> {
     table.iter().map(|(k, v)| Ok((k.get_ref().to_string(), json(v.get_ref(), line)?))).collect()
 }
 
-fn number(text: &str, line: usize) -> Fault {
+fn number(text: &str, line: usize) -> LineFault {
     if text.parse().is_ok_and(|n: f64| n.is_nan() || text.contains("inf")) {
         let what = format!("{text} is not a number that can be measured");
-        return Fault::new(line, what, "a finite number", "write one, or leave the key out");
+        return LineFault::new(line, what, "a finite number", "write one, or leave the key out");
     }
-    Fault::new(
+    LineFault::new(
         line,
         format!("number {text} is out of range"),
         "a number of 64 bits",

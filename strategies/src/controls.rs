@@ -36,9 +36,9 @@ pub const REFERENCE: Descriptor = Descriptor {
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
     manual: ManualCompaction::Absent,
-    rewind: Rewind::NONE,
+    rewind: Rewind::UNSUPPORTED,
     formats: OURS,
-    conform: Conformance::NONE,
+    conform: Conformance::NO_CASES,
     color: PlotColor::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,
@@ -48,7 +48,7 @@ pub const REFERENCE: Descriptor = Descriptor {
 };
 
 /// No compaction in the real window.
-pub const NONE: Descriptor = Descriptor {
+pub const NO_COMPACTION: Descriptor = Descriptor {
     name: "none",
     summary: "no compaction in the real window: dies when it is full",
     standing: Standing::Control,

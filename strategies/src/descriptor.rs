@@ -14,7 +14,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use thiserror::Error;
 
 use crate::conform::Conformance;
-use crate::persist::{Format, OURS};
+use crate::persist::{OURS, PersistFormat};
 
 /// Answers to the comparison dimensions, a short phrase each.
 #[derive(Clone, Copy, Debug)]
@@ -146,13 +146,13 @@ impl Versions for () {
 
 /// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
 /// replace them with fillers of the recorded length.
-pub trait Words: Default {
+pub trait PromptTexts: Default {
     /// Returns words with empty texts.
     fn blank() -> Self;
 }
 
 /// Texts of a product without texts.
-impl Words for () {
+impl PromptTexts for () {
     fn blank() -> Self {}
 }
 
@@ -264,7 +264,7 @@ pub trait Product: 'static {
     type Settings: SettingsTable;
 
     /// `()` if it has none.
-    type Words: Words;
+    type Words: PromptTexts;
 
     /// Returns the capability that a version with these settings requires.
     fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Requirement>;
@@ -309,12 +309,12 @@ impl<P: Product> DynProduct for Erased<P> {
     }
 
     fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement> {
-        P::needs(known(version), &P::Settings::read(settings))
+        P::needs(parse_version(version), &P::Settings::read(settings))
     }
 
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         P::build(Build {
-            version: known(order.version),
+            version: parse_version(order.version),
             settings: P::Settings::read(order.settings),
             words: P::Words::default(),
             scale: order.scale,
@@ -323,7 +323,7 @@ impl<P: Product> DynProduct for Erased<P> {
 }
 
 /// Returns the value that a product's code uses for a version.
-pub(crate) fn known<V: Versions>(version: Version) -> V {
+pub(crate) fn parse_version<V: Versions>(version: Version) -> V {
     let found = V::TABLE.iter().find(|(v, _)| v.name == version.name);
     found.expect("a version comes from the factory's own table").1
 }
@@ -363,7 +363,7 @@ impl Factory {
             }
         };
         let settings = Settings::parse(name, self.settings, settings)?;
-        let strange = settings.given().map(|(s, _)| s).find(|s| !version.knows(s));
+        let strange = settings.explicit().map(|(s, _)| s).find(|s| !version.knows(s));
         match strange {
             None => Ok((version, settings)),
             Some(setting) => Err(SpecError::OtherVersion {
@@ -422,7 +422,7 @@ pub struct Rewind {
 
 impl Rewind {
     /// No rewind at all.
-    pub const NONE: Rewind = Rewind { conversation: false, code: None, summaries: false };
+    pub const UNSUPPORTED: Rewind = Rewind { conversation: false, code: None, summaries: false };
 
     /// Returns true if the product offers this rewind mode, at least in part.
     pub fn offers(&self, mode: RewindMode) -> bool {
@@ -501,7 +501,7 @@ pub struct Descriptor {
     pub rewind: Rewind,
     /// Formats in which it stores sessions. Techniques and controls have none and are compared with
     /// our own store.
-    pub formats: &'static [Format],
+    pub formats: &'static [PersistFormat],
     /// Settings and functions with which recorded cases of the program are replayed.
     pub conform: Conformance,
     pub color: PlotColor,
@@ -529,9 +529,9 @@ impl Descriptor {
             matrix: Matrix::UNKNOWN,
             standing: Standing::Contender,
             manual: ManualCompaction::WithInstructions,
-            rewind: Rewind::NONE,
+            rewind: Rewind::UNSUPPORTED,
             formats: OURS,
-            conform: Conformance::NONE,
+            conform: Conformance::NO_CASES,
             color: PlotColor::Palette(0),
             files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
             settings_file: None,

@@ -12,7 +12,7 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Form};
+use ctxbench_core::block::{BlockForm, BlockKind};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
@@ -39,9 +39,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    rewind: Rewind::NONE,
+    rewind: Rewind::UNSUPPORTED,
     formats: OURS,
-    conform: Conformance::NONE,
+    conform: Conformance::NO_CASES,
     color: PlotColor::Palette(7),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
@@ -102,7 +102,9 @@ impl Strategy for ObservationMasking {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
         let live: Vec<usize> = (0..blocks.len())
-            .filter(|&i| blocks[i].kind == BlockKind::Output && blocks[i].form != Form::Cleared)
+            .filter(|&i| {
+                blocks[i].kind == BlockKind::Output && blocks[i].form != BlockForm::Cleared
+            })
             .collect();
         if live.len() >= self.keep.saturating_add(self.batch) {
             let old = &live[..live.len() - self.keep];
@@ -119,7 +121,7 @@ impl Strategy for ObservationMasking {
             let outputs =
                 || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
             // The oldest are masked first.
-            let masked = outputs().take_while(|(_, b)| b.form == Form::Cleared).count();
+            let masked = outputs().take_while(|(_, b)| b.form == BlockForm::Cleared).count();
             let next = outputs().nth(masked).filter(|_| masked > 0).map(|(at, _)| at);
             r.breakpoints = frontier_breakpoints(&r.blocks, next);
         }

@@ -5,7 +5,7 @@ use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
-use ctxbench_core::settings::{Kind, Settings};
+use ctxbench_core::settings::{SettingKind, Settings};
 use ctxbench_core::strategy::Strategy;
 use std::sync::OnceLock;
 use thiserror::Error;
@@ -13,7 +13,7 @@ use thiserror::Error;
 /// All strategies of this crate, in report order.
 pub const ALL: &[Descriptor] = &[
     crate::controls::REFERENCE,
-    crate::controls::NONE,
+    crate::controls::NO_COMPACTION,
     crate::controls::KEEP_NOTHING,
     crate::sliding_window::DESCRIPTOR,
     crate::observation_masking::DESCRIPTOR,
@@ -85,7 +85,7 @@ impl Spec {
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
         let name = text.split([':', '@']).next().unwrap_or_default();
         let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
-        let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
+        let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == SettingKind::Text);
         sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
 
@@ -184,7 +184,7 @@ mod tests {
                 let mut lines = HashSet::new();
                 for value in k.values {
                     let turned = spec.clone().with(k.setting, value).expect(&name);
-                    let (_, value) = turned.settings.given().next().expect("one is given");
+                    let (_, value) = turned.settings.explicit().next().expect("one is given");
                     let line = k.line(value);
                     let fixed = *value == Value::Flag(false);
                     assert!(fixed || line.contains(&value.to_string()), "{name}: {line}");
@@ -209,7 +209,7 @@ mod tests {
     fn what_comes_back_by_a_rewind_is_what_the_product_offers() {
         let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
         let with: Vec<&str> =
-            ALL.iter().filter(|d| d.rewind != Rewind::NONE).map(|d| d.name).collect();
+            ALL.iter().filter(|d| d.rewind != Rewind::UNSUPPORTED).map(|d| d.name).collect();
         assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]);
         assert!(
             rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn text_settings_hold_commas_in_quotes() {
         let spec = Spec::parse("codex:compact_prompt=\"Write a note, be brief\"").unwrap();
-        let (_, value) = spec.settings.given().next().unwrap();
+        let (_, value) = spec.settings.explicit().next().unwrap();
         assert_eq!(*value, Value::Word("Write a note, be brief".into()));
         // Parsing the label returns the same strategy.
         assert_eq!(Spec::parse(&spec.label()).unwrap().label(), spec.label());

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::compaction::file_path;
 use ctxbench_core::engine::Engine;
-use ctxbench_kit::memory::{Scope, front_matter};
+use ctxbench_kit::memory::{PathScope, front_matter};
 
 #[derive(Default)]
-pub(crate) struct Scoped(Vec<(Scope, Arc<Block>)>);
+pub(crate) struct Scoped(Vec<(PathScope, Arc<Block>)>);
 
 impl Scoped {
     /// Takes the scoped files out of the view when a session starts. `of_folders` are the names of
@@ -29,7 +29,7 @@ impl Scoped {
     }
 
     /// Shows the files with a scope that a call in the view touches.
-    pub fn show(&self, s: &mut Engine) {
+    pub fn add_to_view(&self, s: &mut Engine) {
         for (scope, file) in &self.0 {
             let blocks = s.context.blocks();
             if !blocks.iter().any(|b| Arc::ptr_eq(b, file)) && touched(scope, blocks) {
@@ -48,11 +48,11 @@ impl Scoped {
         if kept.len() < blocks.len() {
             let _ = s.context.set(kept);
         }
-        self.show(s);
+        self.add_to_view(s);
     }
 }
 
-fn touched(scope: &Scope, blocks: &[Arc<Block>]) -> bool {
+fn touched(scope: &PathScope, blocks: &[Arc<Block>]) -> bool {
     let path_of = |b: &Arc<Block>| {
         (b.kind == BlockKind::Call).then(|| file_path(&b.call.as_ref()?.name, &b.text)).flatten()
     };
@@ -61,19 +61,21 @@ fn touched(scope: &Scope, blocks: &[Arc<Block>]) -> bool {
 
 /// Returns the files to which a memory file applies; `None` = all. Its text begins with its path as
 /// a heading.
-fn scope(text: &str, of_folders: &[&str]) -> Option<Scope> {
+fn scope(text: &str, of_folders: &[&str]) -> Option<PathScope> {
     let (path, body) = text.strip_prefix("# ")?.split_once('\n')?;
     let path = path.trim();
     if is_rule(path) {
         let (_, patterns) = front_matter(body.trim_start());
         // A rule with invalid patterns applies to all files.
-        return Scope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
+        return PathScope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
     }
     let (folder, name) = path.rsplit_once('/')?;
     let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
     // The index of an automatic memory applies to the whole project.
     let index = name == "MEMORY.md" && folder.rsplit('/').next() == Some("memory");
-    (nested && !index && of_folders.contains(&name)).then(|| Scope::for_folder(folder)).flatten()
+    (nested && !index && of_folders.contains(&name))
+        .then(|| PathScope::for_folder(folder))
+        .flatten()
 }
 
 /// Returns true if a path contains `.PRODUCT/rules/`.
@@ -86,7 +88,7 @@ fn is_rule(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn scope(text: &str) -> Option<Scope> {
+    fn scope(text: &str) -> Option<PathScope> {
         super::scope(text, &["CLAUDE.md", "MEMORY.md"])
     }
 
@@ -113,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_scope_is_tried_on_paths_as_tools_name_them() {
-        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().matches_any_suffix(path);
+        let holds =
+            |glob: &str, path: &str| PathScope::new([glob]).unwrap().matches_any_suffix(path);
         assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
         assert!(
             holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")

@@ -113,16 +113,18 @@ fn values(given: &str) -> Result<Vec<String>, SweepError> {
         out.extend(one_or_range(part)?);
     }
     // Text values keep their order, after the numbers.
-    out.sort_by_key(|v| Number::read(v).map_or((true, Number::ZERO), |n| (false, n)));
+    out.sort_by_key(|v| SettingNumber::read(v).map_or((true, SettingNumber::ZERO), |n| (false, n)));
     Ok(out)
 }
 
 fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
-    let range = given.split_once("..").and_then(|(from, rest)| Some((Number::read(from)?, rest)));
+    let range =
+        given.split_once("..").and_then(|(from, rest)| Some((SettingNumber::read(from)?, rest)));
     let Some((from, rest)) = range else { return Ok(vec![given.to_string()]) };
     let wrong = || SweepError::Range(given.to_string());
     let (to, step) = rest.split_once('/').ok_or_else(wrong)?;
-    let (to, step) = (Number::read(to).ok_or_else(wrong)?, Number::read(step).ok_or_else(wrong)?);
+    let (to, step) =
+        (SettingNumber::read(to).ok_or_else(wrong)?, SettingNumber::read(step).ok_or_else(wrong)?);
     let alike = from.percent == to.percent && to.percent == step.percent;
     if !alike || step.millionths == 0 || from > to {
         return Err(wrong());
@@ -134,29 +136,29 @@ fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
             rows: usize::try_from(rows).unwrap_or(usize::MAX),
         });
     }
-    let at = |i| Number { millionths: from.millionths + i * step.millionths, ..from };
+    let at = |i| SettingNumber { millionths: from.millionths + i * step.millionths, ..from };
     Ok((0..rows).map(|i| at(i).text()).collect())
 }
 
 /// A number as settings accept it, exact to six decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Number {
+struct SettingNumber {
     percent: bool,
     millionths: u64,
 }
 
-impl Number {
-    const ZERO: Number = Number { percent: false, millionths: 0 };
+impl SettingNumber {
+    const ZERO: SettingNumber = SettingNumber { percent: false, millionths: 0 };
     const DIGITS: u32 = 6;
 
-    fn read(text: &str) -> Option<Number> {
+    fn read(text: &str) -> Option<SettingNumber> {
         let text = text.trim();
         let (number, percent) = match text.strip_suffix('%') {
             Some(number) => (number, true),
             None => (text, false),
         };
-        let millionths = parse_decimal(number, Number::DIGITS)?;
-        Some(Number { percent, millionths })
+        let millionths = parse_decimal(number, SettingNumber::DIGITS)?;
+        Some(SettingNumber { percent, millionths })
     }
 
     fn text(self) -> String {

@@ -31,7 +31,7 @@ pub fn block_on<F: Future>(f: F) -> F::Output {
     }
 }
 
-pub fn says(text: &str) -> Answer {
+pub fn text_answer(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Text(text.into())], ..Reply::default() })
 }
 
@@ -90,7 +90,7 @@ pub struct Played {
 
 impl Played {
     /// Returns the requests with a purpose.
-    pub fn of(&self, purpose: Purpose) -> Vec<&Request> {
+    pub fn with_purpose(&self, purpose: Purpose) -> Vec<&Request> {
         self.requests.iter().filter(|r| r.purpose == purpose).collect()
     }
 
@@ -148,9 +148,9 @@ impl Fake {
         self.now += 1_000;
         let mut reply = match request.purpose {
             Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
-            Purpose::Ping => says(""),
-            Purpose::Edit => says("edited"),
-            Purpose::Summary => self.summaries.pop_front().unwrap_or_else(|| says("S")),
+            Purpose::Ping => text_answer(""),
+            Purpose::Edit => text_answer("edited"),
+            Purpose::Summary => self.summaries.pop_front().unwrap_or_else(|| text_answer("S")),
         }?;
         if reply.usage == Usage::default() {
             reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };

@@ -16,7 +16,7 @@ macro_rules! words {
             }
         }
 
-        impl $crate::descriptor::Words for $name {
+        impl $crate::descriptor::PromptTexts for $name {
             fn blank() -> Self {
                 $name { $($field: "".into(),)+ }
             }

@@ -103,7 +103,7 @@ fn remove(v: &mut Value, at: &str) {
 }
 
 /// Sets a member to a value.
-fn put(v: &mut Value, at: &str, value: Value) {
+fn set_value(v: &mut Value, at: &str, value: Value) {
     let (parent, name) = at.rsplit_once('/').unwrap();
     match v.pointer_mut(parent).unwrap() {
         Value::Object(o) => drop(o.insert(name.into(), value)),
@@ -126,7 +126,7 @@ fn a_wrong_outcome_is_refused() {
     assert_eq!(
         corrupted_case(SDK, |v| (
             remove(v, "/outcome/final"),
-            put(v, "/outcome/error", json!("http_400"))
+            set_value(v, "/outcome/error", json!("http_400"))
         )
             .1),
         "outcome: error"
@@ -148,8 +148,9 @@ fn a_wrong_outcome_is_refused() {
             corrupted_case(case, |v| remove(v, "/outcome/error"))
                 .starts_with("outcome: expected exactly one of final, error")
         );
-        let words =
-            |v: &mut Value| (remove(v, "/outcome/error"), put(v, "/outcome/final", json!([]))).1;
+        let words = |v: &mut Value| {
+            (remove(v, "/outcome/error"), set_value(v, "/outcome/final", json!([]))).1
+        };
         assert!(corrupted_case(case, words).starts_with("outcome: "));
     }
     for case in [SDK, SDK_ERROR, SDK_NEW] {
@@ -157,11 +158,11 @@ fn a_wrong_outcome_is_refused() {
             corrupted_case(case, |v| remove(v, "/outcome")).contains("outcome: expected an object")
         );
         assert!(
-            corrupted_case(case, |v| put(v, "/outcome/zork", json!(1)))
+            corrupted_case(case, |v| set_value(v, "/outcome/zork", json!(1)))
                 .contains("unknown member `zork`")
         );
         assert!(
-            corrupted_case(case, |v| put(v, "/outcome/requests", json!(-1)))
+            corrupted_case(case, |v| set_value(v, "/outcome/requests", json!(-1)))
                 .contains("outcome.requests")
         );
         assert!(
@@ -292,7 +293,7 @@ fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
         let (last_event, last_request) = (events.len() - 1, requests.len() - 1);
         remove(&mut v, &format!("/events/{last_event}"));
         remove(&mut v, &format!("/requests/{last_request}"));
-        put(&mut v, "/settings/max_iterations", json!(replies - 1));
+        set_value(&mut v, "/settings/max_iterations", json!(replies - 1));
         v["outcome"]["requests"] = last_request.into();
         v["outcome"]["final"] = last;
         verdict(&v).unwrap().map(|d| (d.what, d.got))
@@ -457,7 +458,7 @@ fn unknown_members_are_refused_everywhere() {
             if load(case).pointer(at).is_none_or(|o| !o.is_object()) {
                 panic!("{case} has no object at {at}");
             }
-            let said = corrupted_case(case, |v| put(v, &format!("{at}/zork"), json!(1)));
+            let said = corrupted_case(case, |v| set_value(v, &format!("{at}/zork"), json!(1)));
             assert!(said.contains("zork") && (said.contains("unknown")), "{case} {at}: {said}");
         }
     }
@@ -505,7 +506,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_path() {
         for wrong in
             [json!(-1), json!("abc"), json!("12"), json!(1.5), json!(true), json!(u64::MAX)]
         {
-            let said = corrupted_case(case, |v| put(v, at, wrong.clone()));
+            let said = corrupted_case(case, |v| set_value(v, at, wrong.clone()));
             let name = at.rsplit('/').next().unwrap();
             assert!(
                 said.contains(name) && said.contains("expected"),
@@ -525,7 +526,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_path() {
         (SDK, "/settings/compaction_control/enabled", json!("yes")),
         (OPENCODE, "/settings/wire", json!("telegraph")),
     ] {
-        let said = corrupted_case(case, |v| put(v, at, wrong));
+        let said = corrupted_case(case, |v| set_value(v, at, wrong));
         assert!(said.contains("expected"), "{case} {at}: {said}");
     }
 }
@@ -539,7 +540,7 @@ fn contradicting_members_are_refused() {
     );
     let left_out = |v: &mut Value| {
         remove(v, "/requests/0/items/3/text");
-        put(v, "/requests/0/items/3/constant", json!(true));
+        set_value(v, "/requests/0/items/3/constant", json!(true));
     };
     assert!(corrupted(left_out).contains("constant"), "the user's text is compared");
     let (i, k) = summary_prompt(&load(OPENCODE));
@@ -548,13 +549,13 @@ fn contradicting_members_are_refused() {
         [("constant_bytes", 1), ("transcript/bytes", 1), ("transcript/parts/0/bytes", 1)]
     {
         assert!(
-            corrupted_case(OPENCODE, |v| put(v, &format!("{item}/{at}"), json!(value)))
+            corrupted_case(OPENCODE, |v| set_value(v, &format!("{item}/{at}"), json!(value)))
                 .contains("bytes"),
             "{at}"
         );
     }
     assert_eq!(
-        corrupted_case(OPENCODE, |v| put(
+        corrupted_case(OPENCODE, |v| set_value(
             v,
             &format!("{item}/transcript/parts/1/sha256"),
             json!("00")
@@ -574,7 +575,10 @@ fn contradicting_members_are_refused() {
             });
         }
     }
-    assert_eq!(corrupted_case(image, |v| put(v, &media.unwrap(), json!("image/gif"))), "media");
+    assert_eq!(
+        corrupted_case(image, |v| set_value(v, &media.unwrap(), json!("image/gif"))),
+        "media"
+    );
 }
 
 /// Returns the positions of the first transcript: request and item.
@@ -612,7 +616,7 @@ fn oversized_texts_are_refused_before_they_are_built() {
             .position(|f| f["kind"] == "tools")
             .unwrap();
         let at = at.replace("/fixed/2/count", &format!("/fixed/{tools}/count"));
-        assert!(corrupted(|v| put(v, &at, json!(huge))).contains("expected"), "{at}");
+        assert!(corrupted(|v| set_value(v, &at, json!(huge))).contains("expected"), "{at}");
     }
     // Each text is within the limit, but all of them together are not.
     let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
@@ -661,7 +665,8 @@ fn function_files_without_cases_or_with_wrong_numbers_are_refused() {
     ];
     for (file, at) in numbers {
         for wrong in [json!(-5), json!("5"), json!(u64::MAX)] {
-            let said = function(file, |v| put(v, &format!("/cases/0/input/{at}"), wrong.clone()));
+            let said =
+                function(file, |v| set_value(v, &format!("/cases/0/input/{at}"), wrong.clone()));
             assert!(
                 said.contains("input") && said.contains("expected"),
                 "{file} {at} = {wrong}: {said}"

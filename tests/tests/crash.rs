@@ -15,7 +15,9 @@ use std::process::{Child, Command, Stdio};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::rng::SplitMix64;
-use ctxbench_strategies::persist::{Format, Journal, JournalEntry, StoredMessage, formats, losses};
+use ctxbench_strategies::persist::{
+    Journal, JournalEntry, PersistFormat, StoredMessage, formats, losses,
+};
 
 /// Variable with the child's job: format, folder, seed, maximum number of entries, kind of entries.
 const JOB: &str = "CTXBENCH_CRASH_JOB";
@@ -27,13 +29,13 @@ const MOST: u64 = 24;
 /// Formats that must not lose acknowledged entries.
 const STRICT: [&str; 2] = ["codex-rollout", "claude-code-jsonl"];
 
-fn format(name: &str) -> &'static Format {
+fn format(name: &str) -> &'static PersistFormat {
     formats().into_iter().find(|f| f.name == name).unwrap()
 }
 
 /// The entries of a session. Each is a function of seed and index, so that parent and child agree
 /// without communication.
-struct Script {
+struct CrashScript {
     seed: u64,
     journal: Journal,
     context: Vec<StoredMessage>,
@@ -42,9 +44,9 @@ struct Script {
     plain: bool,
 }
 
-impl Script {
-    fn new(seed: u64, plain: bool) -> Script {
-        Script { seed, journal: Journal::default(), context: Vec::new(), at: 0, plain }
+impl CrashScript {
+    fn new(seed: u64, plain: bool) -> CrashScript {
+        CrashScript { seed, journal: Journal::default(), context: Vec::new(), at: 0, plain }
     }
 
     fn text(&self, i: u64) -> String {
@@ -121,7 +123,7 @@ impl Script {
 fn child() {
     let Ok(job) = std::env::var(JOB) else { return };
     let [name, dir, seed, most, plain] = job.split('|').collect::<Vec<_>>().try_into().unwrap();
-    let mut script = Script::new(seed.parse().unwrap(), plain == "plain");
+    let mut script = CrashScript::new(seed.parse().unwrap(), plain == "plain");
     let mut out = std::io::stdout();
     let mut work = || -> Result<(), String> {
         let mut p = (format(name).open)(Path::new(dir), seed.parse().unwrap())
@@ -138,7 +140,7 @@ fn child() {
     }
 }
 
-struct Writer {
+struct KilledWriter {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
     acknowledged: u64,
@@ -171,11 +173,11 @@ fn command(
     c
 }
 
-impl Writer {
-    fn start(mut command: Command) -> Writer {
+impl KilledWriter {
+    fn start(mut command: Command) -> KilledWriter {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Writer { child, lines, acknowledged: 0, failed: None }
+        KilledWriter { child, lines, acknowledged: 0, failed: None }
     }
 
     /// Reads one line. Returns false at the end.
@@ -214,7 +216,7 @@ impl Writer {
 }
 
 #[derive(Default)]
-struct Figures {
+struct CrashFigures {
     kills: u64,
     acknowledged: u64,
     lost: u64,
@@ -230,15 +232,15 @@ fn kills() -> u64 {
 }
 
 /// Kills a writer repeatedly, each time in a fresh folder, and counts lost entries.
-fn kill_often(name: &str, plain: bool) -> Figures {
+fn kill_often(name: &str, plain: bool) -> CrashFigures {
     let mut random = SplitMix64::new(name.bytes().map(u64::from).sum());
-    let mut out = Figures::default();
+    let mut out = CrashFigures::default();
     for seed in 1..=kills() {
         let dir = tempfile::tempdir().unwrap();
         let (acks, spins) = (random.bits() % MOST, random.bits() % 300_000);
-        let acknowledged = Writer::start(command(None, name, dir.path(), seed, 1_000, plain))
+        let acknowledged = KilledWriter::start(command(None, name, dir.path(), seed, 1_000, plain))
             .kill_after(acks, spins);
-        let mut script = Script::new(seed, plain);
+        let mut script = CrashScript::new(seed, plain);
         for _ in 0..acknowledged {
             script.next();
         }
@@ -361,22 +363,24 @@ fn torn_last_line_is_skipped_with_a_note() {
 
 #[test]
 fn two_writers_keep_all_entries() {
-    const EACH: u64 = 40;
+    const KILLS_PER_FORMAT: u64 = 40;
     for f in formats() {
         let dir = tempfile::tempdir().unwrap();
         drop((f.open)(dir.path(), 9).unwrap());
-        let writers: Vec<Writer> = [1, 2]
-            .map(|seed| Writer::start(command(None, f.name, dir.path(), seed, EACH, true)))
+        let writers: Vec<KilledWriter> = [1, 2]
+            .map(|seed| {
+                KilledWriter::start(command(None, f.name, dir.path(), seed, KILLS_PER_FORMAT, true))
+            })
             .into();
         for w in writers {
-            assert_eq!(w.finish(), (EACH, None), "{}", f.name);
+            assert_eq!(w.finish(), (KILLS_PER_FORMAT, None), "{}", f.name);
         }
         let p = (f.open)(dir.path(), 3).unwrap();
         assert_eq!(p.load().unwrap().notes, Vec::<String>::new(), "{}", f.name);
         let log = p.log().unwrap();
         for seed in [1, 2] {
-            let mut script = Script::new(seed, true);
-            (0..EACH).for_each(|_| drop(script.next()));
+            let mut script = CrashScript::new(seed, true);
+            (0..KILLS_PER_FORMAT).for_each(|_| drop(script.next()));
             let of = |s: &&StoredMessage| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {seed}")));
             let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
@@ -385,7 +389,7 @@ fn two_writers_keep_all_entries() {
                 // which message.
                 let text =
                     std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
-                (0..EACH).for_each(|i| {
+                (0..KILLS_PER_FORMAT).for_each(|i| {
                     assert_eq!(
                         text.matches(&format!("message {i} of {seed}")).count(),
                         1,
@@ -422,7 +426,7 @@ fn full_disk_is_an_error_and_keeps_earlier_entries() {
         let dir = tempfile::tempdir().unwrap();
         let shell = no_room(blocks);
         let (acknowledged, failed) =
-            Writer::start(command(Some(&shell), name, dir.path(), 5, 3_000, true)).finish();
+            KilledWriter::start(command(Some(&shell), name, dir.path(), 5, 3_000, true)).finish();
         assert!(acknowledged > 0, "{name}");
         let failed = failed.unwrap_or_else(|| panic!("{name}: {acknowledged} entries fitted"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
@@ -431,7 +435,7 @@ fn full_disk_is_an_error_and_keeps_earlier_entries() {
             ["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)),
             "{failed}"
         );
-        let mut script = Script::new(5, true);
+        let mut script = CrashScript::new(5, true);
         (0..acknowledged).for_each(|_| drop(script.next()));
         let mut p = (format(name).open)(dir.path(), 6).unwrap();
         let now = losses(&script.context, &p.load().unwrap().context);
@@ -461,9 +465,9 @@ fn full_disk_loses_only_the_current_part_of_a_file_tree() {
     for seed in 1..=40 {
         let dir = tempfile::tempdir().unwrap();
         let (acknowledged, failed) =
-            Writer::start(command(Some(&no_room(1)), name, dir.path(), seed, 3_000, false))
+            KilledWriter::start(command(Some(&no_room(1)), name, dir.path(), seed, 3_000, false))
                 .finish();
-        let mut script = Script::new(seed, false);
+        let mut script = CrashScript::new(seed, false);
         (0..acknowledged).for_each(|_| drop(script.next()));
         let mut p = (format(name).open)(dir.path(), seed).unwrap();
         let loaded = p.load().unwrap();
@@ -504,7 +508,7 @@ fn missing_permission_is_an_error_and_keeps_earlier_entries() {
         if std::fs::OpenOptions::new().append(true).open(first_file(dir.path())).is_ok() {
             c.uid(65_534).gid(65_534);
         }
-        let (acknowledged, failed) = Writer::start(c).finish();
+        let (acknowledged, failed) = KilledWriter::start(c).finish();
         assert_eq!(acknowledged, 0, "{name}");
         let failed = failed.unwrap_or_else(|| panic!("{name} wrote to a read-only file"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");

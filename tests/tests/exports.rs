@@ -11,9 +11,9 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::{
     AssistantEntry, Entry, Header, RecordedUsage, Session, ToolEntry, UserEntry,
 };
-use ctxbench_scenarios::exports::{self, Lost};
+use ctxbench_scenarios::exports::{self, ExportLosses};
 use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{Kind, jsonl, load_path, sniff};
+use ctxbench_scenarios::{InputKind, jsonl, load_path, sniff};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -84,7 +84,11 @@ struct Window {
 
 /// Returns the content of a session that a format can represent, by window. `model` applies to
 /// replies without one.
-fn said(session: &Session, can: &Can, model: &Option<String>) -> BTreeMap<Option<String>, Window> {
+fn window_contents(
+    session: &Session,
+    can: &Can,
+    model: &Option<String>,
+) -> BTreeMap<Option<String>, Window> {
     let mut out: BTreeMap<Option<String>, Window> = BTreeMap::new();
     // Window and message of each call, and its index in its reply.
     let mut calls: BTreeMap<String, (Option<String>, usize, usize)> = BTreeMap::new();
@@ -191,7 +195,7 @@ fn arguments(call: &ToolCall, can: &Can) -> Value {
 }
 
 fn written(session: &Session, can: &Can) -> String {
-    (exports::by_name(can.names[0]).unwrap().write)(session, &mut Lost::default()).unwrap()
+    (exports::by_name(can.names[0]).unwrap().write)(session, &mut ExportLosses::default()).unwrap()
 }
 
 fn round_trip(session: &Session, can: &Can) -> Session {
@@ -214,7 +218,7 @@ fn recordings() -> Vec<(String, Session)> {
     let mut out = Vec::new();
     for file in ctxbench_core::files::walk(&data).unwrap() {
         let source = Source::at(&file);
-        let Some(Kind::Recording(name)) = sniff(&source) else { continue };
+        let Some(InputKind::Recording(name)) = sniff(&source) else { continue };
         formats::by_name(name).unwrap().import(&source, |one| {
             // A file next to a session may contain no session.
             if let Ok(one) = one {
@@ -236,8 +240,8 @@ fn recordings_round_trip_through_every_format() {
             let back = round_trip(&session, can);
             let model = &session.header.model;
             similar(
-                &said(&back, can, model),
-                &said(&session, can, model),
+                &window_contents(&back, can, model),
+                &window_contents(&session, can, model),
                 &format!("{name} as {}", can.names[0]),
             );
         }
@@ -397,7 +401,7 @@ fn times_count_from_the_start_of_the_main_conversation() {
     ];
     let session = session_of(all, vec![], None);
     let back = round_trip(&session, &CAN[0]);
-    assert_eq!(said(&back, &CAN[0], &None), said(&session, &CAN[0], &None));
+    assert_eq!(window_contents(&back, &CAN[0], &None), window_contents(&session, &CAN[0], &None));
 }
 
 proptest! {
@@ -415,7 +419,7 @@ proptest! {
             }
             let back = round_trip(&session, can);
             let model = &session.header.model;
-            prop_assert_eq!(said(&back, can, model), said(&session, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&back, can, model), window_contents(&session, can, model), "{}", can.names[0]);
         }
     }
 }
@@ -429,10 +433,10 @@ proptest! {
         for can in &CAN {
             let back = round_trip(&session, can);
             let model = &session.header.model;
-            prop_assert_eq!(said(&back, can, model), said(&session, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&back, can, model), window_contents(&session, can, model), "{}", can.names[0]);
             // A second round trip changes nothing.
             let again = round_trip(&back, can);
-            prop_assert_eq!(said(&again, can, model), said(&back, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&again, can, model), window_contents(&back, can, model), "{}", can.names[0]);
         }
     }
 }
@@ -470,7 +474,7 @@ fn exports_are_recognised_without_a_flag() {
     for can in &CAN {
         let path = dir.path().join(format!("{}.json", can.names[0]));
         std::fs::write(&path, written(&session, can)).unwrap();
-        assert_eq!(sniff(&Source::at(&path)), Some(Kind::Recording(can.names[1])));
+        assert_eq!(sniff(&Source::at(&path)), Some(InputKind::Recording(can.names[1])));
         let found = load_path(&path).unwrap();
         assert_eq!((found.scenarios.len(), found.scenarios[0].id.as_str()), (1, can.names[0]));
     }

@@ -56,7 +56,7 @@ fn run(scenario: &Scenario, settings: &str) -> RunRecord {
     replayed::run(scenario, &format!("aider:cache_prompts=true{settings}"))
 }
 
-fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
+fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }
 
@@ -66,8 +66,8 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
     for idle in [true, false] {
         let scenario = session(1_200_000, idle);
         let cold = run(&scenario, "");
-        let samples = of(&cold, Purpose::Sample);
-        assert_eq!((samples.len(), of(&cold, Purpose::Ping).len()), (2, 0));
+        let samples = requests_with(&cold, Purpose::Sample);
+        assert_eq!((samples.len(), requests_with(&cold, Purpose::Ping).len()), (2, 0));
         assert_eq!(
             (samples[1].cache_read, samples[1].cache_write),
             (0, prefix),
@@ -75,7 +75,8 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
         );
 
         let warm = run(&scenario, ",keepalive_pings=4");
-        let (samples, pings) = (of(&warm, Purpose::Sample), of(&warm, Purpose::Ping));
+        let (samples, pings) =
+            (requests_with(&warm, Purpose::Sample), requests_with(&warm, Purpose::Ping));
         // The first ping is sent 295 s after the request, and every next one 295 s after the
         // previous one.
         assert_eq!(
@@ -90,7 +91,7 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
         );
         assert_eq!((samples[1].cache_read, samples[1].cache_write), (prefix, 0));
         // No turn waits for pings: the second turn begins at the same time as without them.
-        assert_eq!(samples[1].at_ms, of(&cold, Purpose::Sample)[1].at_ms);
+        assert_eq!(samples[1].at_ms, requests_with(&cold, Purpose::Sample)[1].at_ms);
         // Four reads at 0.30 USD per million, and a read instead of a write at 3.75.
         let saved = prefix as f64 * (3.75 - 0.30 - 4.0 * 0.30) / 1e6;
         assert!(
@@ -109,7 +110,7 @@ fn pings_below_the_smallest_cached_prompt_read_nothing() {
     for (marked, cached) in [(1_023, 0), (1_024, 1_024)] {
         let words = (marked - 4 - no_files()) as usize;
         let r = run(&session_with(&text(words), 1_200_000, true), ",keepalive_pings=4");
-        let pings = of(&r, Purpose::Ping);
+        let pings = requests_with(&r, Purpose::Ping);
         assert_eq!(pings.len(), 4);
         assert!(
             pings.iter().all(|p| (p.cache_read, p.input_tokens) == (cached, marked)),
@@ -123,13 +124,16 @@ fn too_few_pings_only_cost() {
     // Two pings end at 590 s, so the prefix expires at 890 s and everything is written again.
     let (_, prefix) = system();
     let r = run(&session(1_200_000, true), ",keepalive_pings=2");
-    let samples = of(&r, Purpose::Sample);
+    let samples = requests_with(&r, Purpose::Sample);
     assert_eq!(
-        (of(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write),
+        (requests_with(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write),
         (2, 0, prefix)
     );
     // The cache survives this pause without pings, and no ping is due.
-    assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
+    assert!(
+        requests_with(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping)
+            .is_empty()
+    );
 }
 
 /// Pauses of 8, 20 and 120 minutes, and half a minute to type. The cost of the prefix is one write,
@@ -139,14 +143,14 @@ fn too_few_pings_only_cost() {
 fn day_with_breaks_is_cheapest_with_pings_for_a_meeting() {
     let day = builtin::by_id("day-with-breaks").unwrap();
     let cold = run(&day, "");
-    let prefix = of(&cold, Purpose::Sample)[0].cache_write;
+    let prefix = requests_with(&cold, Purpose::Sample)[0].cache_write;
     assert!(prefix > 1_024, "{prefix}");
     let paid =
         [(1, 3, 1), (2, 5, 1), (4, 9, 2), (12, 17, 2), (30, 29, 3)].map(|(pings, sent, warm)| {
             let row = run(&day, &format!(",keepalive_pings={pings}"));
-            assert_eq!(of(&row, Purpose::Ping).len(), sent, "{pings}");
+            assert_eq!(requests_with(&row, Purpose::Ping).len(), sent, "{pings}");
             let read = |r: &&RequestRecord| r.cache_read == prefix;
-            let samples = of(&row, Purpose::Sample).into_iter().filter(read).count();
+            let samples = requests_with(&row, Purpose::Sample).into_iter().filter(read).count();
             assert_eq!(samples, warm, "{pings}");
             let more = prefix as f64 * (sent as f64 * 0.30 - warm as f64 * (3.75 - 0.30)) / 1e6;
             let usd = row.summary.cost_usd;
@@ -168,7 +172,7 @@ fn pings_after_cache_expiry_write_it_again() {
     let pause = session(1_000_000, true);
     let cold = run(&pause, "");
     let late = run(&pause, ",keepalive_pings=4,keepalive_delay_ms=310000");
-    let pings = of(&late, Purpose::Ping);
+    let pings = requests_with(&late, Purpose::Ping);
     let at: Vec<u64> = pings.iter().map(|p| p.at_ms).collect();
     assert_eq!(at, [310_000, 620_000, 930_000]);
     assert!(pings.iter().all(|p| (p.cache_read, p.cache_write) == (0, prefix)));

@@ -1,6 +1,6 @@
 //! The context after a compaction, compared with the documented layout of each program.
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::engine::Event;
 use ctxbench_core::model;
 use ctxbench_core::session::Entry;
@@ -45,7 +45,7 @@ fn compactions(scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
         .collect()
 }
 
-fn of(scenario: &str, strategy: &str) -> Vec<Compaction> {
+fn compactions_of(scenario: &str, strategy: &str) -> Vec<Compaction> {
     compactions(&builtin::by_id(scenario).unwrap(), strategy)
 }
 
@@ -73,7 +73,7 @@ fn codex_keeps_both_user_messages_and_one_summary() {
 fn opencode_with_fitting_tail_summarises_without_pruning() {
     // docs/sources/opencode.md §3.2: if the tail would begin at the first message, no tail is kept.
     use BlockKind::{Base, Marker, Summary};
-    let found = of("login-bug", "opencode");
+    let found = compactions_of("login-bug", "opencode");
     assert_eq!(found.iter().map(|c| c.mechanism).collect::<Vec<_>>(), ["summary"]);
     assert_eq!(
         found[0].kinds(),
@@ -81,12 +81,14 @@ fn opencode_with_fitting_tail_summarises_without_pruning() {
         "a manual compaction adds no message that asks to go on"
     );
     // Even if it is enabled, pruning finds less than it protects: 12,500 tokens against 40,000.
-    assert!(of("login-bug", "opencode:prune=true").iter().all(|c| c.mechanism != "prune"));
+    assert!(
+        compactions_of("login-bug", "opencode:prune=true").iter().all(|c| c.mechanism != "prune")
+    );
 }
 
 #[test]
 fn claude_code_summary_has_nine_sections_and_restored_files() {
-    let found = of("login-bug", "claude-code");
+    let found = compactions_of("login-bug", "claude-code");
     assert_eq!(
         found.len(),
         1,
@@ -127,7 +129,7 @@ fn every_automatic_trigger_can_fire_in_the_tight_window() {
         ("anthropic-sdk", "summary"),
         ("sliding-window", "slide"),
     ] {
-        let found = of("login-bug-tight", strategy);
+        let found = compactions_of("login-bug-tight", strategy);
         assert!(
             found.iter().any(|c| c.mechanism == mechanism),
             "{strategy}: {:?}",
@@ -138,13 +140,13 @@ fn every_automatic_trigger_can_fire_in_the_tight_window() {
 
 #[test]
 fn the_lighter_tiers_fire_on_the_marathon() {
-    let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == Form::Cleared).count();
+    let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == BlockForm::Cleared).count();
     for (strategy, mechanism) in [
         ("opencode:prune=true", "prune"),
         ("openoxide@provider-side", "clear_tool_uses"),
         ("observation-masking", "mask"),
     ] {
-        let found = of("login-bug-marathon", strategy);
+        let found = compactions_of("login-bug-marathon", strategy);
         let first = found
             .iter()
             .find(|c| c.mechanism == mechanism)
@@ -160,7 +162,7 @@ fn the_lighter_tiers_fire_on_the_marathon() {
 
 #[test]
 fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
-    let found = of("login-bug-marathon", "opencode:prune=true");
+    let found = compactions_of("login-bug-marathon", "opencode:prune=true");
     let prune = found.iter().find(|c| c.mechanism == "prune").unwrap();
     let tokens = |b: &Arc<Block>| (b.text.encode_utf16().count() as u64 + 2) / 4;
     let gone: u64 = prune
@@ -174,7 +176,7 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
     let users: Vec<usize> =
         (0..prune.after.len()).filter(|&i| prune.after[i].kind == BlockKind::User).collect();
     let protected = users[users.len() - 2];
-    assert!(prune.after[protected..].iter().all(|b| b.form != Form::Cleared));
+    assert!(prune.after[protected..].iter().all(|b| b.form != BlockForm::Cleared));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ctxbench_harness::replay::{Options, replay};
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::persist::{self, Format, JournalEntry, StoredMessage};
+use ctxbench_strategies::persist::{self, JournalEntry, PersistFormat, StoredMessage};
 use doors::{DOORS, served};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -124,7 +124,7 @@ fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
 }
 
 /// Returns files of a format, each preceded by the number of the format.
-fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
+fn stored(number: u8, format: &PersistFormat) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let mut p = (format.open)(dir.path(), 1).unwrap();
     let said =

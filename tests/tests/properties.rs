@@ -6,11 +6,11 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::Entry;
-use ctxbench_core::settings::Kind;
+use ctxbench_core::settings::SettingKind;
 use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_provider::wire;
-use ctxbench_reports::record::{Place, Rule, Status};
+use ctxbench_reports::record::{FactPlace, Rule, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{ALL, Spec};
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ fn specs() -> Vec<Spec> {
         names.extend(d.factory.versions().iter().map(|v| format!("{}@{}", d.name, v.name)));
         for s in d.factory.settings {
             let words: &[&str] = match s.kind {
-                Kind::Choice(words) => words,
-                Kind::Flag => &["true", "false"],
+                SettingKind::Choice(words) => words,
+                SettingKind::Flag => &["true", "false"],
                 _ => &[],
             };
             let reads = d.factory.versions().into_iter().find(|v| v.knows(s.name)).unwrap();
@@ -192,7 +192,7 @@ proptest! {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let record = runtime.block_on(replay_in_full(&scenario, &spec, model, &options)).replayed.record;
             for f in &record.facts {
-                prop_assert!(f.place == Place::Nowhere, "{}: {f:?} was never visible and \
+                prop_assert!(f.place == FactPlace::Nowhere, "{}: {f:?} was never visible and \
                     counts", d.name);
             }
         }

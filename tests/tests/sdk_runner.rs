@@ -54,7 +54,7 @@ fn go_on(after: &str, items: &[Value]) -> Value {
     json!({"purpose": "sample", "tools": false, "model": "m", "max_tokens": 9, "params": params, "items": items})
 }
 
-fn said(role: &str, msg: u64, text: &str) -> Value {
+fn text_item(role: &str, msg: u64, text: &str) -> Value {
     json!({"kind": role, "role": role, "msg": msg, "bytes": text.len(), "text": text})
 }
 
@@ -79,8 +79,8 @@ fn a_second_turn_sends_only_its_message() {
     let events =
         json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "end_turn", "y")]);
     let requests = json!([
-        create("sample", json!({}), &[said("user", 1, "a")]),
-        go_on("m0", &[said("user", 1, "b")])
+        create("sample", json!({}), &[text_item("user", 1, "a")]),
+        go_on("m0", &[text_item("user", 1, "b")])
     ]);
     let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["y"]});
     assert_eq!(run(plain(), events, requests, outcome), None);
@@ -98,9 +98,13 @@ fn compaction_after_final_turn_replaces_it() {
         reply("m1", "end_turn", "y")
     ]);
     let requests = json!([
-        create("sample", json!({}), &[said("user", 1, "a")]),
-        create("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
-        create("sample", json!({}), &[summary(1), said("user", 2, "b")]),
+        create("sample", json!({}), &[text_item("user", 1, "a")]),
+        create(
+            "summary",
+            compaction(),
+            &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]
+        ),
+        create("sample", json!({}), &[summary(1), text_item("user", 2, "b")]),
     ]);
     let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
     assert_eq!(run(plain(), events, requests, outcome), None);
@@ -111,7 +115,7 @@ fn a_turn_cut_short_with_open_calls_is_not_compacted() {
     for stop in ["max_tokens", "end_turn", "model_context_window_exceeded", "something_new"] {
         let events = json!([user("a"), with_call(reply("m0", stop, "x")), {"type": "compact"}]);
         // The requested compaction is skipped: its event is used, and no request follows.
-        let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
+        let requests = json!([create("sample", json!({}), &[text_item("user", 1, "a")])]);
         let outcome = json!({"requests": 1, "tool_calls_executed": [], "final": ["x"]});
         assert_eq!(run(plain(), events, requests, outcome), None, "{stop}");
     }
@@ -125,15 +129,15 @@ fn paused_turn_continues_first() {
     ]);
     let asked = json!({"compaction": {"type": "summarize", "instructions": "names"}});
     let history = [
-        said("user", 1, "a"),
-        said("assistant", 2, "x"),
+        text_item("user", 1, "a"),
+        text_item("assistant", 2, "x"),
         called(2),
-        said("assistant", 3, "y"),
+        text_item("assistant", 3, "y"),
         called(3),
         output(4),
     ];
     let requests = json!([
-        create("sample", json!({}), &[said("user", 1, "a")]),
+        create("sample", json!({}), &[text_item("user", 1, "a")]),
         go_on("m0", &[]),
         create("summary", asked, &history),
         create("sample", json!({}), &[summary(1)]),
@@ -153,14 +157,14 @@ fn a_refused_reply_leaves_history_and_thread() {
         reply("m2", "end_turn", "y")
     ]);
     let history = [
-        said("user", 1, "a"),
-        said("assistant", 2, "x"),
-        said("user", 3, "b"),
-        said("user", 4, "c"),
+        text_item("user", 1, "a"),
+        text_item("assistant", 2, "x"),
+        text_item("user", 3, "b"),
+        text_item("user", 4, "c"),
     ];
     let requests = json!([
-        create("sample", json!({}), &[said("user", 1, "a")]),
-        go_on("m0", &[said("user", 1, "b")]),
+        create("sample", json!({}), &[text_item("user", 1, "a")]),
+        go_on("m0", &[text_item("user", 1, "b")]),
         create("sample", json!({}), &history),
     ]);
     let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
@@ -179,8 +183,8 @@ fn compaction_omits_parameters_that_shape_an_answer() {
     let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, block("c")]);
     let kept = json!({"compaction": {"type": "summarize"}, "temperature": 0.5, "output_config": {"effort": "low"}});
     let requests = json!([
-        create("sample", given, &[said("user", 1, "a")]),
-        create("summary", kept, &[said("user", 1, "a"), said("assistant", 2, "x")]),
+        create("sample", given, &[text_item("user", 1, "a")]),
+        create("summary", kept, &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]),
     ]);
     let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["compaction"]});
     assert_eq!(run(settings, events, requests, outcome), None);
@@ -192,8 +196,12 @@ fn compaction_after_final_turn_is_the_last_message() {
     let run = |summary: Value, last: Value| {
         let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, summary]);
         let requests = json!([
-            create("sample", json!({}), &[said("user", 1, "a")]),
-            create("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
+            create("sample", json!({}), &[text_item("user", 1, "a")]),
+            create(
+                "summary",
+                compaction(),
+                &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]
+            ),
         ]);
         let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": last});
         run(plain(), events, requests, outcome)
@@ -212,9 +220,9 @@ fn appending_during_compaction_is_an_error() {
     let append = json!({"type": "caller_append", "form": "object"});
     let asked = with_call(reply("m0", "tool_use", "x"));
     let events = json!([user("a"), asked, {"type": "compact"}, block("c"), append]);
-    let history = [said("user", 1, "a"), said("assistant", 2, "x"), called(2), output(3)];
+    let history = [text_item("user", 1, "a"), text_item("assistant", 2, "x"), called(2), output(3)];
     let requests = json!([
-        create("sample", json!({}), &[said("user", 1, "a")]),
+        create("sample", json!({}), &[text_item("user", 1, "a")]),
         create("summary", compaction(), &history),
     ]);
     let outcome = json!({"requests": 2, "tool_calls_executed": ["f"], "error": "value_error"});
@@ -226,7 +234,7 @@ fn compaction_with_compaction_edit_is_refused() {
     let settings = json!({"model": "m", "max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112"}]}});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
-    let requests = json!([create("sample", params, &[said("user", 1, "a")])]);
+    let requests = json!([create("sample", params, &[text_item("user", 1, "a")])]);
     assert_eq!(
         run(
             settings,
@@ -242,7 +250,7 @@ fn compaction_with_compaction_edit_is_refused() {
 fn max_iterations_ends_before_compaction() {
     let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
-    let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
+    let requests = json!([create("sample", json!({}), &[text_item("user", 1, "a")])]);
     assert_eq!(
         run(
             settings,
@@ -267,15 +275,19 @@ fn two_compactions_and_a_caller_without_threads() {
         block("d"), user("c"), reply("m2", "end_turn", "z"),
     ]);
     let requests = json!([
-        whole("sample", json!({}), &[said("user", 1, "a")]),
-        whole("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
-        whole("sample", json!({}), &[summary(1), said("user", 2, "b")]),
+        whole("sample", json!({}), &[text_item("user", 1, "a")]),
         whole(
             "summary",
             compaction(),
-            &[summary(1), said("user", 2, "b"), said("assistant", 3, "y")]
+            &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]
         ),
-        whole("sample", json!({}), &[summary(1), said("user", 2, "c")]),
+        whole("sample", json!({}), &[summary(1), text_item("user", 2, "b")]),
+        whole(
+            "summary",
+            compaction(),
+            &[summary(1), text_item("user", 2, "b"), text_item("assistant", 3, "y")]
+        ),
+        whole("sample", json!({}), &[summary(1), text_item("user", 2, "c")]),
     ]);
     assert_eq!(
         run(

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
-use ctxbench_harness::serve::{FAULT_HEADER, Options, Script};
+use ctxbench_harness::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_provider::wire::find;
 use ctxbench_provider::{Wire, WireError};
 use serde_json::{Value, json};
@@ -83,10 +83,10 @@ fn assembled_stream_equals_whole_reply() {
         for (wire, path) in ROUTES {
             let mut body = asking(wire, CALLS);
             // Two servers, so that both replies are the first of a server.
-            let whole = Here::new(Options::default()).await.post(path, &body).await;
+            let whole = Here::new(ServeOptions::default()).await.post(path, &body).await;
             body["stream_options"] = json!({"include_usage": true});
             let (at, body) = streamed(path, body);
-            let stream = Here::new(Options::default()).await.post(&at, &body).await;
+            let stream = Here::new(ServeOptions::default()).await.post(&at, &body).await;
             assert_eq!((whole.status, stream.status, stream.broken), (200, 200, false), "{path}");
             assert!(
                 stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream")
@@ -125,7 +125,7 @@ fn assembled_stream_equals_whole_reply() {
 #[test]
 fn cache_expires_by_the_clock() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         // 3,000 copies of a one-token text exceed the minimum of 1,024 tokens to cache.
         let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
         let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
@@ -156,7 +156,7 @@ fn cache_expires_by_the_clock() {
 #[test]
 fn counting_and_compaction_have_their_routes() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let said = json!([{"role": "user", "content": "Hello there"}]);
         // 1.17 times two o200k tokens, and the 34 tokens of each block on Claude.
         let count = here
@@ -202,7 +202,7 @@ fn counting_and_compaction_have_their_routes() {
 #[test]
 fn gemini_counts_lists_and_reports_pauses() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
         // Two o200k tokens and the 4 tokens of each block, requested in each of the three ways.
         let whole = json!({"generateContentRequest": {
@@ -257,7 +257,7 @@ fn gemini_counts_lists_and_reports_pauses() {
 #[test]
 fn geminis_cache_reads_from_its_smallest_size_on() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let ask = async |words: usize, more: &str| {
             let system = json!({"parts": [{"text": "rule ".repeat(words)}]});
             let body = json!({
@@ -285,7 +285,7 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
 #[test]
 fn malformed_requests_get_provider_errors() {
     block_on(async {
-        let here = Here::new(Options { body_limit: 4_000, ..Options::default() }).await;
+        let here = Here::new(ServeOptions { body_limit: 4_000, ..ServeOptions::default() }).await;
         for (wire, path) in ROUTES {
             let good = asking(wire, CALLS).to_string();
             assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
@@ -377,9 +377,9 @@ fn malformed_requests_get_provider_errors() {
 #[test]
 fn browser_and_foreign_host_requests_are_refused() {
     block_on(async {
-        let here = Here::new(Options {
-            speaker: Some(Box::new(Script::new(&session()))),
-            ..Options::default()
+        let here = Here::new(ServeOptions {
+            speaker: Some(Box::new(ReplyScript::new(&session()))),
+            ..ServeOptions::default()
         })
         .await;
         let body = asking("openai-chat", "first").to_string();
@@ -400,8 +400,11 @@ fn browser_and_foreign_host_requests_are_refused() {
 #[test]
 fn one_provider_may_be_served_alone() {
     block_on(async {
-        let here =
-            Here::new(Options { api: Some(wire("openai-chat").api()), ..Options::default() }).await;
+        let here = Here::new(ServeOptions {
+            api: Some(wire("openai-chat").api()),
+            ..ServeOptions::default()
+        })
+        .await;
         let status = |(wire, path)| {
             let here = &here;
             async move { here.post(path, &asking(wire, "x")).await.status }
@@ -416,7 +419,7 @@ fn one_provider_may_be_served_alone() {
 fn faults_are_selected_by_number_and_header() {
     block_on(async {
         let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
-        let here = Here::new(Options { faults, ..Options::default() }).await;
+        let here = Here::new(ServeOptions { faults, ..ServeOptions::default() }).await;
         let body = asking("anthropic-messages", "x");
         let mut seen = Vec::new();
         for _ in 0..5 {
@@ -463,7 +466,7 @@ fn faults_are_selected_by_number_and_header() {
 #[test]
 fn a_thread_survives_a_connection_that_breaks() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let ask = |words: &str, thread: Value| json!({"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": [{"role": "user", "content": words}], "thread": thread});
         let after = |id: &Value| json!({"type": "continue", "previous_message_id": id});
         let first = here.post(MESSAGES, &ask("one", json!({"type": "create"}))).await.json();
@@ -495,7 +498,7 @@ fn a_thread_survives_a_connection_that_breaks() {
 #[test]
 fn narrow_window_returns_provider_overflow_error() {
     block_on(async {
-        let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
+        let here = Here::new(ServeOptions { window: Some(1_000), ..ServeOptions::default() }).await;
         let model = here
             .ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "")
             .await
@@ -516,7 +519,7 @@ fn narrow_window_returns_provider_overflow_error() {
 fn cached_contents_are_read_until_they_expire() {
     block_on(async {
         const STORE: &str = "/v1beta/cachedContents";
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let storing = |words: usize| {
             json!({
                 "model": "models/gemini-2.5-pro", "ttl": "7200s", "displayName": "rules",
@@ -613,9 +616,9 @@ fn session() -> Session {
 fn session_script_works_on_every_wire() {
     block_on(async {
         for (wire, path) in ROUTES {
-            let here = Here::new(Options {
-                speaker: Some(Box::new(Script::new(&session()))),
-                ..Options::default()
+            let here = Here::new(ServeOptions {
+                speaker: Some(Box::new(ReplyScript::new(&session()))),
+                ..ServeOptions::default()
             })
             .await;
             let mut body = asking(wire, "Read a");
@@ -670,7 +673,7 @@ fn session_script_works_on_every_wire() {
             let over = here.post(path, &body).await;
             assert_eq!(
                 decode_error(wire, over.status, &over.body).kind,
-                ErrorKind::Ended,
+                ErrorKind::SessionEnd,
                 "{path}"
             );
         }
@@ -680,7 +683,7 @@ fn session_script_works_on_every_wire() {
 #[test]
 fn log_has_requests_without_keys() {
     block_on(async {
-        let here = Here::new(Options::default()).await;
+        let here = Here::new(ServeOptions::default()).await;
         let key = "sk-very-secret";
         let headers = [
             ("x-api-key", key),
@@ -717,7 +720,7 @@ fn log_has_requests_without_keys() {
 #[test]
 fn server_stops_on_request() {
     block_on(async {
-        let mut here = Here::new(Options::default()).await;
+        let mut here = Here::new(ServeOptions::default()).await;
         assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);
         here.stop.take().unwrap().send(()).unwrap();
         here.running.await.unwrap();

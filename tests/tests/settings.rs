@@ -5,7 +5,7 @@ use crate::random;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::settings::{DefaultValue, Kind, Setting};
+use ctxbench_core::settings::{DefaultValue, Setting, SettingKind};
 use ctxbench_harness::replay::{Options, replay};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
 use ctxbench_strategies::descriptor::Descriptor;
@@ -132,12 +132,14 @@ fn values(s: &Setting) -> Vec<String> {
         [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec()
     };
     match (s.kind, s.default) {
-        (Kind::Choice(words), _) => words.iter().map(|w| w.to_string()).collect(),
-        (Kind::Flag, _) => vec!["true".into(), "false".into()],
-        (Kind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
-        (Kind::Share, _) => ["0.05", "0.3", "0.6", "0.9", "1"].map(String::from).to_vec(),
-        (Kind::Text, _) => vec!["claude-haiku-4-5".into(), "bash".into()],
-        (Kind::Limit, _) => ["1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
+        (SettingKind::Choice(words), _) => words.iter().map(|w| w.to_string()).collect(),
+        (SettingKind::Flag, _) => vec!["true".into(), "false".into()],
+        (SettingKind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
+        (SettingKind::Share, _) => ["0.05", "0.3", "0.6", "0.9", "1"].map(String::from).to_vec(),
+        (SettingKind::Text, _) => vec!["claude-haiku-4-5".into(), "bash".into()],
+        (SettingKind::Limit, _) => {
+            ["1", "300", "4000", "60000", "200000"].map(String::from).to_vec()
+        }
         (_, DefaultValue::Int(n)) => numbers(n),
         _ => ["0", "1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
     }

@@ -35,7 +35,7 @@ fn user(id: &str, text: &str, at: u64) -> String {
     format!(r#"{{"type":"user","id":"{id}","text":"{text}","at":{at}}}"#)
 }
 
-fn says(id: &str, text: &str, at: u64) -> String {
+fn user_line(id: &str, text: &str, at: u64) -> String {
     format!(r#"{{"type":"assistant","id":"{id}","text":"{text}","at":{at}}}"#)
 }
 
@@ -52,7 +52,7 @@ fn edit_turn(n: u64, at: u64) -> Vec<String> {
             words(200),
             at - 1_000
         ),
-        says(&format!("d{n}"), "Done.", at),
+        user_line(&format!("d{n}"), "Done.", at),
     ]
 }
 
@@ -71,7 +71,7 @@ fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> Provi
     }
 }
 
-fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
+fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }
 
@@ -91,14 +91,17 @@ const AIDER: &str = "aider@intended:max_chat_history_tokens=100,history_least=0"
 /// A turn that ends at 10 s, and a message `think` ms later.
 fn then_a_message(think: u64) -> Scenario {
     let mut lines = edit_turn(1, 10_000);
-    lines.extend([user("u2", "thanks", 10_000 + think), says("a2", "Welcome.", 12_000 + think)]);
+    lines.extend([
+        user("u2", "thanks", 10_000 + think),
+        user_line("a2", "Welcome.", 12_000 + think),
+    ]);
     session(1.0, &lines)
 }
 
 #[test]
 fn a_slow_user_finds_the_summary_in_time() {
     let r = run(&then_a_message(20_000), AIDER);
-    let asked = of(&r, Purpose::Summary)[0];
+    let asked = requests_with(&r, Purpose::Summary)[0];
     let took = haiku_ms(asked);
     // The result is polled once per second.
     let found = asked.at_ms + took.div_ceil(1_000) * 1_000;
@@ -117,7 +120,7 @@ fn a_slow_user_finds_the_summary_in_time() {
         (0, 1, Some(0))
     );
     // The turn ended with its last reply; the user returned twenty seconds later.
-    let samples = of(&r, Purpose::Sample);
+    let samples = requests_with(&r, Purpose::Sample);
     assert_eq!(asked.at_ms, samples[1].at_ms + samples[1].latency_ms);
     assert_eq!(samples[2].at_ms, asked.at_ms + 20_000);
 }
@@ -125,7 +128,7 @@ fn a_slow_user_finds_the_summary_in_time() {
 #[test]
 fn a_fast_user_waits_for_aider() {
     let r = run(&then_a_message(100), AIDER);
-    let asked = of(&r, Purpose::Summary)[0];
+    let asked = requests_with(&r, Purpose::Summary)[0];
     let took = haiku_ms(asked);
     let b = only(&r);
     assert_eq!(
@@ -133,7 +136,7 @@ fn a_fast_user_waits_for_aider() {
         (Fate::LateWaited, took - 100, Some(asked.at_ms + took))
     );
     assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, Some(took - 100)));
-    assert_eq!(of(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
+    assert_eq!(requests_with(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn released_aider_waits_and_throws_away() {
     let b = only(&r);
     assert_eq!(
         (b.fate, b.waited_ms, r.summary.compactions),
-        (Fate::Stale, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, 0)
+        (Fate::Stale, haiku_ms(requests_with(&r, Purpose::Summary)[0]) - 100, 0)
     );
     assert_eq!(r.summary.blocked_ms, b.waited_ms, "waiting for nothing is waiting");
 }
@@ -156,7 +159,7 @@ fn race_is_ended_early_by_events() {
             lines.extend([
                 line.to_string(),
                 user("u2", "thanks", 10_100),
-                says("a2", "Welcome.", 12_000),
+                user_line("a2", "Welcome.", 12_000),
             ]);
         }
         session(1.0, &lines)
@@ -172,7 +175,7 @@ fn race_is_ended_early_by_events() {
         let r = run(&end(line), AIDER);
         let b = only(&r);
         assert_eq!((b.fate, r.summary.compactions), (Fate::Stale, 0), "{line}");
-        assert_eq!(b.waited_ms, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, "{line}");
+        assert_eq!(b.waited_ms, haiku_ms(requests_with(&r, Purpose::Summary)[0]) - 100, "{line}");
     }
 }
 
@@ -188,7 +191,7 @@ fn refused_summary_fails_the_race() {
         (Fate::Failed, 2, 5_900, 5_900)
     );
     assert_eq!(
-        of(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(),
+        requests_with(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(),
         [3_000, 3_000]
     );
 }
@@ -198,11 +201,11 @@ fn for_openoxide(first: u64, second: u64) -> Scenario {
     let lines = [
         system(20),
         user("u1", "explain", 1_000),
-        says("a1", &words(300), 5_000),
+        user_line("a1", &words(300), 5_000),
         user("u2", "and then?", 5_000 + first),
-        says("a2", "That is all.", 6_000 + first),
+        user_line("a2", "That is all.", 6_000 + first),
         user("u3", "good", 6_000 + first + second),
-        says("a3", "Fine.", 7_000 + first + second),
+        user_line("a3", "Fine.", 7_000 + first + second),
     ];
     session(0.01, &lines)
 }
@@ -210,7 +213,7 @@ fn for_openoxide(first: u64, second: u64) -> Scenario {
 #[test]
 fn a_fast_user_overtakes_openoxide() {
     let r = run(&for_openoxide(100, 30_000), "openoxide");
-    let samples = of(&r, Purpose::Sample);
+    let samples = requests_with(&r, Purpose::Sample);
     let b = r.background[0].clone();
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::LateProceeded, 0, 0));
     // Requested after the first request, not ready for the second, and shown in the third.
@@ -218,7 +221,7 @@ fn a_fast_user_overtakes_openoxide() {
     assert_eq!(samples[1].at_ms, samples[0].at_ms + samples[0].latency_ms + 100);
     assert!(samples[1].context_tokens > 300 && samples[2].context_tokens < 300);
     // The summary is ready as soon as its request is answered, because the user returned later.
-    assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(of(&r, Purpose::Summary)[0]));
+    assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(requests_with(&r, Purpose::Summary)[0]));
     let slow = run(&for_openoxide(30_000, 30_000), "openoxide");
     assert_eq!(
         (slow.background[0].fate, slow.background[0].before_request),
@@ -228,9 +231,10 @@ fn a_fast_user_overtakes_openoxide() {
 
 #[test]
 fn going_back_cancels_the_summary_of_openoxide() {
-    let mut lines = vec![system(20), user("u1", "explain", 1_000), says("a1", &words(300), 5_000)];
+    let mut lines =
+        vec![system(20), user("u1", "explain", 1_000), user_line("a1", &words(300), 5_000)];
     lines.push(r#"{"type":"rewind","to":"u1","mode":"conversation"}"#.into());
-    lines.extend([user("u2", "again", 5_100), says("a2", "Yes.", 6_000)]);
+    lines.extend([user("u2", "again", 5_100), user_line("a2", "Yes.", 6_000)]);
     let r = run(&session(0.01, &lines), "openoxide");
     let b = only(&r);
     assert_eq!((b.fate, b.delivered_ms), (Fate::Cancelled, None));
@@ -244,23 +248,27 @@ fn claude_code_does_not_wait_for_a_precomputed_summary() {
         let lines = [
             system(20),
             user("u1", &words(1_100), 1_000),
-            says("a1", &words(400), 5_000),
+            user_line("a1", &words(400), 5_000),
             user("u2", &words(120), 5_000 + think),
-            says("a2", "Fine.", 9_000 + think),
+            user_line("a2", "Fine.", 9_000 + think),
         ];
         run(&session(0.01, &lines), "claude-code:precompute=true,microcompact=off")
     };
     let slow = with(60_000);
     assert_eq!(only(&slow).fate, Fate::InTime);
     assert_eq!(
-        (slow.summary.blocked_ms, slow.summary.compactions, of(&slow, Purpose::Summary).len()),
+        (
+            slow.summary.blocked_ms,
+            slow.summary.compactions,
+            requests_with(&slow, Purpose::Summary).len()
+        ),
         (0, 1, 1)
     );
     let fast = with(100);
     let b = only(&fast);
     assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
     // A second summary is requested, and the strategy waits for it.
-    let asked = of(&fast, Purpose::Summary);
+    let asked = requests_with(&fast, Purpose::Summary);
     assert_eq!(
         asked.iter().map(|q| q.phase).collect::<Vec<_>>(),
         [Some(Phase::Background), Some(Phase::MidTurn)]
@@ -273,9 +281,9 @@ fn with_a_pause(ms: u64) -> Scenario {
     let lines = [
         system(2_000),
         user("u1", &words(3_000), 1_000),
-        says("a1", &words(1_000), 5_000),
+        user_line("a1", &words(1_000), 5_000),
         user("u2", "again", 5_000 + ms),
-        says("a2", "Done.", 6_000 + ms),
+        user_line("a2", "Done.", 6_000 + ms),
     ];
     session(1.0, &lines)
 }
@@ -293,7 +301,7 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
         [("reference", 300_000), ("claude-code:cache_ttl=1h,idle_compaction=false", 3_600_000)]
     {
         let cold = run(&with_a_pause(lifetime + 60_000), spec);
-        let q = of(&cold, Purpose::Sample)[1].clone();
+        let q = requests_with(&cold, Purpose::Sample)[1].clone();
         assert_eq!((q.cache_read, q.cache_write, q.input_tokens), (0, second, second), "{spec}");
         assert_eq!(
             (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
@@ -302,7 +310,7 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
         );
         assert_eq!(cold.summary.invalidated_tokens, first, "{spec}");
         let warm = run(&with_a_pause(lifetime - 60_000), spec);
-        let q = of(&warm, Purpose::Sample)[1].clone();
+        let q = requests_with(&warm, Purpose::Sample)[1].clone();
         assert_eq!(
             (q.cache_read, q.cache_write, q.invalidated_tokens),
             (first, second - first, 0),
@@ -312,7 +320,7 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
     // Both transports report it.
     let options = Options { transport: Transport::Http, ..as_told() };
     let http = run_with(MODEL, &with_a_pause(3_600_000), "reference", &options);
-    assert_eq!(of(&http, Purpose::Sample)[1].invalidated_expired_tokens, first);
+    assert_eq!(requests_with(&http, Purpose::Sample)[1].invalidated_expired_tokens, first);
 }
 
 #[test]
@@ -320,9 +328,9 @@ fn provider_summary_prompt_expires_like_any_prompt() {
     let lines = [
         system(2_000),
         user("u1", &words(45_000), 1_000),
-        says("a1", &words(1_000), 5_000),
+        user_line("a1", &words(1_000), 5_000),
         user("u2", &words(10_000), 605_000),
-        says("a2", "Done.", 606_000),
+        user_line("a2", "Done.", 606_000),
     ];
     let first = block(&words(2_000)) + block(&words(45_000));
     let scenario = session(1.0, &lines);
@@ -332,7 +340,7 @@ fn provider_summary_prompt_expires_like_any_prompt() {
             let options = Options { transport, ..as_told() };
             let r = run_with(MODEL, &scenario, &spec, &options);
             assert_eq!(r.summary.compactions, u64::from(more != ",compact=off"), "{spec}");
-            let q = of(&r, Purpose::Sample)[1].clone();
+            let q = requests_with(&r, Purpose::Sample)[1].clone();
             assert_eq!(
                 (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
                 (first, first, 0),
@@ -347,7 +355,7 @@ fn long_turns() -> Scenario {
     let mut lines = vec![system(2_000)];
     for n in 1..=8 {
         lines.push(user(&format!("u{n}"), &words(10_000), 10_000 * n));
-        lines.push(says(&format!("a{n}"), "Seen.", 10_000 * n + 5_000));
+        lines.push(user_line(&format!("a{n}"), "Seen.", 10_000 * n + 5_000));
     }
     session(1.0, &lines)
 }
@@ -361,7 +369,7 @@ fn provider_summary_time_counts_once() {
         let each: Vec<u64> = r.compactions.iter().map(|c| c.blocked_ms.unwrap()).collect();
         assert_eq!(s.blocked_ms, each.iter().sum::<u64>(), "{more}");
         if more == ",compact=on_demand" {
-            let asked = of(&r, Purpose::Summary);
+            let asked = requests_with(&r, Purpose::Summary);
             assert_eq!(each, asked.iter().map(|q| q.latency_ms).collect::<Vec<_>>());
             assert!(asked.iter().all(|q| q.compaction_ms == 0));
         }
@@ -420,12 +428,12 @@ fn tool_definitions_expire_with_the_prefix() {
         system(500),
         tools,
         user("u1", "look", 1_000),
-        says("a1", "Seen.", 5_000),
+        user_line("a1", "Seen.", 5_000),
         user("u2", "again", 905_000),
-        says("a2", "Done.", 906_000),
+        user_line("a2", "Done.", 906_000),
     ];
     let r = run(&session(1.0, &lines), "reference");
-    let [first, q] = [0, 1].map(|n| of(&r, Purpose::Sample)[n].clone());
+    let [first, q] = [0, 1].map(|n| requests_with(&r, Purpose::Sample)[n].clone());
     assert!(first.context_tokens > block(&words));
     assert_eq!((q.cache_read, q.invalidated_tokens), (0, first.context_tokens));
     assert_eq!(q.invalidated_expired_tokens, first.context_tokens);
@@ -444,13 +452,13 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
             words(500)
         ));
     }
-    lines.push(says("end", "Done.", 5_000));
+    lines.push(user_line("end", "Done.", 5_000));
     let r = run(&session(1.0, &lines), "observation-masking:keep=2,breakpoints=ends");
     let asks = |n: u64| block(&format!("Part {n}.")) + block("{}") + o200k("read_file");
     let result = |n: u64| block(&format!("{n} {}", words(500)));
     let masked = block("(this output was left out to save space)");
     let causes = |n: usize| {
-        let q = of(&r, Purpose::Sample)[n].clone();
+        let q = requests_with(&r, Purpose::Sample)[n].clone();
         let other =
             q.invalidated_tokens - q.invalidated_expired_tokens - q.invalidated_changed_tokens;
         (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
@@ -466,7 +474,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
     // With a breakpoint before the oldest shown result, a breakpoint ended there.
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
-    let q = of(&r, Purpose::Sample)[4];
+    let q = requests_with(&r, Purpose::Sample)[4];
     assert_eq!(q.invalidated_tokens, q.invalidated_changed_tokens);
     assert_eq!(q.invalidated_changed_tokens, asks(2) + result(2));
 }
@@ -476,7 +484,7 @@ fn partly_served_block_counts_only_the_rest() {
     // This cache serves steps of 128 tokens, so blocks are cut at the end of a step.
     let causes = |pause: u64| {
         let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
-        let [first, q] = [0, 1].map(|n| of(&r, Purpose::Sample)[n].clone());
+        let [first, q] = [0, 1].map(|n| requests_with(&r, Purpose::Sample)[n].clone());
         let served_at_best = first.context_tokens / 128 * 128;
         assert_eq!(
             first.context_tokens - q.cache_read,
@@ -503,7 +511,8 @@ fn claude_code_compacts_while_the_hour_lasts() {
     // The user returns after 59 minutes. 54 minutes after the turn, a summary was requested with
     // the warm prefix (docs/sources/claude-code.md §1.5: 90 % of the lifetime).
     let r = run(&with_a_pause(59 * 60_000), IDLE);
-    let (samples, asked) = (of(&r, Purpose::Sample), of(&r, Purpose::Summary));
+    let (samples, asked) =
+        (requests_with(&r, Purpose::Sample), requests_with(&r, Purpose::Summary));
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].at_ms, samples[0].at_ms + samples[0].latency_ms + 54 * 60_000);
     assert_eq!(asked[0].cache_read, first, "the whole prefix is read");
@@ -520,7 +529,7 @@ fn claude_code_compacts_while_the_hour_lasts() {
         run(&with_a_pause(36_000_000), IDLE),
         run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")),
     );
-    let [small, large] = [&night, &without].map(|r| of(r, Purpose::Sample)[1].clone());
+    let [small, large] = [&night, &without].map(|r| requests_with(r, Purpose::Sample)[1].clone());
     assert_eq!((small.cache_read, large.cache_read), (0, 0));
     assert_eq!(
         (small.invalidated_expired_tokens, large.invalidated_expired_tokens),
@@ -531,7 +540,8 @@ fn claude_code_compacts_while_the_hour_lasts() {
 
 #[test]
 fn small_short_or_busy_sessions_are_not_compacted() {
-    let asked = |ms: u64, spec: &str| of(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
+    let asked =
+        |ms: u64, spec: &str| requests_with(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
     assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
     assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
     assert_eq!(
@@ -546,7 +556,7 @@ fn small_short_or_busy_sessions_are_not_compacted() {
 fn user_who_returns_during_compaction_waits() {
     // One second after the 54 minutes. The summary takes longer than that.
     let r = run(&with_a_pause(54 * 60_000 + 1_500), IDLE);
-    let asked = of(&r, Purpose::Summary)[0];
+    let asked = requests_with(&r, Purpose::Summary)[0];
     let b = only(&r);
     assert_eq!((b.fate, b.waited_ms), (Fate::LateWaited, asked.latency_ms - 1_500));
     assert_eq!(r.summary.blocked_ms, asked.latency_ms - 1_500);
@@ -557,12 +567,15 @@ fn failed_summary_attempts_add_their_time() {
     let mut lines = vec![];
     for n in 0..12 {
         let at = 1_000 * n;
-        lines.extend([user(&format!("u{n}"), &words(900), at), says(&format!("a{n}"), "Yes.", at)]);
+        lines.extend([
+            user(&format!("u{n}"), &words(900), at),
+            user_line(&format!("a{n}"), "Yes.", at),
+        ]);
     }
     let mut s = session(0.04, &lines);
     s.faults.push(fault(FaultOn::Summary, 1, 2, 504, 300_000));
     let r = run(&s, "codex");
-    let asked = of(&r, Purpose::Summary);
+    let asked = requests_with(&r, Purpose::Summary);
     let failed = RequestStatus::Failed(ErrorKind::Server);
     assert_eq!(
         asked.iter().take(3).map(|q| q.status).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use crate::Outcome;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Listed {
+pub struct ListedModels {
     pub as_of: String,
     #[serde(rename = "family")]
     pub families: Vec<Family>,
@@ -25,7 +25,7 @@ pub struct Family {
     pub prefix: String,
     pub max_input: MaxInput,
     pub weak: String,
-    pub models: Vec<Entry>,
+    pub models: Vec<ListedModel>,
 }
 
 /// Meaning of LiteLLM's `max_input_tokens`.
@@ -40,7 +40,7 @@ pub enum MaxInput {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct ListedModel {
     pub name: String,
     pub speed: String,
     pub weak: Option<String>,
@@ -53,14 +53,14 @@ pub struct Entry {
 #[serde(deny_unknown_fields)]
 pub struct Instead {
     pub models: Vec<String>,
-    pub set: Figures,
+    pub set: ModelFigures,
     pub because: String,
     pub source: String,
 }
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figures {
+pub struct ModelFigures {
     pub window: Option<u64>,
     pub max_output: Option<u64>,
     pub input_limit: Option<u64>,
@@ -75,18 +75,18 @@ pub struct Figures {
 
 /// Parts of a cache rule that the table depends on.
 #[derive(Deserialize)]
-pub struct Rule {
+pub struct MinimumRule {
     pub minimum: u64,
     #[serde(default)]
     pub write_fee: bool,
 }
 
 #[derive(Deserialize)]
-struct Rules {
-    cache: BTreeMap<String, Rule>,
+struct CacheRules {
+    cache: BTreeMap<String, MinimumRule>,
 }
 
-impl Listed {
+impl ListedModels {
     /// Returns the names of all models in LiteLLM's file.
     pub fn entries(&self) -> Vec<String> {
         let of = |f: &Family| -> Vec<String> {
@@ -96,8 +96,8 @@ impl Listed {
     }
 }
 
-pub fn read(text: &str) -> Outcome<Listed> {
-    let listed: Listed = toml::from_str(text).map_err(|e| format!("listed.toml: {e}"))?;
+pub fn read(text: &str) -> Outcome<ListedModels> {
+    let listed: ListedModels = toml::from_str(text).map_err(|e| format!("listed.toml: {e}"))?;
     let known =
         |name: &String| listed.families.iter().any(|f| f.models.iter().any(|m| m.name == *name));
     for i in &listed.instead {
@@ -114,7 +114,7 @@ pub fn read(text: &str) -> Outcome<Listed> {
     Ok(listed)
 }
 
-pub fn rules(text: &str) -> Outcome<BTreeMap<String, Rule>> {
-    let rules: Rules = toml::from_str(text).map_err(|e| format!("rules.toml: {e}"))?;
+pub fn rules(text: &str) -> Outcome<BTreeMap<String, MinimumRule>> {
+    let rules: CacheRules = toml::from_str(text).map_err(|e| format!("rules.toml: {e}"))?;
     Ok(rules.cache)
 }

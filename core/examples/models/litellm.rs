@@ -10,13 +10,13 @@ use crate::Outcome;
 /// Required fields of the required models.
 #[derive(Serialize, Deserialize)]
 pub struct Prices {
-    pub origin: Origin,
+    pub origin: PriceOrigin,
     pub models: BTreeMap<String, Map<String, Value>>,
 }
 
 /// Source of the prices.
 #[derive(Serialize, Deserialize)]
-pub struct Origin {
+pub struct PriceOrigin {
     pub package: String,
     pub version: String,
     pub file: String,
@@ -73,7 +73,7 @@ pub fn cut(text: &str, version: &str, entries: &[String]) -> Outcome<String> {
         entry.retain(|field, _| is_used(field));
         models.insert(name.clone(), entry);
     }
-    let origin = Origin {
+    let origin = PriceOrigin {
         package: "litellm".to_string(),
         version: version.to_string(),
         file: "litellm/model_prices_and_context_window_backup.json".to_string(),

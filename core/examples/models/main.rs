@@ -24,10 +24,10 @@ fn main() -> Result<(), String> {
         [] => {
             let rules = listed::rules(&text(&folder.join("rules.toml"))?)?;
             let prices = litellm::read(&text(&prices)?)?;
-            put(&folder.join("models.toml"), &table::write(&listed, &rules, &prices)?)
+            write(&folder.join("models.toml"), &table::write(&listed, &rules, &prices)?)
         }
         ["cut", file, version] => {
-            put(&prices, &litellm::cut(&text(Path::new(file))?, version, &listed.entries())?)
+            write(&prices, &litellm::cut(&text(Path::new(file))?, version, &listed.entries())?)
         }
         _ => Err("models [cut FILE VERSION]".to_string()),
     }
@@ -37,6 +37,6 @@ fn text(path: &Path) -> Outcome<String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-fn put(path: &Path, text: &str) -> Outcome<()> {
+fn write(path: &Path, text: &str) -> Outcome<()> {
     std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -49,7 +49,7 @@ pub struct Prefix {
 
 /// The use of an entry, from weakest to strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum EntryKind {
     /// Not readable; marks where two prompts diverge ([`Entries::Units`]).
     Seen,
     /// Readable.
@@ -63,7 +63,7 @@ struct CachedPrefix {
     usable_at: Millis,
     expires: Millis,
     lifetime: Millis,
-    kind: Kind,
+    kind: EntryKind,
 }
 
 impl CachedPrefix {
@@ -84,7 +84,7 @@ pub struct PromptCache {
     entries: Vec<CachedPrefix>,
     /// Index of the entry of each prefix, by hash.
     places: HashMap<u64, usize>,
-    row: Row,
+    row: LastPrompt,
     expired: u64,
     /// Number of entries after the last removal of expired ones.
     swept: usize,
@@ -92,13 +92,13 @@ pub struct PromptCache {
 
 /// The prompt of the last lookup.
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct LastPrompt {
     hashes: Vec<u64>,
     /// Positions with an entry, in order, with the index of the entry.
     entries: Vec<(usize, usize)>,
 }
 
-impl Row {
+impl LastPrompt {
     /// Returns the entries up to a position, last first.
     fn back_from(&self, at: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let end = self.entries.partition_point(|(i, _)| *i <= at);
@@ -124,7 +124,7 @@ impl PromptCache {
             counting,
             entries: Vec::new(),
             places: HashMap::new(),
-            row: Row::default(),
+            row: LastPrompt::default(),
             expired: 0,
             swept: 0,
         }
@@ -214,7 +214,8 @@ impl PromptCache {
         if self.rule.entries == Entries::Units {
             self.record(all, now_ms, usable_at_ms);
         }
-        let kind = if self.rule.entries == Entries::Units { Kind::Input } else { Kind::Whole };
+        let kind =
+            if self.rule.entries == Entries::Units { EntryKind::Input } else { EntryKind::Whole };
         let new = hit.map_or(0, |h| h + 1);
         match marks {
             Marks::At(marks) => {
@@ -259,7 +260,7 @@ impl PromptCache {
                 is_live
             });
             self.places.shrink_to(2 * self.places.len());
-            self.row = Row::default();
+            self.row = LastPrompt::default();
             self.swept = self.entries.len();
         }
     }
@@ -337,12 +338,12 @@ impl PromptCache {
                 break;
             }
             let entry = &self.entries[place];
-            if !counts(entry) || entry.kind == Kind::Seen {
+            if !counts(entry) || entry.kind == EntryKind::Seen {
                 continue;
             }
             let reached = match entry.kind {
                 // The reply is stored with the prompt: the model's items directly after it.
-                Kind::Input => i + all[i + 1..].iter().take_while(|p| p.reply).count(),
+                EntryKind::Input => i + all[i + 1..].iter().take_while(|p| p.reply).count(),
                 _ => i,
             };
             if best.is_none_or(|b| reached > b) {
@@ -371,10 +372,10 @@ impl PromptCache {
         let shared = known.find(|(_, place)| self.entries[*place].is_live(now)).map(|(i, _)| i);
         drop(known);
         if let Some(i) = shared.filter(|&i| all[i].tokens >= self.rule.minimum) {
-            self.write(all, i, now, usable_at, lifetime, Kind::Whole);
+            self.write(all, i, now, usable_at, lifetime, EntryKind::Whole);
         }
         for i in shared.map_or(0, |i| i + 1)..all.len() {
-            self.write(all, i, now, usable_at, lifetime, Kind::Seen);
+            self.write(all, i, now, usable_at, lifetime, EntryKind::Seen);
         }
     }
 
@@ -385,7 +386,7 @@ impl PromptCache {
         now: Millis,
         usable_at: Millis,
         lifetime: Millis,
-        kind: Kind,
+        kind: EntryKind,
     ) {
         let new = CachedPrefix {
             usable_at: usable_at.max(now),

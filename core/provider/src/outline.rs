@@ -12,7 +12,7 @@ use ctxbench_core::request::{Request, Tools, Ttl};
 use crate::cache::Prefix;
 use crate::prompt::Item;
 use crate::wire::Wire;
-use crate::wire::plan::{self, Show};
+use crate::wire::plan::{self, BlockForm};
 
 /// The prefixes of the newest prompt of a conversation, equal to those of
 /// [`Prompt::of`](crate::Prompt::of).
@@ -55,7 +55,7 @@ struct Setting {
 }
 
 impl Setting {
-    fn of(request: &Request) -> Setting {
+    fn new(request: &Request) -> Setting {
         Setting {
             model: request.model.name.clone(),
             counting: request.model.counting,
@@ -109,7 +109,7 @@ impl Outline {
 
     /// Updates the outline to a request that sends all of its blocks.
     pub fn follow(&mut self, request: &Request) {
-        let setting = Setting::of(request);
+        let setting = Setting::new(request);
         let by = &request.model.counting;
         let from = self.unchanged(&setting, &request.blocks);
         if from == 0 {
@@ -140,14 +140,14 @@ impl Outline {
         let mut counts = self.items.last().copied().unwrap_or_default();
         let first_message = counts.message;
         for slot in &slots {
-            let item = Item::of(self.wire, slot, &request.blocks[slot.block]);
+            let item = Item::from_slot(self.wire, slot, &request.blocks[slot.block]);
             let last = self.prefixes.last().copied().unwrap_or(self.base);
             if item.cache.is_some() {
                 self.marked.push(self.prefixes.len());
             }
             self.prefixes.push(last.with(&item, by));
-            counts.thinking += usize::from(slot.show == Show::Reasoning);
-            let compaction = matches!(slot.show, Show::Compaction | Show::Trigger);
+            counts.thinking += usize::from(slot.show == BlockForm::Reasoning);
+            let compaction = matches!(slot.show, BlockForm::Compaction | BlockForm::Trigger);
             counts.compactions += usize::from(compaction);
             counts.message = counts.message.max(first_message + slot.message);
             self.items.push(counts);
@@ -208,7 +208,7 @@ mod tests {
 
     /// Computes the prefixes of a request from its prompt.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
-        let prompt = Prompt::of(wire, request);
+        let prompt = Prompt::from_block(wire, request);
         let all = prefixes(&prompt, &request.model.counting);
         let marked = (0..all.len()).filter(|&i| all[i].cache.is_some()).collect();
         let any = |of: fn(&Content) -> bool| prompt.items.iter().any(|i| of(&i.content));

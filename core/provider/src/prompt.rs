@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::wire::Wire;
-use crate::wire::plan::{self, Show, Slot};
+use crate::wire::plan::{self, BlockForm, Slot};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
@@ -113,7 +113,7 @@ impl Item {
         }
     }
 
-    pub(crate) fn of(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
+    pub(crate) fn from_slot(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
         let content = Content::of(wire, slot.show, block);
         let made =
             || AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role) };
@@ -130,8 +130,8 @@ impl Item {
             size: OnceLock::new(),
         };
         // If the wire carries the whole block, its size is already known.
-        let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
-            && (block.media.is_none() || slot.show == Show::Output);
+        let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
+            && (block.media.is_none() || slot.show == BlockForm::Output);
         if whole {
             let _ = item.size.set(block.size());
         }
@@ -177,7 +177,7 @@ impl PromptItem for Item {
 /// few blocks change their role.
 struct AsItem {
     wire: Wire,
-    show: Show,
+    show: BlockForm,
     role: Role,
     hash: u64,
 }
@@ -218,12 +218,12 @@ impl Content {
         chain(&[tag + 256 * role as u64, a, b, c])
     }
 
-    fn of(wire: Wire, show: Show, b: &Block) -> Self {
+    fn of(wire: Wire, show: BlockForm, b: &Block) -> Self {
         let media = |m: &Media| wire.carried_media(m);
         let call = || b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
         match show {
-            Show::Text => Content::Text(b.text.clone()),
-            Show::Image => {
+            BlockForm::Text => Content::Text(b.text.clone()),
+            BlockForm::Image => {
                 let m = b.media.as_ref().map(|m| media(m)).unwrap_or_else(|| Media {
                     media_type: String::new(),
                     url: String::new(),
@@ -231,25 +231,25 @@ impl Content {
                 });
                 Content::Image { media_type: m.media_type.into(), url: m.url.into() }
             }
-            Show::Reasoning => Content::Reasoning {
+            BlockForm::Reasoning => Content::Reasoning {
                 text: b.text.clone(),
                 encrypted: b.opaque.clone().filter(|o| !o.is_empty()),
             },
-            Show::Call => {
+            BlockForm::Call => {
                 let (id, name) = call();
                 Content::Call { id, name, arguments: b.text.clone() }
             }
-            Show::Output => Content::Output {
+            BlockForm::Output => Content::Output {
                 id: call().0,
                 text: b.text.clone(),
                 is_error: wire.has_tool_errors() && b.is_error,
                 image: b.media.as_ref().map(|m| Box::new(media(m))),
             },
-            Show::Compaction => Content::Compaction {
+            BlockForm::Compaction => Content::Compaction {
                 text: if wire.shows_summaries() { b.text.clone() } else { "".into() },
                 opaque: b.opaque.clone().filter(|o| !o.is_empty()),
             },
-            Show::Trigger => Content::CompactionTrigger(b.text.clone()),
+            BlockForm::Trigger => Content::CompactionTrigger(b.text.clone()),
         }
     }
 }
@@ -293,10 +293,11 @@ pub struct Prompt {
 impl Prompt {
     /// Builds the prompt that a server decodes from a request, without encoding: equals
     /// `decode(encode(request))`.
-    pub fn of(wire: Wire, request: &Request) -> Self {
+    pub fn from_block(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
         let slots = plan::plan(wire, request);
-        let items = slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect();
+        let items =
+            slots.iter().map(|s| Item::from_slot(wire, s, &request.blocks[s.block])).collect();
         let thread = |t: &Thread| match t {
             Thread::Create => PromptThread::Create,
             Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::block::{Block, BlockKind, Form};
+use crate::block::{Block, BlockForm, BlockKind};
 
 /// Thresholds for clearing old results, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub fn clear_outputs(
         .iter()
         .enumerate()
         .map(|(i, b)| {
-            if chosen.contains(&i) && b.kind == BlockKind::Output && b.form != Form::Cleared {
-                b.with_text(Form::Cleared, placeholder.clone())
+            if chosen.contains(&i) && b.kind == BlockKind::Output && b.form != BlockForm::Cleared {
+                b.with_text(BlockForm::Cleared, placeholder.clone())
             } else {
                 b.clone()
             }

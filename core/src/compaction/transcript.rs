@@ -38,7 +38,7 @@ impl Transcript {
     }
 
     /// Appends a block unchanged, with its own quotes.
-    pub fn show(&mut self, block: &Draft) {
+    pub fn push_block(&mut self, block: &Draft) {
         match block.quotes.as_slice() {
             [] => self.quote(block, &block.text),
             quotes => self.add(&block.text, quotes),
@@ -104,7 +104,7 @@ mod tests {
         let said = Draft::text(BlockKind::User, Role::User, "[User]: is quoted here");
         let mut inner = Transcript::default();
         inner.push("[User]: ");
-        inner.show(&said);
+        inner.push_block(&said);
         let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n");
         all.append(&inner);
         let block = all.draft(BlockKind::SummaryPrompt, Role::User);
@@ -113,10 +113,10 @@ mod tests {
         assert_eq!(quoted, want);
         // Quotes survive in another transcript, but not a change of the text.
         let mut again = Transcript::from("- ");
-        again.show(&block);
+        again.push_block(&block);
         let again = again.draft(BlockKind::SummaryPrompt, Role::User);
         assert_eq!(again.quoted().map(|(q, text)| (q.kind, text)).collect::<Vec<_>>(), want);
         let built = again.build(crate::block::MessageId(0), vec![]);
-        assert_eq!(built.with_text(crate::block::Form::Cleared, "gone").quotes, []);
+        assert_eq!(built.with_text(crate::block::BlockForm::Cleared, "gone").quotes, []);
     }
 }

@@ -51,7 +51,7 @@ impl Counting {
 
     /// Returns the counting model of a provider. OpenAI's models use o200k itself. For Gemini, DeepSeek
     /// and xAI, without recorded counters, o200k is a substitute.
-    pub fn of(provider: Provider) -> Counting {
+    pub fn for_provider(provider: Provider) -> Counting {
         match provider {
             Provider::Anthropic => Counting::CLAUDE,
             Provider::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },

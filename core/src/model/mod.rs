@@ -139,14 +139,14 @@ pub struct Prices {
     #[serde(default)]
     pub long_from: Option<u64>,
     /// Factor on all input kinds of long prompts.
-    #[serde(default = "one")]
+    #[serde(default = "default_factor")]
     pub long_input_factor: f64,
     /// Factor on output for long prompts.
-    #[serde(default = "one")]
+    #[serde(default = "default_factor")]
     pub long_output_factor: f64,
 }
 
-fn one() -> f64 {
+fn default_factor() -> f64 {
     1.0
 }
 

@@ -89,7 +89,7 @@ fn read(models: &str, rules: &str) -> Result<Table, String> {
         m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
         m.insert("latency".into(), latency.into());
         let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
-        let counting = Counting::of(model.provider);
+        let counting = Counting::for_provider(model.provider);
         let keeps_thinking = !leaving_thinking_out.iter().any(|name| **name == *model.name);
         Ok(Model { published_output: model.max_output, counting, keeps_thinking, ..model })
     });

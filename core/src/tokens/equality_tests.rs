@@ -9,7 +9,7 @@ use tiktoken_rs::CoreBPE;
 use super::words::words;
 use super::{Encoding, seen};
 
-const BOTH: [Encoding; 2] = [Encoding::O200k, Encoding::Cl100k];
+const ENCODINGS: [Encoding; 2] = [Encoding::O200k, Encoding::Cl100k];
 
 fn tiktoken(encoding: Encoding) -> &'static CoreBPE {
     match encoding {
@@ -20,7 +20,7 @@ fn tiktoken(encoding: Encoding) -> &'static CoreBPE {
 
 /// Describes the first difference, if any.
 fn difference(text: &str) -> Option<String> {
-    BOTH.into_iter().find_map(|encoding| {
+    ENCODINGS.into_iter().find_map(|encoding| {
         let theirs = tiktoken(encoding).encode_ordinary(text).len() as u64;
         let ours = seen::count(encoding, text);
         let cut: Vec<&str> = words(encoding, text).collect();

@@ -27,7 +27,7 @@ pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
         Encoding::O200k => &O200K,
         Encoding::Cl100k => &CL100K,
     };
-    let vocabulary = Vocabulary::of(encoding);
+    let vocabulary = Vocabulary::get(encoding);
     table.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());

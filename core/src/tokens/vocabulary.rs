@@ -22,7 +22,7 @@ const START_BITS: u32 = u64::BITS - NUMBER_BITS;
 const START: u64 = (1 << START_BITS) - 1;
 
 /// The rank of byte sequences that are not tokens.
-const NONE: u32 = u32::MAX;
+const NO_RANK: u32 = u32::MAX;
 
 /// Length in bytes below which a word is merged by scanning all pairs, as in tiktoken. For such
 /// words this is faster than a queue.
@@ -33,7 +33,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Vocabulary {
-    pub(super) fn of(encoding: Encoding) -> &'static Vocabulary {
+    pub(super) fn get(encoding: Encoding) -> &'static Vocabulary {
         static O200K: Vocabulary =
             Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
         static CL100K: Vocabulary =
@@ -62,7 +62,7 @@ impl Vocabulary {
         loop {
             let slot = number(self.slots, at);
             if slot == 0 {
-                return NONE;
+                return NO_RANK;
             }
             if slot >> NUMBER_BITS == (hash >> (32 + NUMBER_BITS)) as u32 {
                 let rank = (slot & ((1 << NUMBER_BITS) - 1)) - 1;
@@ -81,7 +81,7 @@ impl Vocabulary {
         match word.len() {
             0 => 0,
             1 => 1,
-            _ if self.rank(word) != NONE => 1,
+            _ if self.rank(word) != NO_RANK => 1,
             n if n < SHORT => self.merge_short(word),
             _ => self.merge_long(word),
         }
@@ -89,23 +89,23 @@ impl Vocabulary {
 
     fn merge_short(&self, word: &[u8]) -> usize {
         // Starts of the parts, and ranks of each part merged with the next; the last entry is the end.
-        let mut parts: [(usize, u32); SHORT + 1] = [(0, NONE); SHORT + 1];
+        let mut parts: [(usize, u32); SHORT + 1] = [(0, NO_RANK); SHORT + 1];
         let mut n = word.len();
         for (at, part) in parts[..=n].iter_mut().enumerate() {
-            *part = (at, word.get(at..at + 2).map_or(NONE, |p| self.rank(p)));
+            *part = (at, word.get(at..at + 2).map_or(NO_RANK, |p| self.rank(p)));
         }
         let merged = |parts: &[(usize, u32)], at: usize, n: usize| match at + 2 <= n {
             true => self.rank(&word[parts[at].0..parts[at + 2].0]),
-            false => NONE,
+            false => NO_RANK,
         };
         loop {
-            let (mut min, mut at) = (NONE, 0);
+            let (mut min, mut at) = (NO_RANK, 0);
             for (i, part) in parts[..n].iter().enumerate() {
                 if part.1 < min {
                     (min, at) = (part.1, i);
                 }
             }
-            if min == NONE {
+            if min == NO_RANK {
                 return n;
             }
             parts.copy_within(at + 2..=n, at + 1);
@@ -118,11 +118,12 @@ impl Vocabulary {
     }
 
     fn merge_long(&self, word: &[u8]) -> usize {
-        let rank = |start: usize, end: usize| word.get(start..end).map_or(NONE, |p| self.rank(p));
-        let mut parts: Vec<Part> = (0..word.len())
-            .map(|at| Part { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
+        let rank =
+            |start: usize, end: usize| word.get(start..end).map_or(NO_RANK, |p| self.rank(p));
+        let mut parts: Vec<MergePart> = (0..word.len())
+            .map(|at| MergePart { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
             .collect();
-        let ranked = parts.iter().enumerate().filter(|(_, p)| p.pair != NONE);
+        let ranked = parts.iter().enumerate().filter(|(_, p)| p.pair != NO_RANK);
         let mut pairs: BinaryHeap<Reverse<u64>> =
             ranked.map(|(at, p)| Reverse(queue_key(p.pair, at))).collect();
         let mut n = word.len();
@@ -134,18 +135,18 @@ impl Vocabulary {
             }
             let next = parts[at].end;
             let end = parts[next].end;
-            parts[next].pair = NONE;
+            parts[next].pair = NO_RANK;
             parts[at].end = end;
             n -= 1;
             let next_end = parts.get_mut(end).map(|after| {
                 after.before = Some(at);
                 after.end
             });
-            let pair = next_end.map_or(NONE, |end| rank(at, end));
+            let pair = next_end.map_or(NO_RANK, |end| rank(at, end));
             let before = parts[at].before.map(|before| (before, rank(before, end)));
             for (start, pair) in [Some((at, pair)), before].into_iter().flatten() {
                 parts[start].pair = pair;
-                if pair != NONE {
+                if pair != NO_RANK {
                     pairs.push(Reverse(queue_key(pair, start)));
                 }
             }
@@ -161,7 +162,7 @@ fn queue_key(rank: u32, start: usize) -> u64 {
 }
 
 /// A part of a word during merging.
-struct Part {
+struct MergePart {
     /// Start of the previous part.
     before: Option<usize>,
     /// End of this part and start of the next.

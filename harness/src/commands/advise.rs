@@ -12,7 +12,7 @@ use crate::run::Plan;
 use anyhow::bail;
 use ctxbench_core::plural::pluralize;
 use ctxbench_reports::advise::{
-    Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
+    Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
 };
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
@@ -32,7 +32,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct AdviseArgs {
     /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     crate::shutdown::exit_on_signals();
     if args.inputs.is_empty() {
         bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
@@ -90,11 +90,11 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
             names.join(", "),
-            skipped.told().map(|l| format!("; {l}")).collect::<String>()
+            skipped.notes().map(|l| format!("; {l}")).collect::<String>()
         );
     }
     for remark in sessions.iter().flat_map(remarks).collect::<BTreeSet<String>>() {
-        tell!("note: {remark}");
+        report!("note: {remark}");
     }
     let mut by_product: Vec<Vec<Scenario>> = products.iter().map(|_| Vec::new()).collect();
     for s in sessions {
@@ -119,7 +119,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
         return super::print_data(&text);
     }
     let mut pages: Vec<String> = all.iter().map(to_text).collect();
-    let told: Vec<String> = skipped.told().collect();
+    let told: Vec<String> = skipped.notes().collect();
     if !told.is_empty() {
         pages.push(format!("Skipped: {}\n", told.join("; ")));
     }
@@ -128,7 +128,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
 
 /// Returns the selected products with the user's settings. Without a selection, returns all
 /// products that have settings to try.
-fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
+fn products(args: &AdviseArgs) -> anyhow::Result<Vec<Spec>> {
     let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
         [] => with_knobs().map(str::to_string).collect(),
@@ -206,7 +206,7 @@ struct Skipped(BTreeMap<String, Vec<String>>);
 const NAMED: usize = 3;
 
 impl Skipped {
-    fn told(&self) -> impl Iterator<Item = String> {
+    fn notes(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(why, ids)| {
             let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
             let more = if ids.len() > NAMED { ", …" } else { "" };
@@ -215,7 +215,11 @@ impl Skipped {
     }
 }
 
-fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::Result<Advice> {
+fn of_product(
+    args: &AdviseArgs,
+    product: &Spec,
+    sessions: Vec<Scenario>,
+) -> anyhow::Result<Advice> {
     let label = product.label();
     let mut plan = plan(args, sessions, vec![product.clone()]);
     let mut runs = records(&plan);
@@ -238,9 +242,9 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
     for knob in product.knobs() {
         for value in knob.values {
             let turned = product.clone().with(knob.setting, value)?;
-            let given = turned.settings.given().find(|(name, _)| *name == knob.setting);
+            let given = turned.settings.explicit().find(|(name, _)| *name == knob.setting);
             let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
-            changes.push(Change {
+            changes.push(SettingChange {
                 label: turned.label(),
                 setting: knob.setting.into(),
                 value: value.to_string(),
@@ -262,7 +266,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
     Ok(judge(Tried { product: &label, changes, runs: &runs, recorded_usd, left_out, limits }))
 }
 
-fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
+fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
     let mut plan = Plan { scenarios, specs, options, ..Plan::default() };

@@ -3,9 +3,9 @@
 mod markdown;
 mod text;
 
-use crate::inspect::{Layout, layouts, request_compaction, tools_tokens};
+use crate::inspect::{CompactionLayout, layouts, request_compaction, tools_tokens};
 use crate::models;
-use crate::point::Point;
+use crate::point::CutPoint;
 use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
@@ -24,7 +24,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct CompactArgs {
     /// Session, recording, scenario file or built-in scenario
     session: String,
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// End the session at this point and ask for a compaction: turn:N, step:N (a reply with its
     /// results) or a share of the tokens such as 60% (default: show the strategy's own compactions)
     #[arg(long, value_name = "POINT")]
-    at: Option<Point>,
+    at: Option<CutPoint>,
     /// Instructions for the compaction
     #[arg(long, value_name = "TEXT", requires = "at")]
     instructions: Option<String>,
@@ -86,10 +86,10 @@ struct StrategyCompactions {
     /// Number of the strategy's own compactions before the requested one.
     #[serde(skip_serializing_if = "Option::is_none")]
     before_it: Option<u64>,
-    compactions: Vec<Layout>,
+    compactions: Vec<CompactionLayout>,
 }
 
-pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
     crate::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
@@ -172,7 +172,7 @@ fn tools_line(shown: &Output) -> String {
 }
 
 /// Describes a compaction in a sentence.
-fn sentence(l: &Layout) -> String {
+fn sentence(l: &CompactionLayout) -> String {
     use crate::inspect::spaced_name;
     let mut out = format!(
         "{} ({}), before request {}: {} → {} tokens",

@@ -14,7 +14,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// Shell
     #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
     shell: Shell,
@@ -37,7 +37,7 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-pub(crate) fn completions(args: &Args, mut root: Command) -> anyhow::Result<()> {
+pub(crate) fn completions(args: &CompletionsArgs, mut root: Command) -> anyhow::Result<()> {
     let mut out = Vec::new();
     clap_complete::generate(args.shell, &mut root, "ctxbench", &mut out);
     super::print_data(&String::from_utf8_lossy(&out))
@@ -54,7 +54,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     let mut root = root.disable_help_subcommand(true);
     root.build();
     write_pages(&root, folder)?;
-    tell!("wrote a manual page per command into {}/", folder.display());
+    report!("wrote a manual page per command into {}/", folder.display());
     Ok(())
 }
 

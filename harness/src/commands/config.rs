@@ -87,7 +87,7 @@ pub(super) fn configure(
         .with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
     let reader =
-        Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
+        ConfigReader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
     let command = given[at].to_string_lossy().into_owned();
     let options = reader.options(&text, &command, &given)?;
     let file = (!options.is_empty()).then_some(path);
@@ -184,7 +184,7 @@ enum Trust {
     Harmless,
 }
 
-struct Reader<'a> {
+struct ConfigReader<'a> {
     root: &'a Command,
     file: &'a str,
     lines: Lines,
@@ -195,7 +195,7 @@ struct Reader<'a> {
 
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
-impl Reader<'_> {
+impl ConfigReader<'_> {
     fn wrong(&self, at: usize, what: String) -> TomlError {
         TomlError { file: self.file.into(), line: self.lines.line_at(at), what }
     }

@@ -19,7 +19,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ConformArgs {
     /// Folder with cases, searched recursively
     dir: PathBuf,
     /// Print JSON
@@ -29,19 +29,19 @@ pub(crate) struct Args {
 
 /// Number of cases that agree, and number of all cases.
 #[derive(Clone, Copy, Default, Serialize)]
-struct Score {
+struct PassCount {
     passed: usize,
     all: usize,
 }
 
-impl Score {
+impl PassCount {
     fn add(&mut self, passed: usize, all: usize) {
         self.passed += passed;
         self.all += all;
     }
 }
 
-impl std::fmt::Display for Score {
+impl std::fmt::Display for PassCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.all == 0 { f.pad("-") } else { f.pad(&format!("{}/{}", self.passed, self.all)) }
     }
@@ -49,17 +49,17 @@ impl std::fmt::Display for Score {
 
 /// Cases of one version of an agent.
 #[derive(Default, Serialize)]
-struct Row {
+struct VersionRow {
     agent: String,
     version: String,
-    replay_cases: Score,
-    function_cases: Score,
-    requests: Score,
+    replay_cases: PassCount,
+    function_cases: PassCount,
+    requests: PassCount,
 }
 
 /// A failing case and its first difference.
 #[derive(Serialize)]
-struct Failure {
+struct CaseFailure {
     file: String,
     case: String,
     at: String,
@@ -68,20 +68,20 @@ struct Failure {
 }
 
 #[derive(Default)]
-struct Results {
-    rows: BTreeMap<(String, String), Row>,
-    failures: Vec<Failure>,
+struct ConformResults {
+    rows: BTreeMap<(String, String), VersionRow>,
+    failures: Vec<CaseFailure>,
     /// Changes between versions of a program.
     changes: Vec<Changes>,
 }
 
-pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
     let files = case_files(&args.dir)?;
     if files.is_empty() {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
     let runtime = Builder::new_current_thread().build()?;
-    let mut results = Results::default();
+    let mut results = ConformResults::default();
     let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
@@ -108,9 +108,9 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-impl Results {
+impl ConformResults {
     /// Returns the row for the agent and version of a file, even if the file cannot be run.
-    fn row_of(&mut self, head: &Value) -> &mut Row {
+    fn row_of(&mut self, head: &Value) -> &mut VersionRow {
         let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
         let (agent, version) = (member("agent"), member("version"));
         let row = self.rows.entry((agent.clone(), version.clone())).or_default();
@@ -123,7 +123,7 @@ impl Results {
             CaseError::Member { at, expected, found } => (at, expected, found),
             other => ("file".into(), "a case that can be run".into(), other.to_string()),
         };
-        self.failures.push(Failure {
+        self.failures.push(CaseFailure {
             file,
             case: head["name"].as_str().unwrap_or("all cases").into(),
             at,
@@ -143,7 +143,7 @@ impl Results {
                 self.failures.extend(v.difference.map(|d| {
                     let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
                     let at = format!("request {}{item}: {}", d.request, d.what);
-                    Failure { file, case, at, expected: d.expected, got: d.got }
+                    CaseFailure { file, case, at, expected: d.expected, got: d.got }
                 }));
             }
             Err(e) => {
@@ -162,7 +162,7 @@ impl Results {
                 row.function_cases.add(v.passed, v.cases);
                 for d in v.difference.into_iter().chain(v.further) {
                     let at = format!("{}: {}", v.function, d.at);
-                    self.failures.push(Failure {
+                    self.failures.push(CaseFailure {
                         file: file.clone(),
                         case: d.case,
                         at,
@@ -203,7 +203,7 @@ impl Results {
                 r.agent, r.version, r.replay_cases, r.function_cases, r.requests
             );
         }
-        let mut sums = [Score::default(); 3];
+        let mut sums = [PassCount::default(); 3];
         for r in self.rows.values() {
             for (sum, s) in sums.iter_mut().zip([r.replay_cases, r.function_cases, r.requests]) {
                 sum.add(s.passed, s.all);
@@ -214,7 +214,7 @@ impl Results {
     }
 
     fn json(&self) -> anyhow::Result<String> {
-        let agents: Vec<&Row> = self.rows.values().collect();
+        let agents: Vec<&VersionRow> = self.rows.values().collect();
         let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures, "changes": self.changes});
         Ok(serde_json::to_string_pretty(&out)?)
     }

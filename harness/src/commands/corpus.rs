@@ -93,7 +93,7 @@ impl Progress {
             self.bar.inc(1);
             self.bar.set_message(pace.line(now));
         } else if let Some(line) = pace.due(now) {
-            tell!("note: {line}");
+            report!("note: {line}");
         }
     }
 
@@ -243,10 +243,10 @@ impl Skipped {
     /// Prints the first skipped files and the number of the others on standard error.
     pub(crate) fn report(&self, before: &str) {
         for (place, why) in &self.first {
-            tell!("note: {before}skipped: {}", at(place, why));
+            report!("note: {before}skipped: {}", at(place, why));
         }
         if let Some(more) = self.count.checked_sub(NAMED).filter(|n| *n > 0) {
-            tell!("note: {before}skipped: {more} more");
+            report!("note: {before}skipped: {more} more");
         }
     }
 }
@@ -325,16 +325,16 @@ pub(crate) fn load_each<T>(
             if inputs.len() == 1 || !Path::new(input).exists() {
                 return Err(super::meant(input, e));
             }
-            tell!("error: {}; left out", at(&place, &e));
+            report!("error: {}; left out", at(&place, &e));
             failed = Some(e);
         } else if skipped.count > 0 {
             let n = skipped.count;
-            tell!("note: {input}: {n} of {all} files are not sessions and are skipped");
+            report!("note: {input}: {n} of {all} files are not sessions and are skipped");
             skipped.report(&format!("{input}: "));
         }
     }
     if let Some(line) = &left_out {
-        tell!("note: {line}");
+        report!("note: {line}");
     }
     if kept.is_empty() {
         match (failed, left_out) {
@@ -371,9 +371,9 @@ fn named<T>(
     kept.sort_by_key(|(n, ..)| *n);
     let mut out: Vec<(Scenario, T)> = Vec::new();
     for (n, input) in inputs.iter().enumerate() {
-        let of = kept.extract_if(.., |(of, ..)| *of == n);
+        let from_result = kept.extract_if(.., |(of, ..)| *of == n);
         let (mut loaded, notes): (Vec<(PathBuf, Scenario)>, Vec<T>) =
-            of.map(|(_, place, (scenario, note))| ((place, scenario), note)).unzip();
+            from_result.map(|(_, place, (scenario, note))| ((place, scenario), note)).unzip();
         if is_path(input) {
             name_apart(Path::new(input), &mut loaded);
         }

@@ -22,7 +22,7 @@ use super::private;
 use super::run::{failed_rows, outputs, tokens, twice, width};
 use super::summarizer::CassetteFile;
 use crate::drive::agent::{self, Agent};
-use crate::drive::{self, Fault, Options, Outcome};
+use crate::drive::{self, DriveFault, DriveOptions, DriveOutcome};
 use crate::replay;
 use crate::run::{Plan, results};
 use crate::shutdown;
@@ -43,7 +43,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub(crate) struct Args {
+pub(crate) struct DriveArgs {
     /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
     #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]
     inputs: Vec<String>,
@@ -96,10 +96,10 @@ pub(crate) struct Args {
 /// An installed agent and the settings of its runs.
 struct Ready {
     agent: Agent,
-    options: Options,
+    options: DriveOptions,
 }
 
-pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     let ready = ready(args)?;
     let sessions = load_all(&args.inputs, &Default::default())?;
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
@@ -120,7 +120,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
     let pages = tables::pages(&outcomes, &args.fault)?;
-    let stored = reports::Stored::new(&all, &all.runs)?;
+    let stored = reports::StoredResults::new(&all, &all.runs)?;
     outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
     if args.json {
         super::print_data(&reports::results_text(&all)?)?;
@@ -132,7 +132,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {
@@ -155,29 +155,29 @@ fn interrupt_message(record: Option<&Path>) -> String {
 }
 
 /// Drives one agent through one session. A failure becomes the result of its row.
-fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome {
+fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> DriveOutcome {
     let Ready { agent, options } = ready;
-    tell!("note: {} runs {}", agent.title, session.id);
+    report!("note: {} runs {}", agent.title, session.id);
     match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
-                tell!("note: its scratch folder is {}", folder.display());
+                report!("note: its scratch folder is {}", folder.display());
             }
             if let Err(why) = &driven.version {
-                tell!("note: {}: {why}; its row says `unknown`", agent.title);
+                report!("note: {}: {why}; its row says `unknown`", agent.title);
             }
             if let Some(cases) = cases {
                 cases.take(session, agent, &driven);
             }
             drive::measured(session, &driven)
         }
-        Err(e) => Outcome::of_row(drive::failed(session, agent, options.model, e.to_string())),
+        Err(e) => DriveOutcome::of_row(drive::failed(session, agent, options.model, e.to_string())),
     }
 }
 
 /// Returns the selected agents with their settings. Fails before the first run if an agent is not
 /// installed.
-fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
+fn ready(args: &DriveArgs) -> anyhow::Result<Vec<Ready>> {
     let agents = args.agent.iter().map(|a| agent::find(a)).collect::<Result<Vec<_>, _>>()?;
     if let Some(name) = twice(agents.iter().map(|a| &a.name)) {
         bail!("two agents are called `{name}`; leave one out, or drive them apart");
@@ -192,13 +192,13 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
         args.cassette.as_ref(),
     )?;
     let summariser = summariser.into_iter().next().unwrap_or_default();
-    let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<Fault>, _>>();
+    let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<DriveFault>, _>>();
     let faults = faults.context("--fault")?;
-    let options = |a: &Agent| -> anyhow::Result<Options> {
+    let options = |a: &Agent| -> anyhow::Result<DriveOptions> {
         let model = a.model_named(args.model.as_deref())?;
         let program = programs.get(&*a.name).map(|p| p.to_path_buf());
         a.locate(program.as_deref())?;
-        Ok(Options {
+        Ok(DriveOptions {
             model,
             window: args.window,
             max_output: args.max_output,

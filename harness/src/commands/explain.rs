@@ -16,7 +16,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ExplainArgs {
     /// Folder or results.json of a run
     results: PathBuf,
     /// Id of the fact, as in facts.csv
@@ -62,7 +62,7 @@ fn of_scenario(path: &Path, scenario: Option<&str>) -> Result<Results, ReportErr
     Ok(results)
 }
 
-pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let results = of_scenario(&args.results, args.scenario.as_deref())?;
     let strategy = args.strategy.as_deref().map(|s| label(s, &results));
     let filter = reports::Filter {

@@ -21,7 +21,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct GateArgs {
     /// Folder or results.json of a run
     results: PathBuf,
     /// File with the baseline
@@ -71,7 +71,7 @@ pub(crate) struct CompareArgs {
     map: Vec<String>,
 }
 
-pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     super::private::keep([reports::results_file(&args.results)]);
     let results = reports::read_figures(&args.results)?;
     if args.store {
@@ -112,7 +112,7 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
 
 /// Stores the results as the baseline. Replaces an existing file only if it is a baseline, of any
 /// version.
-fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> {
+fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<()> {
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
     match reports::read_baseline(path) {
@@ -126,7 +126,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
         }
     }
     files::write(path, reports::Baseline::from_results(results).to_text())?;
-    tell!("stored {}", path.display());
+    report!("stored {}", path.display());
     Ok(())
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     let mut base = reports::read_figures(&args.base)?;
     let mut new = reports::read_figures(&args.new)?;
     let called = mapped(&args.map, &mut base, &mut new)?;
-    let yardstick = reports::record::yardstick::of;
+    let yardstick = reports::record::yardstick::from_results;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
         bail!(

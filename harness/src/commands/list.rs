@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::bail;
 use ctxbench_core::model;
-use ctxbench_core::settings::{DefaultValue, Kind};
+use ctxbench_core::settings::{DefaultValue, SettingKind};
 use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::descriptor::Descriptor;
@@ -25,10 +25,10 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ListArgs {
     /// Kind of items
     #[arg(value_enum)]
-    what: What,
+    what: ListTopic,
     /// Print the comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, PartialEq)]
-enum What {
+enum ListTopic {
     Strategies,
     Scenarios,
     Models,
@@ -72,15 +72,15 @@ pub(crate) struct ShowArgs {
     strategy: String,
 }
 
-pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
-    if args.matrix && args.what != What::Strategies {
+pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
+    if args.matrix && args.what != ListTopic::Strategies {
         bail!("--matrix works with `list strategies` only");
     }
-    if !args.strategy.is_empty() && args.what != What::Strategies {
+    if !args.strategy.is_empty() && args.what != ListTopic::Strategies {
         bail!("--strategy works with `list strategies` only");
     }
     let choice = args.choosing.choice(args.seed);
-    if args.what == What::Sessions {
+    if args.what == ListTopic::Sessions {
         return super::survey::list(&args.inputs, &choice, args.json);
     }
     if args.json || !args.inputs.is_empty() || choice != Choosing::default().choice(None) {
@@ -88,9 +88,9 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     }
     let mut out = String::new();
     match args.what {
-        What::Sessions => {}
-        What::Strategies if args.matrix => out = matrix(),
-        What::Strategies => {
+        ListTopic::Sessions => {}
+        ListTopic::Strategies if args.matrix => out = matrix(),
+        ListTopic::Strategies => {
             for d in all() {
                 let versions = d.factory.versions();
                 let version = versions[0].program;
@@ -104,7 +104,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
             programs(&args.strategy, &mut out)?;
             out.push_str(ORIGINS);
         }
-        What::Scenarios => {
+        ListTopic::Scenarios => {
             for s in scenarios::builtin::all()? {
                 let _ = writeln!(out, "{:<28} {:<10} {}", s.id, s.tags.join(","), s.title);
                 for code in &s.cites {
@@ -115,8 +115,8 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
                 }
             }
         }
-        What::Agents => agents(&mut out),
-        What::Models => {
+        ListTopic::Agents => agents(&mut out),
+        ListTopic::Models => {
             let head = "USD per MTok: in / read / write / out";
             let _ = writeln!(out, "{:<22} {:>9} {:>9}   {head}", "model", "window", "output");
             for m in model::catalogue() {
@@ -243,7 +243,7 @@ pub(crate) fn matrix() -> String {
     out
 }
 
-pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
+pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
     let spec = specs::parse_one(&args.strategy)?;
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
@@ -271,18 +271,18 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
             DefaultValue::Auto => "auto".to_string(),
         };
         let unit = match s.kind {
-            Kind::Tokens => "tokens".to_string(),
-            Kind::Limit => "tokens above 0".to_string(),
-            Kind::Bytes => "bytes".to_string(),
-            Kind::Count => "count".to_string(),
-            Kind::Whole => "whole number".to_string(),
-            Kind::Percent => "per cent, 0 to 100".to_string(),
-            Kind::Share => "share from 0 to 1".to_string(),
-            Kind::Millis => "ms".to_string(),
-            Kind::Flag => "true or false".to_string(),
-            Kind::Choice(words) => words.join(" | "),
-            Kind::Text => "text".to_string(),
-            Kind::Model => "model".to_string(),
+            SettingKind::Tokens => "tokens".to_string(),
+            SettingKind::Limit => "tokens above 0".to_string(),
+            SettingKind::Bytes => "bytes".to_string(),
+            SettingKind::Count => "count".to_string(),
+            SettingKind::Whole => "whole number".to_string(),
+            SettingKind::Percent => "per cent, 0 to 100".to_string(),
+            SettingKind::Share => "share from 0 to 1".to_string(),
+            SettingKind::Millis => "ms".to_string(),
+            SettingKind::Flag => "true or false".to_string(),
+            SettingKind::Choice(words) => words.join(" | "),
+            SettingKind::Text => "text".to_string(),
+            SettingKind::Model => "model".to_string(),
         };
         let _ = writeln!(
             out,

@@ -16,7 +16,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct MemoryArgs {
     /// Project folder in which the agent starts
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -94,7 +94,7 @@ fn below(folder: &Path, file: &Path) -> PathBuf {
     full.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(full)
 }
 
-pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         bail!("memory needs a project folder, such as: ctxbench memory .");
     };

@@ -1,8 +1,8 @@
 //! The `ctxbench` command line, with one file per command.
 
 /// Writes a line to standard error.
-macro_rules! tell {
-    ($($line:tt)*) => { $crate::commands::say(&format!($($line)*)) };
+macro_rules! report {
+    ($($line:tt)*) => { $crate::commands::write_stderr(&format!($($line)*)) };
 }
 
 mod advise;
@@ -48,7 +48,7 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Descriptor;
 
-pub(crate) use output::{check_printed, print, print_data, print_with, say};
+pub(crate) use output::{check_printed, print, print_data, print_with, write_stderr};
 
 #[derive(Parser)]
 #[command(
@@ -110,40 +110,40 @@ impl Global {
 #[derive(Subcommand)]
 enum Command {
     /// Compare strategies on sessions
-    Run(Box<run::Args>),
+    Run(Box<run::RunArgs>),
     /// Show what other settings of your agent would have changed on your last sessions
-    Advise(advise::Args),
+    Advise(advise::AdviseArgs),
     /// List strategies, scenarios, models, agents or recorded sessions
-    List(Box<list::Args>),
+    List(Box<list::ListArgs>),
     /// Show a strategy's versions, settings, defaults and sources
     Show(list::ShowArgs),
     /// Convert recordings to sessions or to other formats
-    Import(import::Args),
+    Import(import::ImportArgs),
     /// Show the context before and after each compaction of a session
-    Compact(compact::Args),
+    Compact(compact::CompactArgs),
     /// Show the memory files that each product loads from a project
-    Memory(memory::Args),
+    Memory(memory::MemoryArgs),
     /// Check the strategies against recorded cases of the real programs
-    Conform(conform::Args),
+    Conform(conform::ConformArgs),
     /// Check predicted tokens and cache reads against a recording's counters
-    Validate(validate::Args),
+    Validate(validate::ValidateArgs),
     /// Drive an installed agent through sessions and compare it with its model
-    Drive(Box<drive::Args>),
+    Drive(Box<drive::DriveArgs>),
     /// Serve a mock model on loopback for any client
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Record the traffic between an agent and its provider
-    Record(record::Args),
+    Record(record::RecordArgs),
     /// Show where a fact was lost, with the text before and after
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
-    Gate(gate::Args),
+    Gate(gate::GateArgs),
     /// Write results in another format
-    Report(report::Args),
+    Report(report::ReportArgs),
     /// Print completions for a shell
     #[command(hide = true)]
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Print or write manual pages
     #[command(hide = true)]
     Man(completions::ManArgs),
@@ -192,11 +192,11 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
         Err(e) if !e.use_stderr() => return exit_code(check_printed(e.print())),
         Err(e) => {
             let _ = e.print();
-            note.iter().for_each(|note| say(note));
+            note.iter().for_each(|note| write_stderr(note));
             return ExitCode::from(2);
         }
     };
-    note.iter().for_each(|note| say(note));
+    note.iter().for_each(|note| write_stderr(note));
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(code) => code,
         // The panic hook has already printed the message.
@@ -241,7 +241,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Run(a) => run::run(*a),
         Command::Advise(a) => advise::advise(&a),
         Command::List(a) => list::list(&a),
-        Command::Show(a) => list::show(&a),
+        Command::Show(a) => list::run_show(&a),
         Command::Import(a) => import::import(&a),
         Command::Compact(a) => compact::compact(&a),
         Command::Memory(a) => memory::memory(&a),
@@ -268,11 +268,11 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if e.is::<CheckFailed>() => {
-            tell!("{e}");
+            report!("{e}");
             ExitCode::from(1)
         }
         Err(e) => {
-            tell!("error: {}", error_chain(&e));
+            report!("error: {}", error_chain(&e));
             ExitCode::from(2)
         }
     }

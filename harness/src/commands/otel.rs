@@ -7,7 +7,7 @@ use crate::run::Finished;
 use crate::watch::otel::{Collector, ExportError, Metrics};
 
 /// Metrics of a run, shared by its threads.
-pub(super) struct Export {
+pub(super) struct MetricsExport {
     collector: Option<Collector>,
     metrics: Mutex<Metrics>,
     start_ms: u64,
@@ -17,11 +17,11 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64)
 }
 
-impl Export {
+impl MetricsExport {
     /// Creates an export, which does nothing without a collector.
     pub(super) fn new(collector: Option<&Collector>) -> Self {
         let metrics = Mutex::new(Metrics::default());
-        Export { collector: collector.cloned(), metrics, start_ms: now_ms() }
+        MetricsExport { collector: collector.cloned(), metrics, start_ms: now_ms() }
     }
 
     /// Adds the metrics of a finished row.

@@ -15,7 +15,7 @@ pub(crate) fn escape(text: &str) -> String {
 
 /// Writes a line to standard error, escaped. Ignores a closed standard error, where `eprintln!`
 /// would panic.
-pub(crate) fn say(line: &str) {
+pub(crate) fn write_stderr(line: &str) {
     let _ = writeln!(io::stderr(), "{}", escape(line));
 }
 

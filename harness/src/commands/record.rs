@@ -12,7 +12,7 @@ use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::shutdown_signal;
 use crate::drive;
-use crate::recorder::{self, Program, Recorder, RecorderHandle, Upstream, Upstreams};
+use crate::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
 use crate::serve::wall_clock;
 use ctxbench_core::plural::pluralize;
 
@@ -31,7 +31,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub(crate) struct Args {
+pub(crate) struct RecordArgs {
     /// File for the recording; an existing file is not replaced
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
@@ -62,14 +62,14 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let agent = args.agent.as_deref().map(drive::agent::find).transpose()?;
     let upstreams = match &args.upstream {
         Some(url) => Upstreams::single(Upstream::parse(url).context("--upstream")?),
         None => Upstreams::of_providers(|name| std::env::var(name).ok()).map_err(|e| anyhow!(e))?,
     };
     for upstream in upstreams.all().filter(|u| u.is_bare()) {
-        tell!("note: keys travel to {} over http, where others can read them", upstream.host());
+        report!("note: keys travel to {} over http, where others can read them", upstream.host());
     }
     let header = Header {
         version: VERSION,
@@ -110,7 +110,7 @@ fn file_name(program: &OsString) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
+fn refused(args: &RecordArgs, e: &std::io::Error) -> anyhow::Error {
     let out = args.out.display();
     match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -130,10 +130,10 @@ fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
 
 /// Returns the program to start, with the proxy's address. `None` if the user starts the programs.
 fn start(
-    args: &Args,
+    args: &RecordArgs,
     agent: Option<&drive::agent::Agent>,
     url: &str,
-) -> anyhow::Result<Option<Program>> {
+) -> anyhow::Result<Option<ChildProgram>> {
     let mut environment = BTreeMap::new();
     let mut arguments: Vec<OsString> = Vec::new();
     if let Some(agent) = agent {
@@ -167,7 +167,7 @@ fn start(
         (None, None) => return Ok(None),
     };
     arguments.extend(own);
-    Ok(Some(Program { name, arguments, environment }))
+    Ok(Some(ChildProgram { name, arguments, environment }))
 }
 
 /// Parses an environment variable: `NAME`, or `NAME=TEXT` with `{url}` in the text.
@@ -189,9 +189,13 @@ fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
-async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> anyhow::Result<u8> {
+async fn with_program(
+    args: &RecordArgs,
+    recorder: Recorder,
+    program: &ChildProgram,
+) -> anyhow::Result<u8> {
     if !args.quiet {
-        tell!("recording through {} into {}", recorder.url(), args.out.display());
+        report!("recording through {} into {}", recorder.url(), args.out.display());
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
@@ -216,7 +220,7 @@ fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
     }
 }
 
-fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
+fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {
     let told = witness.summary();
     let out = args.out.display();
     if let Some(why) = told.failed {
@@ -224,11 +228,11 @@ fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
     }
     if !args.quiet {
         match told.exchanges {
-            0 => tell!(
+            0 => report!(
                 "no request came through; does the program read one of the variables? (--env, \
                  --agent; see docs/record.md)"
             ),
-            n => tell!(
+            n => report!(
                 "{} in {out}; replay with: ctxbench run {out}",
                 pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),

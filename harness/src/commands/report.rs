@@ -12,7 +12,9 @@ use crate::run::looks;
 use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_reports as reports;
-use ctxbench_reports::{Files, Folder, Format, ReportError, ResultsFile, Rows, Stored, Take};
+use ctxbench_reports::{
+    Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,
+};
 
 use super::private;
 
@@ -23,7 +25,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,
     /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
@@ -37,7 +39,7 @@ pub(crate) struct Args {
     no_redact: bool,
 }
 
-pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
     if args.out.as_ref().is_some_and(|dir| dir.as_os_str() == "-") {
@@ -59,9 +61,9 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
         true => (&file, file.head.without_rows()),
         false => (&redacted, redacted.redactor.borrow_mut().results(&file.head).context(SECRETS)?),
     };
-    let stored = Stored::new(&head, rows)?;
+    let stored = StoredResults::new(&head, rows)?;
     if let Some(note) = redacted.redactor.borrow().note() {
-        tell!("{note}; --no-redact keeps them");
+        report!("{note}; --no-redact keeps them");
     }
     match &args.out {
         None => formats.iter().try_for_each(|format| print(format, &stored)),
@@ -96,15 +98,15 @@ const MARKER_HEAD: &str = "ctxbench reports 1";
 /// Writes the reports to a temporary folder first, so that each file is replaced as a whole. Never
 /// replaces a file that ctxbench did not write.
 fn write(
-    formats: &[&Format],
-    stored: &Stored<'_>,
+    formats: &[&ReportFormat],
+    stored: &StoredResults<'_>,
     dir: &Path,
     source: &Path,
 ) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
     let scratch = files::temp_dir(dir)?;
-    let mut made = Folder::new(scratch.path(), true);
+    let mut made = OutputFolder::new(scratch.path(), true);
     for format in formats {
         format.write(stored, &looks(), &mut made)?;
     }
@@ -137,7 +139,7 @@ fn write(
         }
         let mut from = File::open(scratch.path().join(name)).with_context(|| whole(&path))?;
         files::write_with(&path, |out| io::copy(&mut from, out).map(drop))?;
-        tell!("wrote {}", path.display());
+        report!("wrote {}", path.display());
     }
     Ok(())
 }
@@ -150,7 +152,7 @@ fn listed(dir: &Path) -> BTreeSet<String> {
     lines.filter(|_| is_ours).map(str::to_string).collect()
 }
 
-fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
+fn print(format: &ReportFormat, stored: &StoredResults<'_>) -> anyhow::Result<()> {
     let mut out = Printed::default();
     match format.write(stored, &looks(), &mut out) {
         Err(ReportError::Io(e)) => super::check_printed(Err(e)),
@@ -173,22 +175,22 @@ impl Files for Printed {
             return Err(ReportError::Several(name.into()));
         }
         let (out, refused) = (io::BufWriter::new(io::stdout()), Rc::clone(&self.refused));
-        Ok(Box::new(Line { out, refused, last: b'\n' }))
+        Ok(Box::new(LineWriter { out, refused, last: b'\n' }))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         Err(ReportError::NeedsFolder(name.into()))
     }
 }
 
 /// Output that adds a final newline if there is none.
-struct Line {
+struct LineWriter {
     out: io::BufWriter<io::Stdout>,
     refused: Rc<Cell<bool>>,
     last: u8,
 }
 
-impl Write for Line {
+impl Write for LineWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.refused.get() {
             return Ok(bytes.len());

@@ -29,13 +29,13 @@ use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns, RowCache, Stored};
+use ctxbench_reports::{Artifact, Columns, RowCache, StoredResults};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 use super::corpus::{Choosing, Progress};
 use super::memory::FolderArgs;
-use super::otel::Export;
+use super::otel::MetricsExport;
 use super::private;
 use super::seeds::Seeds;
 use super::specs::Chosen;
@@ -55,7 +55,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
     /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
@@ -148,7 +148,7 @@ enum Door {
     Direct,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     // Hashing the binary takes a moment, so it runs while the sessions are listed.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
@@ -165,7 +165,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         plan.scenarios.iter().zip(&listed).enumerate().filter(|(at, _)| plan.is_here(*at))
     {
         for w in s.warnings.iter().chain(&l.remarks) {
-            tell!("note: {}: {w}", s.id);
+            report!("note: {}: {w}", s.id);
         }
     }
     let begin = std::time::Instant::now();
@@ -178,7 +178,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         cache_dir.display()
     )));
     let total = plan.pairs() as u64;
-    let (export, shown) = (Export::new(args.otel.as_ref()), Progress::new("rows", total, total));
+    let (export, shown) =
+        (MetricsExport::new(args.otel.as_ref()), Progress::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
@@ -204,15 +205,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     shown.clear();
     let reused = rows.reused.load(Ordering::Relaxed);
     if reused > 0 {
-        tell!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
+        report!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
     }
     let write_error = rows.write_error.lock().ok().and_then(|mut e| e.take());
     let not_cached = write_error.is_some();
     if let Some(e) = write_error {
-        tell!("note: a finished row could not be kept for later runs: {e}");
+        report!("note: a finished row could not be kept for later runs: {e}");
     }
     if let Some((part, parts)) = plan.shard {
-        tell!(
+        report!(
             "Part {part} of {parts}: {} in {}. The same command without --shard writes the results.",
             pluralize(rows.plan.pairs(), "row"),
             cache_dir.display()
@@ -226,13 +227,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
         return Ok(exported?);
     }
-    let stored = Stored::new(&head, &rows)?;
+    let stored = StoredResults::new(&head, &rows)?;
     let all = &stored.figures;
     for s in &plan.scenarios {
         let of_run = all.runs.iter().map(|r| &r.scenario);
         let more = of_run.filter(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
-        more.for_each(|w| tell!("note: {}: {w}", s.id));
+        more.for_each(|w| report!("note: {}: {w}", s.id));
     }
     // If an additional file cannot be written, the results must still be written and shown.
     let mut failures = Vec::new();
@@ -262,13 +263,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let written = failures.is_empty();
     failures.extend(print_results(&args, &stored).err());
     if written && !args.json {
-        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let judged = judged(&args, plan, all);
     let exported = export.finish();
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
-        failures.for_each(|e| tell!("error: {}", super::error_chain(&e)));
+        failures.for_each(|e| report!("error: {}", super::error_chain(&e)));
         return Err(first);
     }
     exported?;
@@ -276,7 +277,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Runs the checks that the options request.
-fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
+fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     if args.verify {
         // Expected values apply to the default summarizer. If the run has others too, their rows
         // are not checked.
@@ -298,13 +299,13 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
                         strategy of this run";
             return Err(super::CheckFailed(none.into()).into());
         }
-        tell!("all {checks} expected answers were met");
+        report!("all {checks} expected answers were met");
     }
     failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
 /// Prints the table or JSON.
-fn print_results(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
+fn print_results(args: &RunArgs, stored: &StoredResults<'_>) -> anyhow::Result<()> {
     let all = &stored.figures;
     if args.json {
         return super::print_with(|out| reports::write_json(stored, out));
@@ -370,7 +371,7 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
+fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
@@ -401,7 +402,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         None if args.folders.is_set() => bail!("--home and --etc go with --memory"),
         None => Prefixes::default(),
     };
-    memory.notes().iter().for_each(|note| tell!("note: {note}"));
+    memory.notes().iter().for_each(|note| report!("note: {note}"));
     let plan = Plan {
         scenarios: sessions,
         specs,
@@ -432,7 +433,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     if swept {
         let (rows, runs) =
             (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
-        tell!("note: {rows}, {runs}");
+        report!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {
         plan.specs.iter().try_for_each(|spec| own_models(spec, model))?;
@@ -456,7 +457,7 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
 }
 
 /// Returns whether an option needs the spend meter.
-fn watched(args: &Args) -> bool {
+fn watched(args: &RunArgs) -> bool {
     args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::serve::{FaultPlan, Options, Script, Server};
+use crate::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use ctxbench_core::files;
@@ -23,7 +23,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub(crate) struct Args {
+pub(crate) struct ServeArgs {
     /// Provider API [default: all]
     #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
     provider: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     fault: Vec<FaultPlan>,
 }
 
-pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
+pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let log = match &args.log {
         None => None,
         Some(path) => {
@@ -64,7 +64,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
             Some(Box::new(file) as Box<dyn Write + Send>)
         }
     };
-    let options = Options {
+    let options = ServeOptions {
         api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name() == p)),
         port: args.port,
         speaker: args.script.as_deref().map(script).transpose()?.map(|s| Box::new(s) as _),
@@ -72,7 +72,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         window: args.window,
         log,
         log_texts: args.log_texts,
-        ..Options::default()
+        ..ServeOptions::default()
     };
     // One thread can read and count a large body while others answer requests.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -89,8 +89,8 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     })
 }
 
-fn script(name: &str) -> anyhow::Result<Script> {
-    let script = Script::new(&super::load_one("--script", name)?.session);
+fn script(name: &str) -> anyhow::Result<ReplyScript> {
+    let script = ReplyScript::new(&super::load_one("--script", name)?.session);
     if script.is_empty() {
         bail!("--script {name}: the session has no replies");
     }

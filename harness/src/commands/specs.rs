@@ -60,7 +60,7 @@ pub(super) fn parse_one(text: &str) -> Result<Spec, SpecError> {
     match exec::is_exec(text) {
         false => Spec::parse(text),
         true => match rows(text)?.as_slice() {
-            [one] => Ok(one.clone()),
+            [parse_spec] => Ok(parse_spec.clone()),
             many => {
                 let rows = many.len();
                 let why = format!("`{text}` makes {rows} rows, and one strategy is wanted here");

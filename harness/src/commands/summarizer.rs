@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::summarise::endpoint::{Address, Cassette, Endpoint, Key};
-use crate::summarise::{Script, Summariser};
+use crate::summarise::{Summariser, SummaryScript};
 use anyhow::{Context, bail};
 
 /// Value of `--cassette`: `FILE`, or `offline:FILE` to never send requests to the server.
@@ -44,7 +44,7 @@ pub(super) fn summarisers(
     for name in names {
         let one = match (&cassette, name.strip_prefix("scripted:")) {
             (_, Some(file)) => Summariser::Scripted(
-                Script::open(Path::new(file)).context("--summarizer scripted")?,
+                SummaryScript::open(Path::new(file)).context("--summarizer scripted")?,
             ),
             (Some(cassette), None) if name.contains("://") => {
                 let address = Address::parse(name).context("--summarizer")?;

@@ -89,8 +89,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         out.totals()?;
         let prices =
             out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
-        prices.for_each(|line| tell!("note: {line}"));
-        out.replaced.iter().chain(&left_out).for_each(|line| tell!("note: {line}"));
+        prices.for_each(|line| report!("note: {line}"));
+        out.replaced.iter().chain(&left_out).for_each(|line| report!("note: {line}"));
         Ok(())
     };
     let put = match failed {
@@ -99,7 +99,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     };
     drop(shown);
     if skipped.count > 0 {
-        tell!("note: no session in {}", pluralize(skipped.count, "file"));
+        report!("note: no session in {}", pluralize(skipped.count, "file"));
         skipped.report("");
     }
     let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
+use crate::validate::{
+    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
+};
 use ctxbench_core::files;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Ttl;
@@ -19,7 +21,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
     files: Vec<PathBuf>,
@@ -66,9 +68,9 @@ fn calibration(text: &str) -> Result<Calibration, String> {
         .ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
 }
 
-pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
+    let options = PredictOptions { lifetimes: !args.no_lifetimes, ttl: args.ttl };
     // Returns the sessions of a file, and errors.
     let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
@@ -78,7 +80,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
                 if !args.no_replay {
                     v.compactions = runtime.block_on(compaction::compare_compactions(&one));
                 }
-                v.warnings.iter().for_each(|w| tell!("note: {w}"));
+                v.warnings.iter().for_each(|w| report!("note: {w}"));
                 v
             }));
         });
@@ -105,7 +107,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             for one in found {
                 match one {
                     Ok(v) => all.push(v),
-                    Err(e) => tell!("skipped: {e:#}"),
+                    Err(e) => report!("skipped: {e:#}"),
                 }
             }
         });
@@ -135,7 +137,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     // All results were printed before the first error.
     let mut bad = bad.into_iter();
     if let Some(first) = bad.next() {
-        bad.for_each(|e| tell!("error: {e:#}"));
+        bad.for_each(|e| report!("error: {e:#}"));
         return Err(first);
     }
     let (_, exact, compared) = counted(&all, Validated::counts);
@@ -242,7 +244,7 @@ fn json(all: &[Validated]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&out)?)
 }
 
-fn table(all: &[Validated], args: &Args) -> String {
+fn table(all: &[Validated], args: &ValidateArgs) -> String {
     let mut out = String::new();
     for v in all {
         file(&mut out, v);

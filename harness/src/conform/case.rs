@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ctxbench_strategies::all;
 use ctxbench_strategies::conform::text::BadRecipe;
-use ctxbench_strategies::conform::{Fault, Replay};
+use ctxbench_strategies::conform::{MemberError, Replay};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -51,7 +51,7 @@ pub enum CaseError {
     },
     /// Fault reported by the product.
     #[error(transparent)]
-    Product(#[from] Fault),
+    Product(#[from] MemberError),
     /// A recipe that gives no text.
     #[error(transparent)]
     Text(#[from] BadRecipe),

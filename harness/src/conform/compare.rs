@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
-use ctxbench_strategies::conform::View;
+use ctxbench_strategies::conform::RequestView;
 use ctxbench_strategies::conform::text::expand;
 use serde_json::{Map, Value, json};
 
-use super::Verdict;
+use super::CaseVerdict;
 use super::case::Case;
 use super::prompt;
-use super::world::Sent;
+use super::world::SentRequests;
 use crate::hash::sha256;
 
 /// The first difference between a run and its case.
@@ -32,10 +32,10 @@ pub struct Difference {
 
 pub(super) fn compare(
     case: &Case,
-    sent: &Sent,
-    view: &View,
+    sent: &SentRequests,
+    view: &RequestView,
     estimates: &HashMap<usize, u64>,
-) -> Verdict {
+) -> CaseVerdict {
     let expected = case.requests.len();
     for (i, want) in case.requests.iter().enumerate() {
         let found = match sent.requests.get(i) {
@@ -48,7 +48,7 @@ pub(super) fn compare(
             if let Some(f) = &sent.fault {
                 d.got = format!("{} (then: {f})", d.got);
             }
-            return Verdict { expected, matched: i, difference: Some(d) };
+            return CaseVerdict { expected, matched: i, difference: Some(d) };
         }
     }
     let rest = if sent.requests.len() > expected {
@@ -72,7 +72,7 @@ pub(super) fn compare(
     } else {
         None
     };
-    Verdict { expected, matched: expected, difference: rest }
+    CaseVerdict { expected, matched: expected, difference: rest }
 }
 
 pub(super) fn difference(
@@ -98,7 +98,7 @@ fn summary_of(case: &Case, want: &Value) -> String {
 
 /// Returns the request parameters on the wire: those of the caller, the thread, and a compaction by
 /// Anthropic.
-fn params(request: &Request, view: &View) -> Value {
+fn params(request: &Request, view: &RequestView) -> Value {
     let mut params = request.params.clone();
     match &request.thread {
         Some(Thread::Create) => drop(params.insert("thread".into(), json!({"type": "create"}))),
@@ -121,7 +121,7 @@ fn params(request: &Request, view: &View) -> Value {
 }
 
 /// Returns the item that is sent as a parameter, if the case requests compactions by a parameter.
-fn asks_compaction<'a>(request: &'a Request, view: &View) -> Option<&'a Block> {
+fn asks_compaction<'a>(request: &'a Request, view: &RequestView) -> Option<&'a Block> {
     let last = request.blocks.last().filter(|_| view.compaction_is_parameter)?;
     (last.kind == BlockKind::CompactionTrigger).then_some(last)
 }
@@ -131,7 +131,7 @@ fn request_difference(
     i: usize,
     want: &Value,
     got: &Request,
-    view: &View,
+    view: &RequestView,
     estimate: Option<&u64>,
 ) -> Option<Difference> {
     let got = &*got.sent();
@@ -177,7 +177,7 @@ fn request_difference(
 }
 
 /// A block in the notation of a case.
-struct Written {
+struct CaseBlock {
     shown: Map<String, Value>,
     text: String,
     parts: Vec<String>,
@@ -185,10 +185,10 @@ struct Written {
     media: Vec<Option<String>>,
 }
 
-fn written(request: &Request, view: &View) -> Vec<Written> {
+fn written(request: &Request, view: &RequestView) -> Vec<CaseBlock> {
     let messages =
         view.numbered.and_then(wire::find).map(|w| w.encode(request).messages).unwrap_or_default();
-    let mut out: Vec<Written> = Vec::new();
+    let mut out: Vec<CaseBlock> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
         // Texts and files of a user message form one item with several parts.
@@ -236,7 +236,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             o.insert("form".into(), json!(if b.as_list { "blocks" } else { "string" }));
             let (parts, media) = parts(b);
             o.insert("bytes".into(), sizes(&parts));
-            Written { shown: o, text: part_text(b), parts, media }
+            CaseBlock { shown: o, text: part_text(b), parts, media }
         });
     }
     out
@@ -272,7 +272,7 @@ fn part_text(b: &Block) -> String {
 
 type Mismatch = (String, String, String);
 
-fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
+fn item_difference(w: &Value, g: &CaseBlock, view: &RequestView) -> Option<Mismatch> {
     let differs =
         |what: &str, e: &Value, o: &Value| Some((what.to_string(), e.to_string(), o.to_string()));
     let ours = |k: &str| g.shown.get(k).cloned().unwrap_or(Value::Null);
@@ -371,7 +371,7 @@ fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
     }
 }
 
-fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option<Mismatch> {
+fn transcript_difference(w: &Value, t: &Value, got: &str, view: &RequestView) -> Option<Mismatch> {
     let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), shorten(got)));
     let Some(filled) = prompt::read(&view.prompts, got) else {
         return odd("the variable part between the constant texts of a known form");

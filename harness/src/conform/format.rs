@@ -1,6 +1,6 @@
 //! Members of replay cases (docs/cases.md) and the rules between them.
 
-use ctxbench_strategies::conform::shape::Kind::{
+use ctxbench_strategies::conform::shape::MemberKind::{
     Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
 };
 use ctxbench_strategies::conform::shape::{Shape, may, must, must_or_null, null};

@@ -59,7 +59,7 @@ struct FunctionCase {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct FunctionFile {
     kind: String,
     agent: String,
     version: String,
@@ -79,7 +79,7 @@ fn is_prose(name: &str) -> bool {
 
 /// Runs all cases of a `function` file. `name` appears in errors.
 pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseError> {
-    let file: File = serde_json::from_str(text)
+    let file: FunctionFile = serde_json::from_str(text)
         .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
     if file.kind != "function" {
         return Err(CaseError::Unknown { what: "kind", name: file.kind });
@@ -114,10 +114,10 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
     Ok(verdict)
 }
 
-fn find(file: &File) -> Result<(&'static Function, &'static [Label], Context), CaseError> {
+fn find(file: &FunctionFile) -> Result<(&'static Function, &'static [Label], Context), CaseError> {
     let product = all().find(|d| d.name == file.agent);
     let Conformance { functions: table, labels, .. } =
-        product.map_or(Conformance::NONE, |d| d.conform);
+        product.map_or(Conformance::NO_CASES, |d| d.conform);
     if table.is_empty() {
         return Err(CaseError::Unknown { what: "agent", name: file.agent.clone() });
     }

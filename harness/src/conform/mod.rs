@@ -26,11 +26,11 @@ use ctxbench_core::agent;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model;
 use ctxbench_provider::wire;
-use ctxbench_strategies::conform::{Recorded, SetUp};
+use ctxbench_strategies::conform::{RecordedProgram, SetUp};
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct CaseVerdict {
     /// Number of requests in the case.
     pub expected: usize,
     /// Number of matching requests before the first difference.
@@ -40,13 +40,13 @@ pub struct Verdict {
 }
 
 /// Runs one replay case.
-pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
+pub async fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     format::check(case)?;
     let product = case.product()?;
     let template = model::catalogue()
         .first()
         .ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
-    let recorded = Recorded {
+    let recorded = RecordedProgram {
         version: &case.version,
         settings: &case.settings,
         constants: &case.constants,

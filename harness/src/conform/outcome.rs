@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Event, TimedEvent};
-use ctxbench_strategies::conform::View;
+use ctxbench_strategies::conform::RequestView;
 use serde_json::{Map, Value, json};
 
 use super::compare::{Difference, difference};
-use super::world::Sent;
+use super::world::SentRequests;
 
 /// Names of the class of an error that a product raises.
 type Classes = fn(&str) -> &'static [&'static str];
@@ -17,9 +17,9 @@ type Classes = fn(&str) -> &'static [&'static str];
 /// Returns the difference in the first member of the outcome that differs.
 pub(super) fn outcome(
     want: &Value,
-    sent: &Sent,
+    sent: &SentRequests,
     classes: Classes,
-    view: &View,
+    view: &RequestView,
     events: &[Arc<TimedEvent>],
 ) -> Option<Difference> {
     let failed = events.iter().rev().find_map(|e| match &e.event {
@@ -76,7 +76,7 @@ fn limit_to_case(ours: &Value, want: &Value) -> Value {
 
 /// Returns the compactions, and the checks of failed compactions, in order. The reason and the size
 /// of a compaction come from the check before it. A check without a subsequent event has failed.
-fn compactions(view: &View, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'static str>) {
+fn compactions(view: &RequestView, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'static str>) {
     let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut trigger = None;
     for e in events {
@@ -131,7 +131,7 @@ fn last_words(parts: &[Part], wanted: &Value) -> Value {
 
 /// Returns the names of a reason's error class: an API error by its status, or by its code if there
 /// was no reply; a library error by its cause or its exception.
-fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
+fn error_names(reason: &str, sent: &SentRequests, classes: Classes) -> Vec<String> {
     if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {
             (0, Some(code)) => code.clone(),

@@ -93,7 +93,7 @@ fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {
             d
         }
     };
-    draft.form = ctxbench_core::block::Form::Verbatim;
+    draft.form = ctxbench_core::block::BlockForm::Verbatim;
     Ok(draft.build(MessageId(u32::MAX), vec![]))
 }
 

@@ -4,7 +4,7 @@
 //! checking it. Shapes shared by all cases are in `format.rs`, and settings of a program on its
 //! descriptor.
 
-use ctxbench_strategies::conform::shape::{Kind, Shape};
+use ctxbench_strategies::conform::shape::{MemberKind, Shape};
 use ctxbench_strategies::conform::text::{MAX_BYTES, expand};
 use serde_json::{Map, Value};
 
@@ -75,42 +75,42 @@ impl Checker {
 
     /// Checks a string or a recipe.
     pub(super) fn text(&mut self, at: &str, v: &Value) -> Result<(), CaseError> {
-        self.value(at, v, Kind::Text)
+        self.value(at, v, MemberKind::Text)
     }
 
-    fn value(&mut self, at: &str, v: &Value, kind: Kind) -> Result<(), CaseError> {
+    fn value(&mut self, at: &str, v: &Value, kind: MemberKind) -> Result<(), CaseError> {
         let wrong = || odd(at, name_of(kind), v);
         let fits = |fits: bool| if fits { Ok(()) } else { Err(wrong()) };
         let within = |most: u64| move |n: &Value| n.as_u64().is_some_and(|n| n <= most);
         match kind {
-            Kind::Any => Ok(()),
-            Kind::Text => {
+            MemberKind::Any => Ok(()),
+            MemberKind::Text => {
                 if !v.is_string() && !v.is_object() {
                     return Err(wrong());
                 }
                 let text = expand(v).map_err(|e| odd(at, "a text that can be read", e))?;
                 if v.is_object() { self.makes(at, text.len() as u64) } else { Ok(()) }
             }
-            Kind::Word => fits(v.is_string()),
-            Kind::OneOf(words) => fits(v.as_str().is_some_and(|w| words.contains(&w))),
-            Kind::Words => fits(v.as_array().is_some_and(|l| l.iter().all(Value::is_string))),
-            Kind::Count => fits(within(MAX_COUNT)(v)),
-            Kind::Tools => fits(within(MAX_TOOLS)(v)),
-            Kind::Bytes | Kind::Filler => {
+            MemberKind::Word => fits(v.is_string()),
+            MemberKind::OneOf(words) => fits(v.as_str().is_some_and(|w| words.contains(&w))),
+            MemberKind::Words => fits(v.as_array().is_some_and(|l| l.iter().all(Value::is_string))),
+            MemberKind::Count => fits(within(MAX_COUNT)(v)),
+            MemberKind::Tools => fits(within(MAX_TOOLS)(v)),
+            MemberKind::Bytes | MemberKind::Filler => {
                 let sizes = v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice);
                 fits(!sizes.is_empty() && sizes.iter().all(within(MAX_BYTES)))?;
                 let sum = sizes.iter().filter_map(Value::as_u64).sum();
-                if matches!(kind, Kind::Filler) { self.makes(at, sum) } else { Ok(()) }
+                if matches!(kind, MemberKind::Filler) { self.makes(at, sum) } else { Ok(()) }
             }
-            Kind::Flag => fits(v.is_boolean()),
-            Kind::True => fits(*v == true),
-            Kind::Object => fits(v.is_object()),
-            Kind::One(shape) => self.closed(at, v, shape),
-            Kind::Either(shape) => {
+            MemberKind::Flag => fits(v.is_boolean()),
+            MemberKind::True => fits(*v == true),
+            MemberKind::Object => fits(v.is_object()),
+            MemberKind::One(shape) => self.closed(at, v, shape),
+            MemberKind::Either(shape) => {
                 self.closed(at, v, shape)?;
                 exactly_one(at, v, &shape.iter().map(|m| m.name).collect::<Vec<_>>())
             }
-            Kind::Many(shape) => {
+            MemberKind::Many(shape) => {
                 let list = v.as_array().ok_or_else(wrong)?;
                 list.iter()
                     .enumerate()
@@ -132,22 +132,22 @@ impl Checker {
     }
 }
 
-fn name_of(kind: Kind) -> String {
+fn name_of(kind: MemberKind) -> String {
     match kind {
-        Kind::Text => "a string or a recipe".into(),
-        Kind::Word => "a string".into(),
-        Kind::OneOf(words) => format!("one of {}", words.join(", ")),
-        Kind::Words => "a list of strings".into(),
-        Kind::Count => format!("a whole number from 0 to {MAX_COUNT}"),
-        Kind::Tools => format!("a whole number from 0 to {MAX_TOOLS}"),
-        Kind::Bytes | Kind::Filler => {
+        MemberKind::Text => "a string or a recipe".into(),
+        MemberKind::Word => "a string".into(),
+        MemberKind::OneOf(words) => format!("one of {}", words.join(", ")),
+        MemberKind::Words => "a list of strings".into(),
+        MemberKind::Count => format!("a whole number from 0 to {MAX_COUNT}"),
+        MemberKind::Tools => format!("a whole number from 0 to {MAX_TOOLS}"),
+        MemberKind::Bytes | MemberKind::Filler => {
             format!("a size in bytes from 0 to {MAX_BYTES}, or a list of such sizes")
         }
-        Kind::Flag => "true or false".into(),
-        Kind::True => "true".into(),
-        Kind::Object | Kind::One(_) | Kind::Either(_) => "an object".into(),
-        Kind::Any => "a value".into(),
-        Kind::Many(_) => "a list".into(),
+        MemberKind::Flag => "true or false".into(),
+        MemberKind::True => "true".into(),
+        MemberKind::Object | MemberKind::One(_) | MemberKind::Either(_) => "an object".into(),
+        MemberKind::Any => "a value".into(),
+        MemberKind::Many(_) => "a list".into(),
     }
 }
 

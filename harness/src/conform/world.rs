@@ -17,7 +17,7 @@ use super::case::{Case, CaseError};
 
 /// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentRequests {
     pub(super) requests: Vec<Request>,
     /// First request or event that did not match the case.
     pub(super) fault: Option<String>,
@@ -36,7 +36,7 @@ pub(super) struct Sent {
 
 pub(super) struct ScriptWorld {
     events: VecDeque<Value>,
-    script: Arc<Mutex<Sent>>,
+    script: Arc<Mutex<SentRequests>>,
     calls: Vec<Value>,
     users: usize,
     cache_beside_input: bool,
@@ -44,8 +44,11 @@ pub(super) struct ScriptWorld {
 }
 
 impl ScriptWorld {
-    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<Sent>>) {
-        let script = Arc::new(Mutex::new(Sent { left: case.events.len(), ..Sent::default() }));
+    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<SentRequests>>) {
+        let script = Arc::new(Mutex::new(SentRequests {
+            left: case.events.len(),
+            ..SentRequests::default()
+        }));
         let world = ScriptWorld {
             events: case.events.clone().into(),
             script: script.clone(),
@@ -57,7 +60,7 @@ impl ScriptWorld {
         (world, script)
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Sent) -> T) -> Option<T> {
+    fn with<T>(&self, f: impl FnOnce(&mut SentRequests) -> T) -> Option<T> {
         self.script.lock().ok().map(|mut s| f(&mut s))
     }
 

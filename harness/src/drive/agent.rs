@@ -121,7 +121,7 @@ pub struct Agent {
     pub model: String,
     /// Command that installs the agent.
     pub install: String,
-    pub program: Program,
+    pub program: AgentProgram,
     /// Start command and protocol.
     pub start: Start,
     /// Environment variables in addition to those of every agent.
@@ -129,13 +129,13 @@ pub struct Agent {
     pub env: BTreeMap<String, String>,
     /// Files that are written before the start.
     #[serde(default)]
-    pub file: Vec<Written>,
+    pub file: Vec<SetupFile>,
     /// Shell tool. An agent without one gets one reply per turn.
-    pub tool: Option<Tool>,
+    pub tool: Option<ShellTool>,
     /// Form of an edit in a reply, for an agent without tools.
     pub edit: Option<Edit>,
     /// Options that set the address of the provider when a user runs the agent.
-    pub record: Option<Recorded>,
+    pub record: Option<RecordSettings>,
     /// Rules for side requests. The first match decides.
     #[serde(default)]
     pub side: Vec<Side>,
@@ -152,7 +152,7 @@ pub struct Agent {
 /// Program of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct AgentProgram {
     /// Names in PATH. The first that exists is used.
     pub names: Vec<String>,
     /// Arguments that print the version.
@@ -180,7 +180,7 @@ pub struct Start {
 /// File that is written before the start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Written {
+pub struct SetupFile {
     /// Path in the scratch folder.
     pub path: String,
     pub text: String,
@@ -189,7 +189,7 @@ pub struct Written {
 /// An agent's shell tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tool {
+pub struct ShellTool {
     pub name: String,
     /// Arguments: a JSON object with `{command}` in a string.
     pub arguments: Value,
@@ -210,7 +210,7 @@ pub struct Edit {
 /// Options that set the address of the provider, `{url}`, on top of the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recorded {
+pub struct RecordSettings {
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -427,17 +427,17 @@ impl Agent {
 
     /// Returns the options that set the address of the provider: those of `record`, else the
     /// environment variables that contain only `{url}`. `None` if there are none.
-    pub fn recorded(&self, url: &str) -> Option<Recorded> {
+    pub fn recorded(&self, url: &str) -> Option<RecordSettings> {
         let options = self.record.clone().or_else(|| {
             let only_url = |text: &String| {
                 replace(text, "url", "") != *text && !replace(text, "url", "").contains('{')
             };
             let env: BTreeMap<_, _> =
                 self.env.clone().into_iter().filter(|(_, v)| only_url(v)).collect();
-            (!env.is_empty()).then(|| Recorded { env, ..Recorded::default() })
+            (!env.is_empty()).then(|| RecordSettings { env, ..RecordSettings::default() })
         })?;
         let filled = |text: String| replace(&text, "url", url);
-        Some(Recorded {
+        Some(RecordSettings {
             env: options.env.into_iter().map(|(k, v)| (k, filled(v))).collect(),
             arguments: options.arguments.into_iter().map(filled).collect(),
         })

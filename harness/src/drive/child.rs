@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::director::Shared;
+use super::director::SharedDirector;
 use super::scratch::Scratch;
 use crate::process_group::{ProcessGroup, StderrTail};
 
@@ -40,7 +40,7 @@ pub(super) struct Child {
 #[derive(Clone)]
 pub(super) struct Patience {
     pub(super) limit: Duration,
-    pub(super) director: Shared,
+    pub(super) director: SharedDirector,
 }
 
 /// Next event of a process.

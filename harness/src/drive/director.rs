@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
 use super::faults::RequestCounts;
-use super::plan::{Plan, Planned};
+use super::plan::{DrivePlan, Planned};
 use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 
@@ -82,7 +82,7 @@ impl PlannedReply {
 }
 
 pub(super) struct Director {
-    plan: Arc<Plan>,
+    plan: Arc<DrivePlan>,
     sides: Vec<Side>,
     has_tool: bool,
     /// Faults of the provider.
@@ -114,11 +114,15 @@ pub(super) struct Director {
 
 /// Director that server and driver share.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Director>>);
+pub(super) struct SharedDirector(Arc<Mutex<Director>>);
 
-impl Shared {
-    pub(super) fn new(plan: Arc<Plan>, agent: &Agent, faults: &[ProviderFault]) -> Shared {
-        Shared(Arc::new(Mutex::new(Director {
+impl SharedDirector {
+    pub(super) fn new(
+        plan: Arc<DrivePlan>,
+        agent: &Agent,
+        faults: &[ProviderFault],
+    ) -> SharedDirector {
+        SharedDirector(Arc::new(Mutex::new(Director {
             plan,
             sides: agent.side.clone(),
             has_tool: agent.tool.is_some(),
@@ -387,13 +391,13 @@ fn key(path: &str, body: &[u8]) -> u64 {
     tokens::content_hash(&[path.as_bytes(), b"\n", body].concat())
 }
 
-impl Speaker for Shared {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+impl Speaker for SharedDirector {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let mut d = self.lock();
         d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
     }
 
-    fn given(&mut self) {
+    fn mark_delivered(&mut self) {
         let mut d = self.lock();
         let Some((hash, given)) = d.giving.take() else { return };
         d.now = d.now.saturating_add(given.tools_ms);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Creates a director for an agent that marks summary requests with a final sentence, in a session
 /// with these replies.
-fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
+fn director(replies: &[&str], faults: &[ProviderFault]) -> SharedDirector {
     let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
          [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
          command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
@@ -17,8 +17,8 @@ fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
         Entry::Assistant(AssistantEntry { id, text: text(t), ..Default::default() })
     });
     let entries = std::iter::once(Entry::User(user)).chain(said).collect();
-    let plan = Plan::new(&Session { entries, ..Default::default() }, &agent).unwrap();
-    Shared::new(Arc::new(plan), &agent, faults)
+    let plan = DrivePlan::new(&Session { entries, ..Default::default() }, &agent).unwrap();
+    SharedDirector::new(Arc::new(plan), &agent, faults)
 }
 
 const PATH: &str = "/v1/chat/completions";
@@ -28,13 +28,13 @@ fn wire() -> Wire {
 }
 
 /// A request in progress.
-struct Sent {
+struct RequestInProgress {
     id: u64,
     body: Vec<u8>,
     said: Result<String, ModelError>,
 }
 
-fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
+fn send(director: &mut SharedDirector, id: u64, words: &str) -> RequestInProgress {
     let body = serde_json::json!({
         "model": "gpt-5.5", "messages": [{"role": "user", "content": words}],
         "tools": [{"type": "function", "function": {"name": "sh", "parameters": {}}}],
@@ -52,17 +52,17 @@ fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
         prompt: &prompt,
         thinking: false,
     };
-    let said = director.say(&arrived).map(|said| match said {
+    let said = director.answer(&arrived).map(|said| match said {
         ModelAnswer::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
         ModelAnswer::Summary => "a summary".to_string(),
     });
     if said.is_ok() {
-        director.given();
+        director.mark_delivered();
     }
-    Sent { id, body, said }
+    RequestInProgress { id, body, said }
 }
 
-fn over(director: &mut Shared, sent: &Sent) {
+fn over(director: &mut SharedDirector, sent: &RequestInProgress) {
     let reply =
         |text: &String| Reply { parts: vec![Part::Text(text.as_str().into())], ..Reply::default() };
     director.saw(RequestOutcome {
@@ -78,7 +78,7 @@ fn over(director: &mut Shared, sent: &Sent) {
 }
 
 /// Returns number, purpose and session id of each exchange.
-fn exchanges_of(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
+fn exchanges_of(director: &SharedDirector) -> Vec<(u64, Purpose, Option<String>)> {
     let of = |e: &Exchange| (e.nth, e.purpose, e.key.as_ref().map(|k| k.to_string()));
     director.lock().exchanges.iter().map(of).collect()
 }
@@ -86,7 +86,7 @@ fn exchanges_of(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
 #[test]
 fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
     let mut d = director(&["one", "two"], &[]);
-    let sent: Vec<Sent> = ["a", "sum up a", "b", "sum up b"]
+    let sent: Vec<RequestInProgress> = ["a", "sum up a", "b", "sum up b"]
         .iter()
         .enumerate()
         .map(|(i, words)| send(&mut d, i as u64, words))
@@ -170,7 +170,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         let (wire, thinking) = (responses, false);
         let arrived =
             Arrived { id, wire, path, headers: &headers, body: &body, prompt: &prompt, thinking };
-        d.say(&arrived).ok().unwrap();
+        d.answer(&arrived).ok().unwrap();
         d.saw(RequestOutcome {
             id: id + 1,
             wire: Some(wire),

@@ -10,7 +10,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 use crate::serve::{BadFault, FaultPlan};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DriveFault {
     /// Fault of the n-th request, counting side requests and retries: `3:429;retry-after=1`.
     Request(FaultPlan),
     /// Fault of the n-th summary or of the n-th own request: `summary:1:500`, `work:4-5:529`,
@@ -30,14 +30,14 @@ pub enum BadDriveFault {
     Sort(String),
 }
 
-impl FromStr for Fault {
+impl FromStr for DriveFault {
     type Err = BadDriveFault;
 
-    fn from_str(spec: &str) -> Result<Fault, BadDriveFault> {
+    fn from_str(spec: &str) -> Result<DriveFault, BadDriveFault> {
         let sorts = [("summary:", FaultOn::Summary), ("work:", FaultOn::Sample)];
         let sort = sorts.iter().find_map(|(word, on)| Some((spec.strip_prefix(word)?, *on)));
         match sort {
-            None => Ok(Fault::Request(spec.parse()?)),
+            None => Ok(DriveFault::Request(spec.parse()?)),
             Some((rest, on)) => {
                 of_sort(rest, on).ok_or_else(|| BadDriveFault::Sort(spec.to_string()))
             }
@@ -45,7 +45,7 @@ impl FromStr for Fault {
     }
 }
 
-fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
+fn of_sort(spec: &str, on: FaultOn) -> Option<DriveFault> {
     let (at, what) = spec.split_once(':')?;
     let (from, to) = at.split_once('-').unwrap_or((at, at));
     let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
@@ -54,7 +54,7 @@ fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
         "empty" => (None, Some(String::new())),
         status => (Some(status.parse().ok().filter(|s| (400..=599).contains(s))?), None),
     };
-    Some(Fault::Sort(ProviderFault {
+    Some(DriveFault::Sort(ProviderFault {
         on,
         nth,
         times: last - nth + 1,
@@ -68,12 +68,14 @@ fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
 }
 
 /// Returns notes about faults that did not occur because the agent sent too few requests.
-pub(super) fn unused_faults(all: &[Fault], made: RequestCounts) -> Vec<String> {
-    let told = |fault: &Fault| {
+pub(super) fn unused_faults(all: &[DriveFault], made: RequestCounts) -> Vec<String> {
+    let told = |fault: &DriveFault| {
         let (from, n, of_sort) = match fault {
-            Fault::Request(plan) => (plan.from(), made.all, ""),
-            Fault::Sort(f) if f.on == FaultOn::Summary => (f.nth, made.summaries, " for a summary"),
-            Fault::Sort(f) => (f.nth, made.work, " for its work"),
+            DriveFault::Request(plan) => (plan.from(), made.all, ""),
+            DriveFault::Sort(f) if f.on == FaultOn::Summary => {
+                (f.nth, made.summaries, " for a summary")
+            }
+            DriveFault::Sort(f) => (f.nth, made.work, " for its work"),
         };
         let made = pluralize(n, "request");
         (from > n)
@@ -91,11 +93,11 @@ pub(super) struct RequestCounts {
 }
 
 /// Formats a fault as on the command line.
-impl fmt::Display for Fault {
+impl fmt::Display for DriveFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault = match self {
-            Fault::Request(plan) => return plan.fmt(f),
-            Fault::Sort(fault) => fault,
+            DriveFault::Request(plan) => return plan.fmt(f),
+            DriveFault::Sort(fault) => fault,
         };
         let ProviderFault { on, nth, times, status, text, tokens, .. } = fault;
         let sort = if *on == FaultOn::Summary { "summary" } else { "work" };
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn unused_faults_of_requests_that_were_not_sent_are_reported() {
         let all = ["9:500", "8:500", "summary:1:500", "work:7-9:empty"];
-        let all = all.map(|spec| spec.parse::<Fault>().unwrap());
+        let all = all.map(|spec| spec.parse::<DriveFault>().unwrap());
         let told = unused_faults(&all, RequestCounts { all: 8, summaries: 0, work: 1 });
         assert_eq!(
             told,
@@ -131,17 +133,17 @@ mod tests {
 
     #[test]
     fn parse_fault_round_trips() {
-        let Ok(Fault::Sort(f)) = "summary:2-4:empty".parse() else { panic!("not read") };
+        let Ok(DriveFault::Sort(f)) = "summary:2-4:empty".parse() else { panic!("not read") };
         assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Summary, 2, 3, None));
         assert_eq!(f.text.as_deref(), Some(""));
-        let Ok(Fault::Sort(f)) = "work:3:529".parse() else { panic!("not read") };
+        let Ok(DriveFault::Sort(f)) = "work:3:529".parse() else { panic!("not read") };
         assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Sample, 3, 1, Some(529)));
-        assert!(matches!("3:429;retry-after=1".parse(), Ok(Fault::Request(_))));
+        assert!(matches!("3:429;retry-after=1".parse(), Ok(DriveFault::Request(_))));
         for spec in ["summary:2-4:empty", "work:3:529", "3:429;retry-after=1", "2-4:overflow"] {
-            assert_eq!(spec.parse::<Fault>().unwrap().to_string(), spec);
+            assert_eq!(spec.parse::<DriveFault>().unwrap().to_string(), spec);
         }
         for bad in ["summary:0:500", "summary:1:200", "summary:1", "work:2-1:500", "title:1:500"] {
-            let told = bad.parse::<Fault>().unwrap_err().to_string();
+            let told = bad.parse::<DriveFault>().unwrap_err().to_string();
             assert!(told.contains(bad) && told.contains("expected"), "{told}");
         }
     }

@@ -221,7 +221,7 @@ mod tests {
     #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     #[expect(dead_code, reason = "only its shape matters")]
-    struct Form {
+    struct TestDescription {
         name: String,
         list: Vec<String>,
         env: Env,
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn read_error_has_line_of_its_file() {
-        let error = |text: &str| read::<Form>("f", text, None, &named).unwrap_err();
+        let error = |text: &str| read::<TestDescription>("f", text, None, &named).unwrap_err();
         for (own, said) in [
             (
                 "\nsize = \"a\"",
@@ -254,6 +254,6 @@ mod tests {
             let told = error(&format!("extends = \"base\"\n{own}\n"));
             assert!(told.starts_with(said), "{told}");
         }
-        assert!(read::<Form>("f", "extends = \"base\"", None, &named).is_ok());
+        assert!(read::<TestDescription>("f", "extends = \"base\"", None, &named).is_ok());
     }
 }

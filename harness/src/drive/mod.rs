@@ -43,21 +43,21 @@ use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
-use deliver::Turn;
-use director::{Exchange, Shared};
-use plan::{Delivery, Plan};
+use deliver::TurnOutcome;
+use director::{Exchange, SharedDirector};
+use plan::{Delivery, DrivePlan};
 use scratch::Scratch;
 use template::Template;
 
-pub use faults::{BadDriveFault, Fault};
-pub use outcome::{Outcome, failed, measured};
+pub use faults::{BadDriveFault, DriveFault};
+pub use outcome::{DriveOutcome, failed, measured};
 pub use version::NoVersion;
 
 use observed_session::Extent;
 
 /// Options of a drive.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct DriveOptions {
     pub model: &'static Model,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Options {
     /// Summariser that writes the summaries.
     pub summariser: Summariser,
     /// Faults in addition to those of the scenario.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DriveFault>,
     /// True if the scratch folder is kept.
     pub keep: bool,
     /// Time in which the agent must print something or send a request.
@@ -123,7 +123,7 @@ pub struct Driven {
     notes: serde_json::Map<String, serde_json::Value>,
     /// Protocol messages about its compactions.
     told: Vec<serde_json::Value>,
-    plan: Plan,
+    plan: DrivePlan,
     max_output: u64,
     exchanges: Vec<Exchange>,
 }
@@ -287,7 +287,7 @@ impl Driven {
             let all = self.plan.moves.iter().enumerate();
             all.filter(|(_, m)| is(&m.what)).map(|(i, _)| i).collect()
         };
-        let sent = replay_strategy::Sent {
+        let sent = replay_strategy::AgentRequests {
             program: self.title.clone(),
             version: self.version.as_deref().unwrap_or("unknown").to_string(),
             says: places(|w| matches!(w, Delivery::Say(_))),
@@ -315,7 +315,11 @@ fn words(reply: &Reply) -> &str {
 }
 
 /// Drives an agent through a session.
-pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
+pub fn drive(
+    scenario: &Scenario,
+    agent: &Agent,
+    options: &DriveOptions,
+) -> Result<Driven, DriveError> {
     let session = match agent.tool {
         Some(_) => plan::with_final_replies(&scenario.session),
         None => scenario.session.clone(),
@@ -325,13 +329,13 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let strategy = agent.strategy_with(options.model)?;
     let version = agent.version(&program, options.timeout);
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(Plan::new(&session, agent).map_err(wrong)?);
+    let plan = Arc::new(DrivePlan::new(&session, agent).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
-        Fault::Sort(f) => Some(f.clone()),
-        Fault::Request(_) => None,
+        DriveFault::Sort(f) => Some(f.clone()),
+        DriveFault::Request(_) => None,
     });
     let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(sorted).collect();
-    let director = Shared::new(plan.clone(), agent, &faults);
+    let director = SharedDirector::new(plan.clone(), agent, &faults);
     let row = format!("real-{}", agent.name);
     let summariser = options.summariser.read_for(&session, &row, &agent.name);
     let window = options.window.unwrap_or(options.model.window);
@@ -353,7 +357,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
     drop(live);
     drop(runtime);
-    let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
+    let DriveEnd { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
     let made = d.request_counts(exchanges.len());
@@ -361,7 +365,8 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     drop(d);
     drop(director);
     let asked = options.faults.iter().cloned();
-    let all: Vec<Fault> = asked.chain(scenario.faults.iter().cloned().map(Fault::Sort)).collect();
+    let all: Vec<DriveFault> =
+        asked.chain(scenario.faults.iter().cloned().map(DriveFault::Sort)).collect();
     let unused_faults = faults::unused_faults(&all, made);
     let plan = Arc::try_unwrap(plan).unwrap_or_default();
     Ok(Driven {
@@ -390,22 +395,22 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
 
 /// Returns the largest reply in the agent's settings. In a reduced window it is a part of the
 /// window, since agents reserve room for a reply.
-fn largest_reply(options: &Options, window: u64) -> u64 {
+fn largest_reply(options: &DriveOptions, window: u64) -> u64 {
     let own = options.model.max_output;
     if window < options.model.window { own.min(window / 8) } else { own }
 }
 
 struct Live<'a> {
     agent: &'a Agent,
-    options: &'a Options,
-    plan: &'a Plan,
-    director: &'a Shared,
+    options: &'a DriveOptions,
+    plan: &'a DrivePlan,
+    director: &'a SharedDirector,
     scratch: Scratch,
     summariser: &'a Summariser,
 }
 
 #[derive(Default)]
-struct Ended {
+struct DriveEnd {
     failures: Vec<(usize, String)>,
     stopped: Option<String>,
     unasked: usize,
@@ -436,14 +441,14 @@ impl Live<'_> {
         session: &Session,
         program: &Path,
         sizes: (u64, u64),
-    ) -> Result<Ended, DriveError> {
+    ) -> Result<DriveEnd, DriveError> {
         let io = |what| move |why| DriveError::Io { what, why };
         let clock = self.director.clone();
         let plans = self.options.faults.iter().filter_map(|f| match f {
-            Fault::Request(plan) => Some(plan.clone()),
-            Fault::Sort(_) => None,
+            DriveFault::Request(plan) => Some(plan.clone()),
+            DriveFault::Sort(_) => None,
         });
-        let server = Server::bind(serve::Options {
+        let server = Server::bind(serve::ServeOptions {
             speaker: Some(Box::new(self.director.clone())),
             summaries: Summaries {
                 by: self.summariser.clone(),
@@ -455,7 +460,7 @@ impl Live<'_> {
             log: self.log().map_err(io("the log of its requests cannot be written"))?,
             log_texts: true,
             clock: Arc::new(move || clock.lock().now),
-            ..serve::Options::default()
+            ..serve::ServeOptions::default()
         })
         .await
         .map_err(io("the model server cannot listen on 127.0.0.1"))?;
@@ -485,14 +490,14 @@ impl Live<'_> {
     }
 
     /// Runs the conversation as far as the agent continues.
-    async fn converse(&self, fill: &Template) -> Ended {
-        let mut ended = Ended::default();
+    async fn converse(&self, fill: &Template) -> DriveEnd {
+        let mut ended = DriveEnd::default();
         let limit = self.options.timeout;
         let patience = Patience { limit, director: self.director.clone() };
         let opened = deliver::open(self.agent, fill, &self.scratch, patience).await;
         let mut channel = match opened {
             Ok(channel) => channel,
-            Err(Stopped(why)) => return Ended { stopped: Some(why), ..ended },
+            Err(Stopped(why)) => return DriveEnd { stopped: Some(why), ..ended },
         };
         for (i, step) in self.plan.moves.iter().enumerate() {
             self.director.lock().begin(i);
@@ -504,7 +509,7 @@ impl Live<'_> {
             let mut idle = Idle::default();
             loop {
                 match turn {
-                    Ok(Some(Turn::Failed(why))) => ended.failures.push((i, why)),
+                    Ok(Some(TurnOutcome::Failed(why))) => ended.failures.push((i, why)),
                     Ok(_) => {}
                     Err(Stopped(why)) => {
                         ended.stopped = Some(format!("at move {} of the session: {why}", i + 1));

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::agent::Purpose;
 use super::director::Exchange;
-use super::plan::{Delivery, Plan, Planned};
+use super::plan::{Delivery, DrivePlan, Planned};
 use super::replay_strategy::draft;
 
 /// Returns the answered requests of an agent's work, in order.
@@ -37,7 +37,7 @@ pub(super) enum Extent {
 /// Builds the observed session.
 pub(super) fn observed(
     session: &Session,
-    plan: &Plan,
+    plan: &DrivePlan,
     exchanges: &[Exchange],
     max_output: u64,
     extent: Extent,
@@ -91,14 +91,14 @@ pub(super) fn observed(
 }
 
 /// Returns the id at which a fact arises: that of the reply that replaces its original.
-fn arises(plan: &Plan, fact: &Fact) -> String {
+fn arises(plan: &DrivePlan, fact: &Fact) -> String {
     let replies = || plan.moves.iter().flat_map(|m| &m.replies);
     let reply = replies().find(|r| r.replaces.iter().any(|id| **id == *fact.arises));
     reply.map_or(&*fact.arises, |r| &*r.key).to_string()
 }
 
 /// Returns the result of a call as the agent sent it, else the output of the tool.
-fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
+fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
     let printed = || {
         let number = call.id.strip_prefix("call_").and_then(|n| n.parse::<usize>().ok());
@@ -130,7 +130,7 @@ fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
 
 /// Returns the fixed part of its requests, block by block: everything before the first message of
 /// the user, and a different system prompt of its summaries.
-pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
+pub(super) fn fixed(plan: &DrivePlan, exchanges: &[Exchange]) -> Fixed {
     let Some(first) = first(exchanges) else { return Fixed::default() };
     let head = head(plan, first);
     let instructs = |i: &Item| matches!(i.role, Role::Instructions | Role::System);
@@ -168,7 +168,7 @@ fn common_prefix(head: &[Item], exchanges: &[Exchange]) -> usize {
 }
 
 /// Returns the text that the agent adds only to the newest message of the user.
-fn reminder(plan: &Plan, exchanges: &[Exchange]) -> Option<Arc<str>> {
+fn reminder(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<Arc<str>> {
     let (i, words) =
         plan.moves.iter().enumerate().find_map(|(i, m)| Some((i, user_message(m)?)))?;
     let shown = |p: &Prompt| {
@@ -185,14 +185,14 @@ fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
 }
 
 /// Returns everything in the first request before the message of the user.
-fn head<'a>(plan: &Plan, first: &'a Prompt) -> &'a [Item] {
+fn head<'a>(plan: &DrivePlan, first: &'a Prompt) -> &'a [Item] {
     let words = plan.moves.iter().find_map(user_message).unwrap_or_default();
     let of_user = first.items.iter().rposition(|i| contains_message(i, words));
     &first.items[..of_user.unwrap_or(0)]
 }
 
 /// Returns system prompt and tools as entries.
-fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
+fn prefix(plan: &DrivePlan, exchanges: &[Exchange]) -> Vec<Entry> {
     let Some(first) = first(exchanges) else { return vec![] };
     let head = head(plan, first);
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
@@ -206,7 +206,7 @@ fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
     out
 }
 
-fn user_message(step: &super::plan::Step) -> Option<&str> {
+fn user_message(step: &super::plan::DriveStep) -> Option<&str> {
     match &step.what {
         Delivery::Say(words) => Some(words),
         _ => None,
@@ -229,7 +229,7 @@ struct UserMessages<'a> {
 impl<'a> UserMessages<'a> {
     /// Collects the messages. Text that an agent adds only to the newest message, such as a
     /// reminder, is left out, because later requests show the message without it.
-    fn new(plan: &'a Plan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
+    fn new(plan: &'a DrivePlan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
         let forms: Vec<(&str, Option<&str>, Option<&str>)> = plan
             .moves
             .iter()

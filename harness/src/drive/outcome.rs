@@ -6,7 +6,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
-use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
+use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 
@@ -19,7 +19,7 @@ use crate::summarise::Summariser;
 
 /// Outcome of a drive.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct DriveOutcome {
     /// Row of the agent.
     pub real: RunRecord,
     /// Row of our implementation, compared with the agent's.
@@ -34,11 +34,11 @@ pub struct Outcome {
     pub unused_faults: Vec<String>,
 }
 
-impl Outcome {
+impl DriveOutcome {
     /// Returns an outcome with the agent's row only.
-    pub fn of_row(real: RunRecord) -> Outcome {
+    pub fn of_row(real: RunRecord) -> DriveOutcome {
         let (asides, refused) = (vec![], vec![]);
-        Outcome { real, ours: None, asides, refused, failed: 0, unused_faults: vec![] }
+        DriveOutcome { real, ours: None, asides, refused, failed: 0, unused_faults: vec![] }
     }
 
     /// Returns the agreement of the two rows, if both reached the end of the session.
@@ -51,7 +51,7 @@ impl Outcome {
 const EXACT_PCT: f64 = 0.1;
 
 /// Measures a drive.
-pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
+pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();
     let lived = |extent, faults| observed_scenario(scenario, driven.lived_to(extent), faults);
@@ -66,7 +66,13 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     if !driven.has_asked() {
         // There is nothing to measure or to compare.
         real.status = Status::Error;
-        return Outcome { asides, refused, failed, unused_faults, ..Outcome::of_row(real) };
+        return DriveOutcome {
+            asides,
+            refused,
+            failed,
+            unused_faults,
+            ..DriveOutcome::of_row(real)
+        };
     }
     driven.add_request_notes(&mut real);
     let ours = driven.strategy.as_ref().map(|spec| {
@@ -75,7 +81,7 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
         ours.scenario = given.clone();
         with_agreement(&real, ours)
     });
-    Outcome { real, ours, asides, refused, failed, unused_faults }
+    DriveOutcome { real, ours, asides, refused, failed, unused_faults }
 }
 
 /// Compares our row with the agent's.
@@ -85,13 +91,14 @@ fn with_agreement(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
     if let Some(agreement) = &agreement {
         add_note(&mut ours, agreement.sentence(&real.strategy.label));
     }
-    ours.beside = Some(Beside { row: real.strategy.label.clone(), agreement });
+    ours.beside = Some(Counterpart { row: real.strategy.label.clone(), agreement });
     ours
 }
 
 /// Returns the row of an agent that was not driven.
 pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) -> RunRecord {
-    let sent = replay_strategy::Sent { program: agent.title.clone(), ..Default::default() };
+    let sent =
+        replay_strategy::AgentRequests { program: agent.title.clone(), ..Default::default() };
     let spec = replay_strategy::row(&agent.name, sent);
     let mut record = not_run(scenario, &spec, model, Status::Error, why);
     record.strategy.driven = true;

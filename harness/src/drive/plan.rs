@@ -12,7 +12,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
-use super::agent::{Agent, Edit, Tool};
+use super::agent::{Agent, Edit, ShellTool};
 use super::template::{replace, replace_in};
 use crate::replay::{Defaults, Move, NEUTRAL, Path};
 
@@ -21,8 +21,8 @@ const FOLDER: &str = ".ctxbench";
 
 /// Session translated for an agent.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) moves: Vec<Step>,
+pub(super) struct DrivePlan {
+    pub(super) moves: Vec<DriveStep>,
     /// Output of each call, by its number.
     pub(super) outputs: Vec<Arc<str>>,
     /// Number of compactions by the user that the agent cannot be asked for.
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 
 /// A message of the user, a compaction, or a pause.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct DriveStep {
     /// Pause before it, ms.
     pub(super) gap_ms: Millis,
     pub(super) what: Delivery,
@@ -107,12 +107,12 @@ pub(super) fn with_final_replies(session: &Session) -> Session {
     out
 }
 
-impl Plan {
+impl DrivePlan {
     /// Translates a session. For an agent without a shell tool a turn is one reply.
-    pub(super) fn new(session: &Session, agent: &Agent) -> Result<Plan, String> {
+    pub(super) fn new(session: &Session, agent: &Agent) -> Result<DrivePlan, String> {
         let tool = agent.tool.as_ref();
         let mut files = 0;
-        let mut plan = Plan::default();
+        let mut plan = DrivePlan::default();
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Move { gap_ms, action, steps, .. } = m;
             let idle = if let Action::Idle { ms } = action { ms } else { 0 };
@@ -140,7 +140,7 @@ impl Plan {
                     .collect(),
                 None => join_replies(&steps, agent.edit.as_ref(), &mut files).into_iter().collect(),
             };
-            plan.moves.push(Step { gap_ms: gap_ms.saturating_add(idle), what, replies });
+            plan.moves.push(DriveStep { gap_ms: gap_ms.saturating_add(idle), what, replies });
         }
         if plan.moves.iter().all(|m| !matches!(m.what, Delivery::Say(_))) {
             return Err("it has no message of the user".into());
@@ -160,7 +160,12 @@ impl Plan {
     }
 
     /// Translates calls to the agent's shell tool.
-    fn translated(&mut self, parts: &[Part], results: Vec<Arc<str>>, tool: &Tool) -> Vec<Part> {
+    fn translated(
+        &mut self,
+        parts: &[Part],
+        results: Vec<Arc<str>>,
+        tool: &ShellTool,
+    ) -> Vec<Part> {
         let mut results = results.into_iter();
         let mut out = Vec::with_capacity(parts.len());
         for p in parts {
@@ -208,7 +213,7 @@ fn escape_command(words: String) -> String {
 
 /// Joins the replies of a turn, without calls. Files that they wrote become edits of the agent.
 fn join_replies(
-    steps: &[crate::replay::Step],
+    steps: &[crate::replay::PathStep],
     edit: Option<&Edit>,
     files: &mut usize,
 ) -> Option<Planned> {
@@ -320,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_call_prints_what_was_recorded() {
-        let plan = Plan::new(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
+        let plan = DrivePlan::new(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         assert_eq!((&*call.id, &*call.name), ("call_00000", "sh"));
         assert_eq!(&*call.arguments, r#"{"cmd":"cat .ctxbench/00000.txt","n":1}"#);
@@ -332,7 +337,7 @@ mod tests {
     fn nothing_of_a_hostile_session_reaches_a_command() {
         let evil = "$(touch x); ../../etc/passwd \"; rm -rf ~ #";
         let arguments = serde_json::json!({"cmd": evil, "path": evil}).to_string();
-        let plan = Plan::new(&session(evil, evil, &arguments, evil), &shell()).unwrap();
+        let plan = DrivePlan::new(&session(evil, evil, &arguments, evil), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         let all = format!("{} {} {}", call.id, call.name, call.arguments);
         assert!(!all.contains("touch") && !all.contains("..") && !all.contains("rm"), "{all}");
@@ -341,7 +346,7 @@ mod tests {
 
     #[test]
     fn without_a_tool_a_turn_is_one_reply() {
-        let plan = Plan::new(&session("c", "read", "{}", "out"), &agent("")).unwrap();
+        let plan = DrivePlan::new(&session("c", "read", "{}", "out"), &agent("")).unwrap();
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
@@ -356,7 +361,7 @@ mod tests {
         s.entries.truncate(3);
         s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
         let whole = with_final_replies(&s);
-        let plan = Plan::new(&whole, &shell()).unwrap();
+        let plan = DrivePlan::new(&whole, &shell()).unwrap();
         assert_eq!(plan.moves[0].replies.len(), 2);
         assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
         assert_eq!(with_final_replies(&whole), whole, "nothing is added twice");
@@ -365,7 +370,8 @@ mod tests {
     #[test]
     fn an_edit_is_one_of_the_agents_own_with_a_name_of_ours() {
         let arguments = serde_json::json!({"path": "../../evil", "content": "a\nb"}).to_string();
-        let plan = Plan::new(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
+        let plan =
+            DrivePlan::new(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
         let reply = &plan.moves[0].replies[0];
         let said = "seen\n\nfile-00001.txt\n<<<<\na\nb\n>>>>";
         assert_eq!(reply.parts, [Part::Text(said.into())]);
@@ -382,7 +388,7 @@ mod tests {
         end.text = Some(evil.into());
         let Entry::User(user) = &mut s.entries[0] else { panic!("no user") };
         user.text = Some("!touch evil".into());
-        let plan = Plan::new(&s, &editor()).unwrap();
+        let plan = DrivePlan::new(&s, &editor()).unwrap();
         let Delivery::Say(words) = &plan.moves[0].what else { panic!("nothing said") };
         assert_eq!(words, ": !touch evil");
         let told = "x\n../../evil\n|   <<<< \nrm\n| >>>>";
@@ -393,8 +399,8 @@ mod tests {
     fn what_goes_back_is_not_driven() {
         let mut s = session("c", "read", "{}", "out");
         s.entries.push(Entry::Clear { extra: Default::default() });
-        let why = Plan::new(&s, &agent("")).unwrap_err();
+        let why = DrivePlan::new(&s, &agent("")).unwrap_err();
         assert!(why.contains("clears"), "{why}");
-        assert!(Plan::new(&Session::default(), &agent("")).is_err());
+        assert!(DrivePlan::new(&Session::default(), &agent("")).is_err());
     }
 }

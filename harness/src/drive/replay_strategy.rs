@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{
-    Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Origin, Role,
+    Block, BlockForm, BlockKind, CallRef, Draft, Media, MessageId, Origin, Role,
 };
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::{Engine, Event, Incoming};
@@ -43,7 +43,7 @@ pub(super) struct Shot {
 
 /// All requests of an agent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct AgentRequests {
     pub(super) program: String,
     pub(super) version: String,
     /// Moves with a message of the user.
@@ -55,7 +55,7 @@ pub(super) struct Sent {
 }
 
 struct Player {
-    sent: Arc<Sent>,
+    sent: Arc<AgentRequests>,
     shots: VecDeque<Shot>,
     says: VecDeque<usize>,
     compacts: VecDeque<usize>,
@@ -250,7 +250,7 @@ impl Player {
                     known.map_draft(|d| {
                         d.text = item.text().into();
                         d.is_error = *is_error;
-                        d.form = Form::Truncated;
+                        d.form = BlockForm::Truncated;
                     })
                 });
                 Some(made.clone())
@@ -289,7 +289,7 @@ impl Player {
     /// Returns a block for an item that the agent has added.
     fn added_block(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
         let mut draft = draft(item);
-        draft.form = Form::Synthetic;
+        draft.form = BlockForm::Synthetic;
         if self.is_summary(item) {
             draft.kind = BlockKind::Summary;
         }
@@ -430,12 +430,12 @@ impl Strategy for Player {
 }
 
 /// Factory of the strategy.
-struct Recording {
-    sent: Arc<Sent>,
+struct RecordingMaker {
+    sent: Arc<AgentRequests>,
     version: Version,
 }
 
-impl DynProduct for Recording {
+impl DynProduct for RecordingMaker {
     fn versions(&self) -> Vec<Version> {
         vec![self.version]
     }
@@ -466,7 +466,7 @@ impl DynProduct for Recording {
 }
 
 /// Returns the row of an agent's requests.
-pub(super) fn row(agent: &str, sent: Sent) -> Spec {
+pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
     let version = Version {
         name: intern(&sent.version),
         program: intern(&sent.version),
@@ -474,7 +474,7 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
         reads: Reads::All,
     };
     let about = intern(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
-    let product = Box::leak(Box::new(Recording { sent: Arc::new(sent), version }));
+    let product = Box::leak(Box::new(RecordingMaker { sent: Arc::new(sent), version }));
     let descriptor = Descriptor {
         name: intern(&format!("real-{agent}")),
         summary: about,
@@ -482,9 +482,9 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
         matrix: Matrix::UNKNOWN,
         standing: Standing::Contender,
         manual: ManualCompaction::WithInstructions,
-        rewind: Rewind::NONE,
+        rewind: Rewind::UNSUPPORTED,
         formats: OURS,
-        conform: Conformance::NONE,
+        conform: Conformance::NO_CASES,
         color: PlotColor::Palette(0),
         files: MemoryFiles::None("a driven program reads its own files"),
         settings_file: None,

@@ -7,14 +7,14 @@ use ctxbench_provider::Content;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::observed_session::work;
-use super::plan::{Delivery, Plan};
+use super::plan::{Delivery, DrivePlan};
 use super::words;
 
 /// Length of the excerpt, characters.
 const EXCERPT_CHARS: usize = 60;
 
 /// Returns a note about such requests.
-pub(super) fn note(plan: &Plan, exchanges: &[Exchange]) -> Option<String> {
+pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
     let says = plan.moves.iter().filter_map(|m| match &m.what {
         Delivery::Say(words) => Some(words.trim()),
         _ => None,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, Origin, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
@@ -11,9 +11,11 @@ use ctxbench_core::strategy::is_system;
 use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 
-use super::dialect::Message;
-use super::protocol::{Breakpoint, Compaction, ContextAnswer, Entry as Given, Scope, Trigger};
-use super::state::{Entry, State, message_id};
+use super::dialect::DialectMessage;
+use super::protocol::{
+    Breakpoint, CompactionNote, ContextAnswer, MessageEntry as Given, Scope, TriggerNote,
+};
+use super::state::{ExecState, StateEntry, message_id};
 use super::strategy::{Exec, RequestOptions};
 
 /// Id of the part before the conversation.
@@ -25,14 +27,14 @@ const NAME_BYTES: usize = 64;
 pub(super) struct NewMessage {
     pub(super) id: Arc<str>,
     json: Box<RawValue>,
-    entry: Entry,
+    entry: StateEntry,
 }
 
 /// An element of `keep`.
 enum Element {
-    Known(Entry),
+    Known(StateEntry),
     /// New text of the last answer.
-    Repeated(Entry, Box<RawValue>),
+    Repeated(StateEntry, Box<RawValue>),
     New(Box<RawValue>),
 }
 
@@ -49,7 +51,7 @@ impl Exec {
             params,
             fail,
         } = shown;
-        if let Some(Trigger { check, believed, limit }) = trigger {
+        if let Some(TriggerNote { check, believed, limit }) = trigger {
             s.trigger(name(&check)?, believed, limit);
         }
         self.given_up = fail;
@@ -77,18 +79,18 @@ impl Exec {
         s: &mut Engine,
         keep: &[Box<RawValue>],
         scope: Scope,
-        compaction: Option<Compaction>,
+        compaction: Option<CompactionNote>,
     ) -> Result<bool, String> {
         let elements = self.repeated(self.elements(keep)?);
         let named: HashSet<&str> = elements
             .iter()
             .filter_map(|e| if let Element::Known(e) = e { Some(&*e.id) } else { None })
             .collect();
-        let gone: Vec<&Entry> =
+        let gone: Vec<&StateEntry> =
             self.state.entries().iter().filter(|e| !named.contains(&*e.id)).collect();
         let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
-        let Compaction { kind, mechanism, ids } =
-            compaction.unwrap_or(Compaction { kind: None, mechanism: None, ids: None });
+        let CompactionNote { kind, mechanism, ids } =
+            compaction.unwrap_or(CompactionNote { kind: None, mechanism: None, ids: None });
         let represented = match &ids {
             None => gone.clone(),
             Some(ids) => ids.iter().map(|id| self.entry(id)).collect::<Result<_, _>>()?,
@@ -124,13 +126,13 @@ impl Exec {
         self.known = s.context.blocks().len();
         self.shows_state = scope == Scope::State;
         if self.shows_state {
-            self.state = State::new(entries);
+            self.state = ExecState::new(entries);
         }
         self.new_messages = new_messages;
         Ok(altered)
     }
 
-    fn entry(&self, id: &str) -> Result<&Entry, String> {
+    fn entry(&self, id: &str) -> Result<&StateEntry, String> {
         self.state.get(id).ok_or_else(|| {
             format!(
                 "message `{id}` is not in the current state; it was left out before, or never sent"
@@ -160,8 +162,8 @@ impl Exec {
                 None => entry.clone(),
                 Some(message) => {
                     let blocks = dialect.with_text(&entry.message, &message)?;
-                    let message = Message { json: message.into(), blocks };
-                    Entry { id: entry.id.clone(), message }
+                    let message = DialectMessage { json: message.into(), blocks };
+                    StateEntry { id: entry.id.clone(), message }
                 }
             }));
         }
@@ -198,7 +200,7 @@ impl Exec {
         elements: Vec<Element>,
         origin: &[Origin],
         summarises: bool,
-    ) -> Result<(Vec<Entry>, Vec<NewMessage>), String> {
+    ) -> Result<(Vec<StateEntry>, Vec<NewMessage>), String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let kind = if summarises { BlockKind::Summary } else { BlockKind::Reminder };
         let mut drafted = Vec::new();
@@ -283,7 +285,7 @@ impl Exec {
 }
 
 /// Checks that every call has its result, and every result its call before it.
-fn whole_pairs(before: &State, after: &[Entry]) -> Result<(), String> {
+fn whole_pairs(before: &ExecState, after: &[StateEntry]) -> Result<(), String> {
     let blocks = || after.iter().flat_map(|e| &e.message.blocks);
     let (mut called, mut answered) = (HashSet::new(), HashSet::new());
     for (b, id) in blocks().filter_map(|b| Some((b, b.call_id()?))) {
@@ -314,7 +316,7 @@ fn mark_as_summary(drafts: &mut [Draft]) {
 }
 
 /// Records new text in the log and gives it an id.
-fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origin]) -> Entry {
+fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origin]) -> StateEntry {
     let role = drafts.first().map_or(Role::User, |d| d.role);
     let parts = drafts.iter().map(part).collect();
     let id = s.history.append("", role, parts, true);
@@ -323,10 +325,13 @@ fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origi
         .map(|d| {
             let is_summary = d.kind == BlockKind::Summary;
             let origin = if is_summary { origin.to_vec() } else { vec![] };
-            Draft { form: Form::Synthetic, ..d }.build(id, origin)
+            Draft { form: BlockForm::Synthetic, ..d }.build(id, origin)
         })
         .collect();
-    Entry { id: message_id(id, 0), message: Message { json: json.to_owned().into(), blocks } }
+    StateEntry {
+        id: message_id(id, 0),
+        message: DialectMessage { json: json.to_owned().into(), blocks },
+    }
 }
 
 /// Converts new text to a part of the log.
@@ -351,7 +356,7 @@ fn part(d: &Draft) -> Part {
 }
 
 /// Returns the parts of the log that messages represent, in order.
-fn origin(entries: &[&Entry]) -> Vec<Origin> {
+fn origin(entries: &[&StateEntry]) -> Vec<Origin> {
     let blocks = entries.iter().flat_map(|e| &e.message.blocks);
     let mut out: Vec<Origin> = blocks.flat_map(|b| b.origin.iter().copied()).collect();
     out.sort_unstable();
@@ -364,7 +369,7 @@ fn found_kind(summarises: bool, drops: bool, after: &[Arc<Block>]) -> Compaction
     match (summarises, drops) {
         (true, _) => CompactionKind::Summarise,
         (_, true) => CompactionKind::Drop,
-        _ if after.iter().any(|b| b.form == Form::Truncated) => CompactionKind::Truncate,
+        _ if after.iter().any(|b| b.form == BlockForm::Truncated) => CompactionKind::Truncate,
         _ => CompactionKind::Clear,
     }
 }

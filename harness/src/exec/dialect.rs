@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{
-    Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Origins, Role,
+    Block, BlockForm, BlockKind, CallRef, Draft, Media, MessageId, Origins, Role,
 };
 use ctxbench_core::request::Request;
 use ctxbench_provider::wire::{self, Wire};
@@ -26,7 +26,7 @@ pub(super) struct Dialect {
 
 /// A message and the blocks that it represents.
 #[derive(Clone)]
-pub(super) struct Message {
+pub(super) struct DialectMessage {
     pub(super) json: Arc<RawValue>,
     /// In the order of the context; some may be hidden.
     pub(super) blocks: Vec<Arc<Block>>,
@@ -63,15 +63,15 @@ impl Dialect {
 
     /// Converts the blocks of one message of the log. Hidden blocks belong to the next visible block,
     /// at the end to the previous one.
-    pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
+    pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<DialectMessage>, String> {
         let visible: Vec<Arc<Block>> =
             blocks.iter().filter(|b| self.is_visible(b)).cloned().collect();
         if visible.is_empty() {
             return self.blank(blocks);
         }
         let (list, places) = self.encode(&visible)?;
-        let mut out: Vec<Message> =
-            list.into_iter().map(|json| Message { json, blocks: vec![] }).collect();
+        let mut out: Vec<DialectMessage> =
+            list.into_iter().map(|json| DialectMessage { json, blocks: vec![] }).collect();
         let mut places = places.into_iter();
         let mut hidden = Vec::new();
         let mut last = 0;
@@ -89,7 +89,7 @@ impl Dialect {
     }
 
     /// Returns an empty message for blocks that are all hidden.
-    fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
+    fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<DialectMessage>, String> {
         let Some(first) = blocks.first() else { return Ok(vec![]) };
         let (kind, role) = match first.role {
             Role::Assistant => (BlockKind::Assistant, Role::Assistant),
@@ -98,7 +98,7 @@ impl Dialect {
         let empty = Draft::text(kind, role, "").build(first.message, vec![]);
         let (list, _) = self.encode(&[empty])?;
         let json = list.into_iter().next().ok_or("an empty message cannot be encoded")?;
-        Ok(vec![Message { json, blocks: blocks.to_vec() }])
+        Ok(vec![DialectMessage { json, blocks: blocks.to_vec() }])
     }
 
     /// Returns the encoded messages and the number, from 1, of the message of each block.
@@ -138,7 +138,7 @@ impl Dialect {
     /// Returns the blocks of a message that the program has altered. Unchanged and hidden blocks stay.
     pub(super) fn with_text(
         &self,
-        was: &Message,
+        was: &DialectMessage,
         message: &RawValue,
     ) -> Result<Vec<Arc<Block>>, String> {
         let mut items = self.items(message)?;
@@ -164,7 +164,7 @@ impl Dialect {
         };
         for item in items.into_iter().flatten() {
             let draft = draft(item, BlockKind::User)?;
-            out.push(Draft { form: Form::Synthetic, ..draft }.build(id, origin.clone()));
+            out.push(Draft { form: BlockForm::Synthetic, ..draft }.build(id, origin.clone()));
         }
         Ok(out)
     }
@@ -210,15 +210,15 @@ fn altered_block(b: &Arc<Block>, item: Item) -> Arc<Block> {
 
 /// Truncated if at least half of the rest was there before, at the beginning or the end; else
 /// cleared.
-fn form(before: &str, after: &str) -> Form {
+fn form(before: &str, after: &str) -> BlockForm {
     let same = |(a, b): &(u8, u8)| a == b;
     let head = before.bytes().zip(after.bytes()).take_while(same).count();
     let rest = after.len().min(before.len()) - head;
     let tail = before.bytes().rev().zip(after.bytes().rev()).take(rest).take_while(same).count();
     if after.len() < before.len() && 2 * (head + tail) >= after.len() && !after.is_empty() {
-        Form::Truncated
+        BlockForm::Truncated
     } else {
-        Form::Cleared
+        BlockForm::Cleared
     }
 }
 
@@ -255,14 +255,14 @@ fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
 /// Converts tool definitions of any API to those of a session.
 pub(super) fn tools(json: &str) -> Vec<Value> {
     #[derive(Deserialize)]
-    struct Tool {
+    struct DialectTool {
         name: Option<String>,
         description: Option<String>,
         input_schema: Option<Value>,
         parameters: Option<Value>,
-        function: Option<Box<Tool>>,
+        function: Option<Box<DialectTool>>,
     }
-    fn definition(t: Tool) -> Value {
+    fn definition(t: DialectTool) -> Value {
         if let Some(function) = t.function {
             return definition(*function);
         }
@@ -270,6 +270,6 @@ pub(super) fn tools(json: &str) -> Vec<Value> {
         let (name, description) = (t.name.unwrap_or_default(), t.description.unwrap_or_default());
         serde_json::json!({"name": name, "description": description, "input_schema": schema})
     }
-    let all: Vec<Tool> = serde_json::from_str(json).unwrap_or_default();
+    let all: Vec<DialectTool> = serde_json::from_str(json).unwrap_or_default();
     all.into_iter().map(definition).collect()
 }

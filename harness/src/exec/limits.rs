@@ -9,7 +9,7 @@ use ctxbench_strategies::SpecError;
 const PREFIX: &str = "exec.";
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Limits {
+pub(super) struct ExecLimits {
     /// Time for one answer, without the time that ctxbench needs for calls back.
     pub(super) timeout: Duration,
     /// Bytes of one answer and its calls.
@@ -22,9 +22,9 @@ pub(super) struct Limits {
     pub(super) transcript: Option<PathBuf>,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ExecLimits {
+    fn default() -> ExecLimits {
+        ExecLimits {
             timeout: Duration::from_secs(60),
             output: 64 << 20,
             calls: 10_000,
@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl ExecLimits {
     /// Applies a setting. Returns `false` for a setting of the program.
     pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, SpecError> {
         let Some(limit) = name.strip_prefix(PREFIX) else { return Ok(false) };
@@ -84,18 +84,18 @@ mod tests {
 
     #[test]
     fn take_exec_setting_sets_limit_and_leaves_others() {
-        let mut l = Limits::default();
+        let mut l = ExecLimits::default();
         assert_eq!(l.take("timeout", "5s"), Ok(false));
         assert_eq!(l.take("exec.timeout", "1.5s"), Ok(true));
         assert_eq!(l.take("exec.output", "64k"), Ok(true));
         assert_eq!(l.output, 64_000);
         assert_eq!(l.take("exec.output", "2KiB"), Ok(true));
         assert_eq!(l.take("exec.twice", "true"), Ok(true));
-        let wanted = Limits {
+        let wanted = ExecLimits {
             timeout: Duration::from_millis(1_500),
             output: 2_048,
             twice: true,
-            ..Limits::default()
+            ..ExecLimits::default()
         };
         assert_eq!(l, wanted);
         for (name, value) in [

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::limits::Limits;
+use super::limits::ExecLimits;
 use crate::process_group::{ProcessGroup, StderrTail};
 use serde_json::value::RawValue;
 
@@ -24,21 +24,21 @@ pub(super) struct Process {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     stderr: StderrTail,
-    limits: Limits,
+    limits: ExecLimits,
     /// Rest of the limits for the current answer.
     budget: Budget,
-    transcript: Transcript,
+    transcript: TranscriptLog,
 }
 
 /// First bytes of every transcript.
 const TRANSCRIPT_START: &str = "{\"from\":\"";
 
 /// A JSON line for every message in either direction, with its sender.
-struct Transcript(Option<File>);
+struct TranscriptLog(Option<File>);
 
-impl Transcript {
-    fn open(limits: &Limits) -> Result<Transcript, String> {
-        let Some(path) = &limits.transcript else { return Ok(Transcript(None)) };
+impl TranscriptLog {
+    fn open(limits: &ExecLimits) -> Result<TranscriptLog, String> {
+        let Some(path) = &limits.transcript else { return Ok(TranscriptLog(None)) };
         let failed = |why: String| format!("exec.transcript: {}: {why}", path.display());
         let open = || -> std::io::Result<Option<File>> {
             let mut file = File::options().create(true).read(true).append(true).open(path)?;
@@ -52,7 +52,7 @@ impl Transcript {
             Ok(is_ours.then_some(file))
         };
         match open() {
-            Ok(Some(file)) => Ok(Transcript(Some(file))),
+            Ok(Some(file)) => Ok(TranscriptLog(Some(file))),
             Ok(None) => Err(failed("not a transcript; name a new file".into())),
             Err(e) => Err(failed(format!("failed to open it: {e}"))),
         }
@@ -80,11 +80,11 @@ struct Budget {
 
 impl Process {
     /// Starts a program without a shell, in the working folder and its own process group.
-    pub(super) fn start(command: &[String], limits: Limits) -> Result<Process, String> {
+    pub(super) fn start(command: &[String], limits: ExecLimits) -> Result<Process, String> {
         let [program, arguments @ ..] = command else {
             return Err("the command after `exec:` is missing".into());
         };
-        let transcript = Transcript::open(&limits)?;
+        let transcript = TranscriptLog::open(&limits)?;
         let mut starting = Command::new(program);
         starting.args(arguments);
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -162,7 +162,7 @@ impl Process {
 }
 
 impl Budget {
-    fn new(limits: &Limits) -> Budget {
+    fn new(limits: &ExecLimits) -> Budget {
         Budget { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
     }
 }
@@ -171,7 +171,7 @@ impl Budget {
 async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
     budget: &mut Budget,
-    limits: &Limits,
+    limits: &ExecLimits,
 ) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
     loop {

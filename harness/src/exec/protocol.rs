@@ -11,7 +11,7 @@ pub(super) const VERSION: u64 = 1;
 
 /// A line from the program: an answer or a call.
 #[derive(Deserialize)]
-pub(super) struct Line {
+pub(super) struct ProgramLine {
     pub(super) jsonrpc: String,
     pub(super) id: Option<Value>,
     pub(super) method: Option<String>,
@@ -188,7 +188,7 @@ pub(super) fn class(kind: ErrorKind) -> &'static str {
         ErrorKind::Overflow => "overflow",
         ErrorKind::RateLimited => "rate_limited",
         ErrorKind::Invalid => "invalid",
-        ErrorKind::Server | ErrorKind::Ended => "server",
+        ErrorKind::Server | ErrorKind::SessionEnd => "server",
         ErrorKind::Stream => "stream",
     }
 }
@@ -217,8 +217,8 @@ pub(super) struct ContextAnswer {
     pub(super) keep: Option<Vec<Box<RawValue>>>,
     #[serde(default)]
     pub(super) scope: Scope,
-    pub(super) compaction: Option<Compaction>,
-    pub(super) trigger: Option<Trigger>,
+    pub(super) compaction: Option<CompactionNote>,
+    pub(super) trigger: Option<TriggerNote>,
     pub(super) breakpoints: Option<Vec<Breakpoint>>,
     #[serde(default)]
     pub(super) params: RequestParams,
@@ -235,7 +235,7 @@ pub(super) enum Scope {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Compaction {
+pub(super) struct CompactionNote {
     pub(super) kind: Option<CompactionKind>,
     pub(super) mechanism: Option<String>,
     pub(super) ids: Option<Vec<String>>,
@@ -243,7 +243,7 @@ pub(super) struct Compaction {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Trigger {
+pub(super) struct TriggerNote {
     pub(super) check: String,
     pub(super) believed: u64,
     pub(super) limit: u64,
@@ -265,15 +265,15 @@ pub(super) struct RequestParams {
 
 /// An element of a list of messages from the program.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum MessageEntry {
     Kept(String),
     Altered(String, Box<RawValue>),
     New(Box<RawValue>),
 }
 
-impl Entry {
+impl MessageEntry {
     /// An untagged enum could not keep the raw text of the message.
-    pub(super) fn read(raw: &RawValue) -> Result<Entry, String> {
+    pub(super) fn read(raw: &RawValue) -> Result<MessageEntry, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Object {
@@ -281,11 +281,13 @@ impl Entry {
             message: Box<RawValue>,
         }
         if raw.get().starts_with('"') {
-            return serde_json::from_str(raw.get()).map(Entry::Kept).map_err(|e| e.to_string());
+            return serde_json::from_str(raw.get())
+                .map(MessageEntry::Kept)
+                .map_err(|e| e.to_string());
         }
         match serde_json::from_str(raw.get()) {
-            Ok(Object { id: Some(id), message }) => Ok(Entry::Altered(id, message)),
-            Ok(Object { id: None, message }) => Ok(Entry::New(message)),
+            Ok(Object { id: Some(id), message }) => Ok(MessageEntry::Altered(id, message)),
+            Ok(Object { id: None, message }) => Ok(MessageEntry::New(message)),
             Err(e) => {
                 let expected = "an id, {\"id\", \"message\"} or {\"message\"}";
                 Err(format!("expected {expected}, not {}: {e}", clipped(raw.get())))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ctxbench_core::settings::{
-    DefaultValue, Kind, Setting, Settings, Value, split_pair, split_pairs,
+    DefaultValue, Setting, SettingKind, Settings, Value, split_pair, split_pairs,
 };
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
@@ -16,20 +16,20 @@ use ctxbench_strategies::persist::OURS;
 use ctxbench_strategies::sweep;
 use ctxbench_strategies::{Spec, SpecError, all};
 
-use super::limits::Limits;
+use super::limits::ExecLimits;
 use super::strategy::Exec;
 
 /// Version of a program for which the user gives none.
 const NO_VERSION: &str = "exec";
 
 /// Builds strategies from a program.
-struct Program {
+struct ExecProgram {
     command: Vec<String>,
-    limits: Limits,
+    limits: ExecLimits,
     version: Version,
 }
 
-impl DynProduct for Program {
+impl DynProduct for ExecProgram {
     fn versions(&self) -> Vec<Version> {
         let plain = Version { name: NO_VERSION, ..self.version };
         if self.version == plain { vec![plain] } else { vec![plain, self.version] }
@@ -130,7 +130,7 @@ fn parse_one(
     version: Option<&str>,
     command: &[String],
 ) -> Result<Spec, SpecError> {
-    let mut limits = Limits::default();
+    let mut limits = ExecLimits::default();
     let mut own = Vec::new();
     let settings = row.split_once(':').map_or("", |(_, s)| s);
     for pair in split_pairs(settings)?.into_iter().filter(|p| !p.is_empty()) {
@@ -152,7 +152,7 @@ fn parse_one(
         given.set(name, key, &value)?;
     }
     let line = command.join(" ");
-    let product = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
+    let product = Box::leak(Box::new(ExecProgram { command: command.to_vec(), limits, version }));
     let descriptor = Descriptor {
         name: intern(name),
         summary: intern(&format!("a program: {line}")),
@@ -169,7 +169,7 @@ fn setting(name: &str, value: &str) -> Setting {
     let tokens = digits(value) && value.ends_with(['k', 'K', '%']);
     Setting {
         name: intern(name),
-        kind: if tokens { Kind::Tokens } else { Kind::Text },
+        kind: if tokens { SettingKind::Tokens } else { SettingKind::Text },
         default: DefaultValue::Word(""),
         help: "a setting of the program",
         source: "the program",
@@ -184,9 +184,9 @@ const DESCRIPTOR: Descriptor = Descriptor {
     matrix: Matrix::UNKNOWN,
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    rewind: Rewind::NONE,
+    rewind: Rewind::UNSUPPORTED,
     formats: OURS,
-    conform: Conformance::NONE,
+    conform: Conformance::NO_CASES,
     color: PlotColor::Palette(0),
     files: MemoryFiles::None("a program gets the files that the session shows"),
     settings_file: None,
@@ -209,7 +209,7 @@ impl DynProduct for NoProgram {
     }
 
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(Exec::new(vec![], Limits::default(), Default::default(), order.scale))
+        Box::new(Exec::new(vec![], ExecLimits::default(), Default::default(), order.scale))
     }
 }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, MessageId};
 
-use super::dialect::{Dialect, Message};
+use super::dialect::{Dialect, DialectMessage};
 use super::protocol::MessageWithId;
 
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct StateEntry {
     pub(super) id: Arc<str>,
-    pub(super) message: Message,
+    pub(super) message: DialectMessage,
 }
 
-impl Entry {
+impl StateEntry {
     pub(super) fn with_id(&self) -> MessageWithId {
         MessageWithId { id: self.id.clone(), message: self.message.json.clone() }
     }
@@ -30,22 +30,22 @@ pub(super) fn message_id(message: MessageId, part: usize) -> Arc<str> {
 
 /// The messages of the next requests, until the program changes them.
 #[derive(Default)]
-pub(super) struct State {
-    entries: Vec<Entry>,
+pub(super) struct ExecState {
+    entries: Vec<StateEntry>,
     places: HashMap<Arc<str>, usize>,
 }
 
-impl State {
-    pub(super) fn new(entries: Vec<Entry>) -> State {
+impl ExecState {
+    pub(super) fn new(entries: Vec<StateEntry>) -> ExecState {
         let places = entries.iter().enumerate().map(|(i, e)| (e.id.clone(), i)).collect();
-        State { entries, places }
+        ExecState { entries, places }
     }
 
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[StateEntry] {
         &self.entries
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Entry> {
+    pub(super) fn get(&self, id: &str) -> Option<&StateEntry> {
         self.places.get(id).map(|&i| &self.entries[i])
     }
 
@@ -60,7 +60,7 @@ impl State {
             for (part, message) in dialect.messages(group)?.into_iter().enumerate() {
                 let id = message_id(group[0].message, part);
                 self.places.insert(id.clone(), self.entries.len());
-                self.entries.push(Entry { id, message });
+                self.entries.push(StateEntry { id, message });
             }
         }
         Ok(self.entries.len() - before)
@@ -71,10 +71,10 @@ impl State {
     }
 
     /// Returns the messages with all their blocks in `blocks`.
-    pub(super) fn retained_in(&self, blocks: &[Arc<Block>]) -> State {
+    pub(super) fn retained_in(&self, blocks: &[Arc<Block>]) -> ExecState {
         let all: HashSet<*const Block> = blocks.iter().map(Arc::as_ptr).collect();
         let is_retained =
-            |e: &&Entry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
-        State::new(self.entries.iter().filter(is_retained).cloned().collect())
+            |e: &&StateEntry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
+        ExecState::new(self.entries.iter().filter(is_retained).cloned().collect())
     }
 }

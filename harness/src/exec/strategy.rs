@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::apply::NewMessage;
 use super::dialect::{self, Dialect, NAMES};
-use super::limits::Limits;
+use super::limits::ExecLimits;
 use super::process::Process;
 use super::protocol::{
     AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, ErrorParams, Initialize, Introduction,
     MessageWithId, ModelInfo, Moment, Reason, ReplyParams, RequestParams, SessionInfo, UsageInfo,
     VERSION, class,
 };
-use super::state::{State, message_id};
+use super::state::{ExecState, message_id};
 use super::talk::Broken;
 
 /// Options of a request that the program sets.
@@ -33,7 +33,7 @@ pub(super) struct RequestOptions {
 
 pub(super) struct Exec {
     command: Vec<String>,
-    limits: Limits,
+    limits: ExecLimits,
     settings: Map<String, Value>,
     scale: f64,
     pub(super) process: Option<Process>,
@@ -48,7 +48,7 @@ pub(super) struct Exec {
     /// Number of blocks before the conversation.
     pub(super) head: usize,
     /// The conversation as the program knows it.
-    pub(super) state: State,
+    pub(super) state: ExecState,
     /// Number of blocks of the context that are in `state`.
     pub(super) known: usize,
     /// Number of messages at the end of the state that were not sent to the program.
@@ -72,7 +72,7 @@ pub(super) struct Exec {
 impl Exec {
     pub(super) fn new(
         command: Vec<String>,
-        limits: Limits,
+        limits: ExecLimits,
         settings: Map<String, Value>,
         scale: f64,
     ) -> Exec {
@@ -88,7 +88,7 @@ impl Exec {
             dialect: None,
             moments: vec![],
             head: 0,
-            state: State::default(),
+            state: ExecState::default(),
             known: 0,
             unsent: 0,
             shows_state: true,
@@ -217,7 +217,7 @@ impl Exec {
         let entries = self.state.entries();
         let added: Vec<MessageWithId> = entries[entries.len() - self.unsent..]
             .iter()
-            .map(super::state::Entry::with_id)
+            .map(super::state::StateEntry::with_id)
             .collect();
         self.unsent = 0;
         let ask = ContextParams {
@@ -264,7 +264,7 @@ impl Strategy for Exec {
         s.show_fixed();
         self.head = s.context.blocks().len();
         self.known = self.head;
-        self.state = State::default();
+        self.state = ExecState::default();
         (self.unsent, self.shows_state, self.next) = (0, true, Reason::Turn);
         self.new_messages.clear();
         self.wanted = RequestOptions::default();

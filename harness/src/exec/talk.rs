@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{Line, RpcAnswer, RpcCall, RpcError, clipped};
+use super::protocol::{ProgramLine, RpcAnswer, RpcCall, RpcError, clipped};
 use super::strategy::Exec;
 
 /// The program failed and is not called again. The error has been recorded.
@@ -14,16 +14,16 @@ use super::strategy::Exec;
 pub(super) struct Broken;
 
 /// An error in an answer.
-pub(super) enum Fault {
+pub(super) enum AnswerFault {
     /// The program reported the error.
     Reported(String),
     /// ctxbench detected the error; standard error may explain it.
     Detected(String),
 }
 
-impl From<String> for Fault {
-    fn from(why: String) -> Fault {
-        Fault::Detected(why)
+impl From<String> for AnswerFault {
+    fn from(why: String) -> AnswerFault {
+        AnswerFault::Detected(why)
     }
 }
 
@@ -46,12 +46,12 @@ impl Exec {
         &mut self,
         s: &mut Engine,
         method: &'static str,
-        fault: impl Into<Fault>,
+        fault: impl Into<AnswerFault>,
     ) -> Broken {
         let process = self.process.take();
         let (why, stderr) = match (fault.into(), process) {
-            (Fault::Detected(why), Some(process)) => (why, process.stderr_tail().await),
-            (Fault::Detected(why) | Fault::Reported(why), _) => (why, String::new()),
+            (AnswerFault::Detected(why), Some(process)) => (why, process.stderr_tail().await),
+            (AnswerFault::Detected(why) | AnswerFault::Reported(why), _) => (why, String::new()),
         };
         let mut error = format!("the program failed at `{method}`: {why}");
         if !stderr.is_empty() {
@@ -67,14 +67,14 @@ impl Exec {
         s: &mut Engine,
         method: &'static str,
         params: impl Serialize,
-    ) -> Result<A, Fault> {
+    ) -> Result<A, AnswerFault> {
         self.asked += 1;
         let id = self.asked;
         let mut next = Some(line(&RpcCall { jsonrpc: "2.0", id, method, params })?);
         self.process()?.begin_answer();
         loop {
             let read = self.process()?.exchange(next.as_deref()).await?;
-            let Line { id: of, method: called, params, result, error, .. } = parsed(&read)?;
+            let ProgramLine { id: of, method: called, params, result, error, .. } = parsed(&read)?;
             if let Some(called) = called {
                 let outcome = self.called(s, &called, params.as_deref()).await;
                 next = of.map(|of| line(&answer_to(of, outcome))).transpose()?;
@@ -85,10 +85,12 @@ impl Exec {
                 return Err(format!("it answered call {of} instead of {id}").into());
             }
             return match (result, error) {
-                (_, Some(e)) => Err(Fault::Reported(format!("{} (code {})", e.message, e.code))),
+                (_, Some(e)) => {
+                    Err(AnswerFault::Reported(format!("{} (code {})", e.message, e.code)))
+                }
                 (Some(result), None) => Ok(read_result(&result)?),
                 (None, None) => {
-                    Err(Fault::Detected("the answer has neither `result` nor `error`".into()))
+                    Err(AnswerFault::Detected("the answer has neither `result` nor `error`".into()))
                 }
             };
         }
@@ -119,8 +121,8 @@ fn line(message: &impl Serialize) -> Result<Vec<u8>, String> {
     Ok(line)
 }
 
-fn parsed(read: &[u8]) -> Result<Line, String> {
-    let line: Result<Line, _> = serde_json::from_slice(read);
+fn parsed(read: &[u8]) -> Result<ProgramLine, String> {
+    let line: Result<ProgramLine, _> = serde_json::from_slice(read);
     let text = || clipped(&String::from_utf8_lossy(read));
     match line {
         Ok(line) if line.jsonrpc == "2.0" => Ok(line),

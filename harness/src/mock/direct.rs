@@ -56,7 +56,7 @@ impl Door for DirectTransport {
         } else {
             plan
         };
-        let prompt = Prompt::of(self.provider.wire(), request);
+        let prompt = Prompt::from_block(self.provider.wire(), request);
         self.provider.answer(prompt, plan, now)
     }
 
@@ -72,6 +72,6 @@ impl Door for DirectTransport {
         }
         // Counting is about the whole conversation, whatever the provider keeps of it.
         let whole = Request { thread: None, ..request.clone() };
-        Some(self.provider.count(&Prompt::of(self.provider.wire(), &whole)).0)
+        Some(self.provider.count(&Prompt::from_block(self.provider.wire(), &whole)).0)
     }
 }

@@ -41,49 +41,49 @@ struct ServerState {
 }
 
 impl ServerState {
-    fn answer(&mut self, path: &str, body: &[u8]) -> Answer {
+    fn answer(&mut self, path: &str, body: &[u8]) -> HttpAnswer {
         let wire = self.provider.wire();
         let mut prompt = match self.decoder.decode(path, body) {
             Ok(p) => p,
-            Err(e) => return Answer::words(400, &e.to_string()),
+            Err(e) => return HttpAnswer::words(400, &e.to_string()),
         };
         if wire.endpoint(path) == Some(Endpoint::Count) {
             let (tokens, original) = self.provider.count(&prompt);
-            return Answer::json(200, wire.encode_count_reply(tokens, original));
+            return HttpAnswer::json(200, wire.encode_count_reply(tokens, original));
         }
         let Some((plan, now, blocks)) = self.next.take() else {
-            return Answer::words(500, "an unannounced request");
+            return HttpAnswer::words(500, "an unannounced request");
         };
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
-            Ok(reply) => Answer {
+            Ok(reply) => HttpAnswer {
                 beside: Extras { latency_ms: reply.latency_ms, expired: reply.expired },
-                ..Answer::json(200, wire.encode_reply(&reply, &model))
+                ..HttpAnswer::json(200, wire.encode_reply(&reply, &model))
             },
             Err(e) => {
                 let (status, body) = wire.api().encode_error(&e);
-                Answer::json(status, body)
+                HttpAnswer::json(status, body)
             }
         }
     }
 }
 
 /// Answer to a request.
-struct Answer {
+struct HttpAnswer {
     status: u16,
     content_type: &'static str,
     body: Vec<u8>,
     beside: Extras,
 }
 
-impl Answer {
-    fn json(status: u16, body: Vec<u8>) -> Answer {
-        Answer { status, content_type: "application/json", body, beside: Extras::default() }
+impl HttpAnswer {
+    fn json(status: u16, body: Vec<u8>) -> HttpAnswer {
+        HttpAnswer { status, content_type: "application/json", body, beside: Extras::default() }
     }
 
-    fn words(status: u16, words: &str) -> Answer {
-        Answer { content_type: "text/plain", ..Answer::json(status, words.into()) }
+    fn words(status: u16, words: &str) -> HttpAnswer {
+        HttpAnswer { content_type: "text/plain", ..HttpAnswer::json(status, words.into()) }
     }
 
     fn into_response(self) -> Response<Body> {
@@ -102,8 +102,8 @@ async fn respond(desk: Arc<Mutex<ServerState>>, posted: Posted) -> Response<Body
     let (head, body) = posted.into_parts();
     let answer = match (body.collect().await, desk.lock()) {
         (Ok(body), Ok(mut desk)) => desk.answer(head.uri.path(), &body.to_bytes()),
-        (Err(e), _) => Answer::words(400, &e.to_string()),
-        (_, Err(_)) => Answer::words(500, PANICKED),
+        (Err(e), _) => HttpAnswer::words(400, &e.to_string()),
+        (_, Err(_)) => HttpAnswer::words(500, PANICKED),
     };
     answer.into_response()
 }

@@ -20,7 +20,7 @@ pub use direct::DirectTransport;
 pub use http::HttpTransport;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
-pub use stored::Store;
+pub use stored::ContentStore;
 
 /// Planned reply to a request.
 #[derive(Clone, Debug)]

@@ -20,10 +20,10 @@ use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
 
 use super::PlannedReply;
-use super::stored::Store;
+use super::stored::ContentStore;
 use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
-use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
+use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
 
 /// Settings of a provider.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct ProviderModel {
     /// provider knows its own block.
     signed: LruMap<u64, ()>,
     live: Option<Live>,
-    store: Store,
+    store: ContentStore,
     /// Tokens of the current prompt that a client stored. They are read whatever the cache
     /// contains.
     stored: u64,
@@ -106,7 +106,7 @@ impl ProviderModel {
             expired: 0,
             signed,
             live: None,
-            store: Store::default(),
+            store: ContentStore::default(),
             stored: 0,
         }
     }
@@ -149,7 +149,7 @@ impl ProviderModel {
     }
 
     /// Contents that clients stored with the account.
-    pub fn store(&mut self) -> &mut Store {
+    pub fn store(&mut self) -> &mut ContentStore {
         &mut self.store
     }
 
@@ -158,7 +158,7 @@ impl ProviderModel {
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
         // A client that asks for deleted contents gets the error when it uses them.
-        let whole = self.store.whole(prompt.clone(), 0);
+        let whole = self.store.expand(prompt.clone(), 0);
         let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
         let original = prompt.tools_tokens(&model.counting)
             + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
@@ -178,9 +178,9 @@ impl ProviderModel {
             return Err(self.wire.api().refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
-        let (prompt, stored) = self.store.whole(prompt, now)?;
+        let (prompt, stored) = self.store.expand(prompt, now)?;
         self.stored = stored;
-        let whole = self.threads.whole(prompt)?;
+        let whole = self.threads.expand(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now, &model)?;
         reply.expired = self.expired;
@@ -277,7 +277,7 @@ impl ProviderModel {
                 return self.compact_on_demand(prompt, usage, first_token, model);
             }
             _ => {
-                let Written { text, stop } = self.write_summary(&prompt)?;
+                let Summary { text, stop } = self.write_summary(&prompt)?;
                 // A reply without text has no parts on any wire.
                 let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
                 (parts, stop)
@@ -365,9 +365,9 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    fn write_summary(&mut self, prompt: &Prompt) -> Result<Written, ModelError> {
+    fn write_summary(&mut self, prompt: &Prompt) -> Result<Summary, ModelError> {
         let (facts, index) = (&self.options.facts, self.options.desk.next());
-        let job = Job {
+        let job = SummaryJob {
             prompt,
             max_tokens: prompt.max_tokens,
             counting: self.options.model.counting,

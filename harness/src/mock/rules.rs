@@ -133,7 +133,7 @@ mod tests {
         Prompt { server_edits, ..Prompt::new("m", items) }
     }
 
-    fn said(t: &str) -> Content {
+    fn text_content(t: &str) -> Content {
         Content::Text(t.into())
     }
 
@@ -156,19 +156,25 @@ mod tests {
         let is = |c: Option<String>, want: &str| assert_eq!(c.as_deref(), Some(want));
         is(code(vec![ask()], vec![]), "compaction_nothing_to_summarize");
         is(code(vec![block("S"), ask()], vec![]), "compaction_nothing_to_summarize");
-        is(code(vec![said("u"), call(), ask()], vec![]), "compaction_incomplete_turn");
-        assert_eq!(code(vec![said("u"), call(), result(), ask()], vec![]), None);
-        is(code(vec![said("u"), block("S"), said("v")], vec![]), "compaction_block_misplaced");
+        is(code(vec![text_content("u"), call(), ask()], vec![]), "compaction_incomplete_turn");
+        assert_eq!(code(vec![text_content("u"), call(), result(), ask()], vec![]), None);
+        is(
+            code(vec![text_content("u"), block("S"), text_content("v")], vec![]),
+            "compaction_block_misplaced",
+        );
         is(code(vec![block("S"), block("S")], vec![]), "compaction_block_ambiguous");
-        assert_eq!(code(vec![block("S"), said("u")], vec![]), None);
+        assert_eq!(code(vec![block("S"), text_content("u")], vec![]), None);
         // A block of the threshold kind may appear anywhere.
-        assert_eq!(code(vec![said("u"), block("T"), said("v")], vec![]), None);
+        assert_eq!(code(vec![text_content("u"), block("T"), text_content("v")], vec![]), None);
         let thinking = ServerEdit::ClearThinking { keep: Some(1) };
         let compact = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
-        is(code(vec![said("u"), ask()], vec![thinking.clone()]), "invalid_request_error");
-        is(code(vec![said("u")], vec![compact(49_999)]), "invalid_request_error");
-        assert_eq!(code(vec![said("u")], vec![compact(50_000)]), None);
-        is(code(vec![said("u")], vec![compact(50_000), thinking]), "invalid_request_error");
-        is(code(vec![block("S"), said("u")], vec![compact(50_000)]), "invalid_request_error");
+        is(code(vec![text_content("u"), ask()], vec![thinking.clone()]), "invalid_request_error");
+        is(code(vec![text_content("u")], vec![compact(49_999)]), "invalid_request_error");
+        assert_eq!(code(vec![text_content("u")], vec![compact(50_000)]), None);
+        is(code(vec![text_content("u")], vec![compact(50_000), thinking]), "invalid_request_error");
+        is(
+            code(vec![block("S"), text_content("u")], vec![compact(50_000)]),
+            "invalid_request_error",
+        );
     }
 }

@@ -8,7 +8,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{StoreRequest, Stored};
+use ctxbench_provider::wire::{StoreRequest, StoredContents};
 
 /// How long contents are kept unless the client says so: an hour
 /// (docs/sources/providers.md, section 4).
@@ -18,8 +18,8 @@ const MAX_STORED: usize = 1_000;
 
 /// Contents that an account keeps.
 #[derive(Debug, Default)]
-pub struct Store {
-    kept: BTreeMap<Arc<str>, (Stored, Prompt)>,
+pub struct ContentStore {
+    kept: BTreeMap<Arc<str>, (StoredContents, Prompt)>,
     made: u64,
 }
 
@@ -33,14 +33,14 @@ fn missing() -> ModelError {
     refused(403, "PERMISSION_DENIED", "CachedContent not found (or permission denied)")
 }
 
-impl Store {
+impl ContentStore {
     /// Stores contents for a model.
     pub fn create(
         &mut self,
         s: StoreRequest,
         model: &Model,
         now: Millis,
-    ) -> Result<Stored, ModelError> {
+    ) -> Result<StoredContents, ModelError> {
         let (tokens, least) = (s.prompt.tokens(&model.counting), model.cache.minimum);
         if tokens < least {
             let message = format!(
@@ -55,7 +55,7 @@ impl Store {
             return Err(refused(429, "RESOURCE_EXHAUSTED", message));
         }
         self.made += 1;
-        let stored = Stored {
+        let stored = StoredContents {
             name: format!("cachedContents/ctxbench-{:04}", self.made).into(),
             title: s.title,
             model: model.name.clone(),
@@ -68,12 +68,12 @@ impl Store {
     }
 
     /// All that is kept, by name.
-    pub fn all(&self, now: Millis) -> impl Iterator<Item = &Stored> {
+    pub fn all(&self, now: Millis) -> impl Iterator<Item = &StoredContents> {
         self.kept.values().map(|(s, _)| s).filter(move |s| now < s.expires_ms)
     }
 
     /// Contents of a name.
-    pub fn get(&self, name: &str, now: Millis) -> Result<&Stored, ModelError> {
+    pub fn get(&self, name: &str, now: Millis) -> Result<&StoredContents, ModelError> {
         self.all(now).find(|s| *s.name == *name).ok_or_else(missing)
     }
 
@@ -83,7 +83,7 @@ impl Store {
         name: &str,
         ttl_ms: Option<Millis>,
         now: Millis,
-    ) -> Result<Stored, ModelError> {
+    ) -> Result<StoredContents, ModelError> {
         self.get(name, now)?;
         let (stored, _) = self.kept.get_mut(name).ok_or_else(missing)?;
         stored.expires_ms = now.saturating_add(ttl_ms.unwrap_or(USUAL_MS));
@@ -91,13 +91,13 @@ impl Store {
     }
 
     /// Deletes contents.
-    pub fn remove(&mut self, name: &str, now: Millis) -> Result<Stored, ModelError> {
+    pub fn remove(&mut self, name: &str, now: Millis) -> Result<StoredContents, ModelError> {
         self.get(name, now)?;
         self.kept.remove(name).map(|(s, _)| s).ok_or_else(missing)
     }
 
     /// Prepends stored contents to a prompt. Returns the prompt and the stored tokens.
-    pub fn whole(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
+    pub fn expand(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
         let Some(name) = &prompt.stored else { return Ok((prompt, 0)) };
         let stored = self.get(name, now)?;
         let (_, before) = self.kept.get(name).ok_or_else(missing)?;

@@ -65,7 +65,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     }
 }
 
-fn say(parts: Vec<Part>) -> PlannedReply {
+fn planned_reply(parts: Vec<Part>) -> PlannedReply {
     PlannedReply::Say { parts, stop: StopReason::EndTurn }
 }
 
@@ -74,7 +74,7 @@ fn text(t: &str) -> Part {
 }
 
 fn ask(p: &mut ProviderModel, r: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
-    p.answer(Prompt::of(p.wire(), r), plan, 0)
+    p.answer(Prompt::from_block(p.wire(), r), plan, 0)
 }
 
 #[test]
@@ -83,23 +83,23 @@ fn a_continued_thread_is_billed_as_the_whole_conversation() {
     let mut r = request(vec![base, block(1, BlockKind::User, Role::User, "look at it")]);
     let mut p = provider();
     r.thread = Some(Thread::Create);
-    let first = ask(&mut p, &r, say(vec![text("done")])).unwrap();
+    let first = ask(&mut p, &r, planned_reply(vec![text("done")])).unwrap();
     assert_eq!(first.id.as_deref(), Some("msg_0000"));
     r.blocks.extend([
         block(2, BlockKind::Assistant, Role::Assistant, "done"),
         block(3, BlockKind::User, Role::User, "and now?"),
     ]);
     r.thread = Some(Thread::Continue { after: "msg_0000".into(), held: 3 });
-    let second = ask(&mut p, &r, say(vec![text("that")])).unwrap();
+    let second = ask(&mut p, &r, planned_reply(vec![text("that")])).unwrap();
     assert_eq!(second.usage.prompt(), r.tokens());
     assert_eq!(second.id.as_deref(), Some("msg_0001"));
     // A client that never saw the reply sends the same request again. It costs the same, mostly
     // from the cache.
-    let again = ask(&mut p, &r, say(vec![text("that")])).unwrap();
+    let again = ask(&mut p, &r, planned_reply(vec![text("that")])).unwrap();
     assert_eq!((again.usage.prompt(), again.id.as_deref()), (r.tokens(), Some("msg_0002")));
     // A thread continues from its last reply only.
     *r.blocks.last_mut().unwrap() = block(3, BlockKind::User, Role::User, "and then?");
-    let lost = ask(&mut p, &r, say(vec![])).unwrap_err();
+    let lost = ask(&mut p, &r, planned_reply(vec![])).unwrap_err();
     assert_eq!((lost.status, lost.code.as_deref()), (404, Some("thread_not_found")));
 }
 
@@ -109,20 +109,20 @@ fn a_thread_overflows_as_the_whole_conversation_does() {
     r.tools = None;
     r.thread = Some(Thread::Create);
     let mut p = provider();
-    ask(&mut p, &r, say(vec![text("done")])).unwrap();
+    ask(&mut p, &r, planned_reply(vec![text("done")])).unwrap();
     r.blocks.extend([
         block(2, BlockKind::Assistant, Role::Assistant, "done"),
         block(3, BlockKind::User, Role::User, "more"),
     ]);
     r.thread = Some(Thread::Continue { after: "msg_0000".into(), held: 2 });
-    assert!(ask(&mut p, &r, say(vec![])).unwrap_err().is_overflow());
+    assert!(ask(&mut p, &r, planned_reply(vec![])).unwrap_err().is_overflow());
 }
 
 #[test]
 fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
     let mut r = request(vec![block(1, BlockKind::User, Role::User, &"word ".repeat(600))]);
     r.server_edits = vec![ServerEdit::Compact { trigger: 500, instructions: None, pause: true }];
-    let reply = ask(&mut provider(), &r, say(vec![text("never said")])).unwrap();
+    let reply = ask(&mut provider(), &r, planned_reply(vec![text("never said")])).unwrap();
     assert_eq!(
         (reply.stop, reply.parts.len(), reply.usage),
         (StopReason::Compaction, 1, Usage::default())
@@ -130,7 +130,7 @@ fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
     assert_eq!(reply.billed.prompt(), r.tokens());
     assert!(reply.billed.output > 0 && reply.compaction().is_some());
     r.server_edits = vec![ServerEdit::Compact { trigger: 500, instructions: None, pause: false }];
-    let reply = ask(&mut provider(), &r, say(vec![text("said")])).unwrap();
+    let reply = ask(&mut provider(), &r, planned_reply(vec![text("said")])).unwrap();
     // The answer was made from tools and summary; the sum of both iterations is billed.
     assert_eq!((reply.stop, reply.parts.len()), (StopReason::EndTurn, 2));
     let summary = r.model.counting.block(Size::text(reply.compaction().unwrap()));
@@ -154,11 +154,11 @@ fn on_demand_the_top_level_is_zero_and_the_block_is_known_again() {
     let made = block(3, BlockKind::Compaction, Role::Assistant, reply.compaction().unwrap());
     r.blocks = vec![block(4, BlockKind::User, Role::User, "x"), made.clone()];
     assert_eq!(
-        ask(&mut p, &r, say(vec![])).unwrap_err().code.as_deref(),
+        ask(&mut p, &r, planned_reply(vec![])).unwrap_err().code.as_deref(),
         Some("compaction_block_misplaced")
     );
     r.blocks = vec![made, block(4, BlockKind::User, Role::User, "x")];
-    assert!(ask(&mut p, &r, say(vec![])).is_ok());
+    assert!(ask(&mut p, &r, planned_reply(vec![])).is_ok());
 }
 
 #[test]
@@ -183,10 +183,10 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
         },
     ];
     let mut p = provider();
-    let applied = ask(&mut p, &r, say(vec![])).unwrap().applied;
+    let applied = ask(&mut p, &r, planned_reply(vec![])).unwrap().applied;
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
     assert_eq!(applied.thinking_tokens, r.blocks[1].tokens(&r.model.counting));
-    let (after, before) = p.count(&Prompt::of(p.wire(), &r));
+    let (after, before) = p.count(&Prompt::from_block(p.wire(), &r));
     assert_eq!(
         (before, after),
         (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)
@@ -237,9 +237,10 @@ fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
         let mut r = request(blocks);
         r.breakpoints = vec![0, r.blocks.len() - 1];
         (r.model, r.server_edits) = (model.clone(), edits.to_vec());
-        let counted = p.count(&Prompt::of(p.wire(), &r)).0;
-        let prompt = Prompt::of(p.wire(), &r);
-        let reply = p.answer(prompt, say(vec![text("so")]), 60_000 * minute as u64).unwrap();
+        let counted = p.count(&Prompt::from_block(p.wire(), &r)).0;
+        let prompt = Prompt::from_block(p.wire(), &r);
+        let reply =
+            p.answer(prompt, planned_reply(vec![text("so")]), 60_000 * minute as u64).unwrap();
         (reply.usage, r.tokens(), counted)
     };
     three_turns().into_iter().enumerate().map(bill).collect()

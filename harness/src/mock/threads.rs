@@ -61,7 +61,7 @@ impl Threads {
     }
 
     /// The prompt with everything that the provider has of its thread.
-    pub(super) fn whole(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
+    pub(super) fn expand(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
         let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
         let now = prompt_hash(&prompt);
         let Some(end) =
@@ -174,7 +174,7 @@ mod tests {
         thread: PromptThread,
         id: &str,
     ) -> Result<Vec<String>, u16> {
-        let whole = t.whole(prompt(words, thread)).map_err(|e| e.status)?;
+        let whole = t.expand(prompt(words, thread)).map_err(|e| e.status)?;
         let reply = Reply { parts: vec![Part::Text("reply".into())], ..Reply::default() };
         let shown = whole.items.iter().map(|i| i.text().to_string()).collect();
         t.keep(whole, &id.into(), &reply);
@@ -235,10 +235,10 @@ mod tests {
         for id in ["a", "b", "c"] {
             ask(&mut t, "word", PromptThread::Create, id).unwrap();
         }
-        t.whole(prompt("more", after("a"))).unwrap();
+        t.expand(prompt("more", after("a"))).unwrap();
         ask(&mut t, "word", PromptThread::Create, "d").unwrap();
         let there = |t: &mut Threads| {
-            ["a", "b", "c", "d"].map(|id| t.whole(prompt("more", after(id))).is_ok())
+            ["a", "b", "c", "d"].map(|id| t.expand(prompt("more", after(id))).is_ok())
         };
         assert_eq!(there(&mut t), [true, false, true, true]);
         // 27 bytes are there, and 88 come: the two oldest have to go.

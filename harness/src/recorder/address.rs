@@ -100,7 +100,7 @@ impl Upstreams {
     }
 
     /// Returns the address for an API.
-    pub fn of(&self, api: Api) -> Option<&Upstream> {
+    pub fn get(&self, api: Api) -> Option<&Upstream> {
         self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
     }
 
@@ -162,7 +162,7 @@ mod tests {
         let all = Upstreams::of_providers(set).unwrap();
         let host = |name: &str| {
             let api = apis().into_iter().find(|a| a.name() == name).unwrap();
-            all.of(api).unwrap().host().to_string()
+            all.get(api).unwrap().host().to_string()
         };
         assert_eq!(host("openai"), "g.example");
         assert_eq!(host("anthropic"), "api.anthropic.com");

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use tokio::process::Command;
 
 /// A program to be started.
-pub struct Program {
+pub struct ChildProgram {
     /// As typed.
     pub name: OsString,
     /// Its arguments.
@@ -19,20 +19,20 @@ pub struct Program {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ExitState {
     /// Its exit code; of one that a signal ended, 128 and the number of the signal, as shells say it.
     pub code: u8,
 }
 
 /// Runs a program to its end.
-pub async fn run(program: &Program) -> io::Result<Ended> {
+pub async fn run(program: &ChildProgram) -> io::Result<ExitState> {
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).envs(&program.environment);
     let mut signals = Signals::listen()?;
     let mut child = command.spawn()?;
     loop {
         tokio::select! {
-            status = child.wait() => return Ok(Ended { code: code(status?) }),
+            status = child.wait() => return Ok(ExitState { code: code(status?) }),
             signal = signals.next() => signal.reach(child.id()),
         }
     }

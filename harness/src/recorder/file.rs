@@ -12,9 +12,9 @@ use ctxbench_scenarios::formats::exchanges::{Bodies, Exchange, Header, Line, Pas
 use crate::redact::Redactor;
 
 /// A recording that grows.
-pub(super) struct Recording(Mutex<State>);
+pub(super) struct RecordingFile(Mutex<FileState>);
 
-struct State {
+struct FileState {
     file: File,
     bodies: Bodies,
     /// Takes secrets out of bodies, where that was asked for.
@@ -24,9 +24,9 @@ struct State {
     exchanges: u64,
 }
 
-impl Recording {
+impl RecordingFile {
     /// Creates a file that only its owner may read; an existing file is an error.
-    pub(super) fn create(path: &Path, header: Header) -> io::Result<Recording> {
+    pub(super) fn create(path: &Path, header: Header) -> io::Result<RecordingFile> {
         let mut options = OpenOptions::new();
         options.create_new(true).append(true);
         #[cfg(unix)]
@@ -43,13 +43,13 @@ impl Recording {
             return Err(e);
         }
         let (bodies, failed, exchanges) = (Bodies::default(), None, 0);
-        Ok(Recording(Mutex::new(State { file, bodies, redactor, failed, exchanges })))
+        Ok(RecordingFile(Mutex::new(FileState { file, bodies, redactor, failed, exchanges })))
     }
 
     /// Adds an exchange; its body is given apart.
     pub(super) fn exchange(&self, wire: Wire, mut exchange: Exchange, body: Option<String>) {
         let Ok(mut state) = self.0.lock() else { return };
-        let State { bodies, redactor, .. } = &mut *state;
+        let FileState { bodies, redactor, .. } = &mut *state;
         let mut body = body;
         if let Some(redactor) = redactor {
             body = body.map(|b| clean(redactor, b));
@@ -75,7 +75,7 @@ impl Recording {
     }
 }
 
-impl State {
+impl FileState {
     fn add(&mut self, line: &Line) {
         let before = self.file.metadata().map(|m| m.len());
         let written = text(line).and_then(|text| self.file.write_all(text.as_bytes()));

@@ -23,7 +23,7 @@ use ctxbench_scenarios::formats::exchanges::Header;
 use tokio::net::TcpListener;
 
 pub use address::{AddressError, Upstream, Upstreams, variables};
-pub use child::{Ended, Program, run};
+pub use child::{ChildProgram, ExitState, run};
 
 use crate::accept::listen;
 use crate::serve::Clock;
@@ -32,7 +32,7 @@ use crate::serve::Clock;
 pub struct Recorder {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<proxy::Shared>,
+    shared: Arc<proxy::ProxyState>,
 }
 
 /// Summary of a recording.
@@ -44,7 +44,7 @@ pub struct RecordingSummary {
 }
 
 /// Gives the summary of a recording after its end.
-pub struct RecorderHandle(Arc<proxy::Shared>);
+pub struct RecorderHandle(Arc<proxy::ProxyState>);
 
 impl RecorderHandle {
     /// Returns the summary of the recording.
@@ -66,10 +66,10 @@ impl Recorder {
     ) -> std::io::Result<Recorder> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let recording = file::Recording::create(out, header)?;
+        let recording = file::RecordingFile::create(out, header)?;
         let client = proxy::client();
         let number = AtomicU64::new(0);
-        let shared = Arc::new(proxy::Shared { upstreams, client, recording, clock, number });
+        let shared = Arc::new(proxy::ProxyState { upstreams, client, recording, clock, number });
         Ok(Recorder { listener, address, shared })
     }
 

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ctxbench_provider::Wire;
 use ctxbench_provider::wire::Api;
 use ctxbench_scenarios::formats::Source;
-use ctxbench_scenarios::formats::exchanges::{Ended, Exchange, Passed};
+use ctxbench_scenarios::formats::exchanges::{Exchange, ExchangeEnd, Passed};
 use http_body_util::{BodyExt, Limited};
 use hyper::Uri;
 use hyper_rustls::HttpsConnector;
@@ -20,8 +20,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
 use super::address::Upstreams;
-use super::file::Recording;
-use super::route::{Route, route};
+use super::file::RecordingFile;
+use super::route::{RecordRoute, route};
 use super::tee::{Over, Tee};
 use crate::post::error_chain;
 use crate::redact::{RequestSecrets, headers};
@@ -33,10 +33,10 @@ const BODY_LIMIT: usize = 256 << 20;
 type ToProvider = Client<HttpsConnector<HttpConnector>, Body>;
 
 /// State shared by all requests.
-pub(super) struct Shared {
+pub(super) struct ProxyState {
     pub(super) upstreams: Upstreams,
     pub(super) client: ToProvider,
-    pub(super) recording: Recording,
+    pub(super) recording: RecordingFile,
     pub(super) clock: Clock,
     pub(super) number: AtomicU64,
 }
@@ -76,7 +76,10 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Forwards a request and returns the provider's answer.
-pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+pub(super) async fn handle(
+    State(shared): State<Arc<ProxyState>>,
+    request: Request,
+) -> Response<Body> {
     let at_ms = (shared.clock)();
     if let Some(why) = foreign(request.headers()) {
         return plain(StatusCode::FORBIDDEN, &why);
@@ -89,7 +92,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     let (path, header) = (head.uri.path(), |name: &str| head.headers.contains_key(name));
     let route = route(head.method.as_str(), path, &header);
     let api = route.api();
-    let Some(upstream) = shared.upstreams.of(api) else {
+    let Some(upstream) = shared.upstreams.get(api) else {
         let why = format!("no address of {} is known; give --upstream URL", api.name());
         return refusal(api, StatusCode::BAD_GATEWAY, &why);
     };
@@ -99,12 +102,12 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     };
     let host = upstream.host().to_string();
     match route {
-        Route::Reply(wire, path) => {
+        RecordRoute::Reply(wire, path) => {
             let asked = Received { wire, path, host, at_ms };
             exchange(shared.clone(), asked, head, body, to).await
         }
-        Route::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
-        Route::Unknown(_) => pass(&shared, head, body, to, at_ms, false).await,
+        RecordRoute::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
+        RecordRoute::Unknown(_) => pass(&shared, head, body, to, at_ms, false).await,
     }
 }
 
@@ -136,7 +139,7 @@ struct Received {
 }
 
 async fn exchange(
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     asked: Received,
     head: Parts,
     body: Body,
@@ -174,7 +177,7 @@ async fn exchange(
         Err(e) => {
             let why = secrets.clean(error_chain(&e));
             let words = format!("{} could not be reached: {why}", begun.host);
-            let (end_ms, ended) = (clock(), Ended::Unreached);
+            let (end_ms, ended) = (clock(), ExchangeEnd::Unreached);
             let over = Exchange { end_ms, ended, error: Some(why), ..begun };
             shared.recording.exchange(wire, over, text);
             refusal(api, StatusCode::BAD_GATEWAY, &words)
@@ -207,7 +210,7 @@ fn answered(status: StatusCode, headers: &HeaderMap, body: Body) -> Response<Bod
 
 /// Forwards a request that does not ask for a reply.
 async fn pass(
-    shared: &Shared,
+    shared: &ProxyState,
     head: Parts,
     body: Body,
     to: Uri,

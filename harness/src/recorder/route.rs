@@ -4,7 +4,7 @@ use ctxbench_provider::Wire;
 use ctxbench_provider::wire::{ALL, Api, Endpoint, detect_api};
 
 /// Purpose of a request.
-pub(super) enum Route {
+pub(super) enum RecordRoute {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),
     /// Something else that is known, such as counting tokens.
@@ -12,16 +12,16 @@ pub(super) enum Route {
     Unknown(Api),
 }
 
-impl Route {
+impl RecordRoute {
     pub(super) fn api(&self) -> Api {
         match self {
-            Route::Reply(wire, _) => wire.api(),
-            Route::Known(api) | Route::Unknown(api) => *api,
+            RecordRoute::Reply(wire, _) => wire.api(),
+            RecordRoute::Known(api) | RecordRoute::Unknown(api) => *api,
         }
     }
 }
 
-pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> Route {
+pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> RecordRoute {
     let api = detect_api(path, header);
     let found = || {
         let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, w.endpoint(p)?)));
@@ -31,12 +31,12 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
         && let Some((wire, endpoint, path)) = found()
     {
         return match endpoint {
-            Endpoint::Reply | Endpoint::Compact => Route::Reply(wire, path),
-            Endpoint::Count | Endpoint::Store => Route::Known(wire.api()),
+            Endpoint::Reply | Endpoint::Compact => RecordRoute::Reply(wire, path),
+            Endpoint::Count | Endpoint::Store => RecordRoute::Known(wire.api()),
         };
     }
     let known = method == "GET" && paths(path).any(|p| api.model_in(&p).is_some());
-    if known { Route::Known(api) } else { Route::Unknown(api) }
+    if known { RecordRoute::Known(api) } else { RecordRoute::Unknown(api) }
 }
 
 /// A path as it is, and as it may be meant: providers' APIs are also reached below another path, and
@@ -52,9 +52,9 @@ mod tests {
 
     fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
-            Route::Reply(wire, path) => format!("{} {path}", wire.name()),
-            Route::Known(api) => format!("known {}", api.name()),
-            Route::Unknown(_) => "unknown".into(),
+            RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name()),
+            RecordRoute::Known(api) => format!("known {}", api.name()),
+            RecordRoute::Unknown(_) => "unknown".into(),
         }
     }
 

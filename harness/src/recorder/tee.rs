@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
-use ctxbench_scenarios::formats::exchanges::Ended;
+use ctxbench_scenarios::formats::exchanges::ExchangeEnd;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use crate::post::error_chain;
@@ -17,7 +17,7 @@ const MAX_REPLY_BYTES: usize = 256 << 20;
 pub(super) struct Over {
     pub(super) bytes: Vec<u8>,
     pub(super) first_ms: Option<u64>,
-    pub(super) ended: Ended,
+    pub(super) ended: ExchangeEnd,
     pub(super) error: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Tee {
         Tee { inner, length, kept, too_long: false, first_ms: None, clock, told }
     }
 
-    fn over(&mut self, ended: Ended, error: Option<String>) {
+    fn over(&mut self, ended: ExchangeEnd, error: Option<String>) {
         let Some(told) = self.told.take() else { return };
         let long = || format!("more than {} MiB, of which nothing is kept", MAX_REPLY_BYTES >> 20);
         let error = error.or_else(|| self.too_long.then(long));
@@ -80,14 +80,14 @@ impl Body for Tee {
                 }
                 // The sender may not poll again.
                 if self.is_whole() {
-                    self.over(Ended::Whole, None);
+                    self.over(ExchangeEnd::Whole, None);
                 }
             }
             Poll::Ready(Some(Err(e))) => {
                 let why = error_chain(e);
-                self.over(Ended::Cut, Some(why));
+                self.over(ExchangeEnd::Cut, Some(why));
             }
-            Poll::Ready(None) => self.over(Ended::Whole, None),
+            Poll::Ready(None) => self.over(ExchangeEnd::Whole, None),
         }
         polled
     }
@@ -103,7 +103,7 @@ impl Body for Tee {
 
 impl Drop for Tee {
     fn drop(&mut self) {
-        let ended = if self.is_whole() { Ended::Whole } else { Ended::Left };
+        let ended = if self.is_whole() { ExchangeEnd::Whole } else { ExchangeEnd::Left };
         self.over(ended, None);
     }
 }

@@ -25,13 +25,13 @@ const REPLACED: &str = "[redacted-";
 pub(super) type Found = (&'static str, Range<usize>);
 
 #[derive(Deserialize)]
-struct File {
-    rules: Vec<Rule>,
+struct RulesFile {
+    rules: Vec<SecretRule>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rule {
+struct SecretRule {
     id: String,
     regex: String,
     /// Shannon entropy that a secret must exceed, bits per character.
@@ -49,14 +49,14 @@ struct Rule {
 }
 
 struct RuleSet {
-    rules: Vec<Rule>,
+    rules: Vec<SecretRule>,
     keywords: AhoCorasick,
     /// Index of the rule of each keyword.
     owners: Vec<usize>,
 }
 
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
-    let File { rules } = toml::from_str(include_str!("gitleaks/rules.toml"))
+    let RulesFile { rules } = toml::from_str(include_str!("gitleaks/rules.toml"))
         .expect("the file is part of the program, and a test reads it");
     let pairs = || {
         let pairs = rules.iter().enumerate();
@@ -95,7 +95,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     found
 }
 
-impl Rule {
+impl SecretRule {
     fn find_in(&'static self, text: &str, mut from: usize, found: &mut Vec<Found>) {
         let (regex, allowed) = self.compiled.get_or_init(|| {
             let allowed = self.allowed.iter().map(|pattern| compile(pattern));

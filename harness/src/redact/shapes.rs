@@ -17,7 +17,7 @@ use regex::Regex;
 pub(super) struct Shape {
     /// Kind of the replacement.
     pub(super) put: Replacement,
-    form: Form,
+    form: ShapeForm,
     /// Validates a match of the pattern.
     pub(super) matches: fn(&str) -> bool,
     /// Returns the end of a secret, given the text and the end of the match; `None` = not a secret.
@@ -25,7 +25,7 @@ pub(super) struct Shape {
 }
 
 /// Position of the secret in a pattern.
-enum Form {
+enum ShapeForm {
     /// A lead and the secret after it, with no letter or digit right before them.
     Alone(&'static str, &'static str),
     /// The pattern's only group is the secret.
@@ -66,7 +66,7 @@ impl Replacement {
 }
 
 impl Shape {
-    const fn new(put: Replacement, form: Form) -> Shape {
+    const fn new(put: Replacement, form: ShapeForm) -> Shape {
         Shape { put, form, matches: |_| true, end: |_, found| Some(found) }
     }
 
@@ -82,17 +82,17 @@ const fn key(kind: &'static str, pattern: &'static str) -> Shape {
 
 /// A key that is told by what stands right before it.
 const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Replacement::Key(kind), Form::Alone(lead, pattern))
+    Shape::new(Replacement::Key(kind), ShapeForm::Alone(lead, pattern))
 }
 
 /// Secret that the text around it identifies.
 const fn within(kind: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Replacement::Key(kind), Form::Within(pattern))
+    Shape::new(Replacement::Key(kind), ShapeForm::Within(pattern))
 }
 
 /// The name of a home folder.
 const fn user(pattern: &'static str) -> Shape {
-    Shape::new(Replacement::User, Form::Within(pattern)).only(is_user)
+    Shape::new(Replacement::User, ShapeForm::Within(pattern)).only(is_user)
 }
 
 /// Colours of a terminal, as they are and as JSON, a shell or a program writes them.
@@ -254,7 +254,7 @@ pub(super) const ALL: &[Shape] = &[
     .only(is_random),
     Shape::new(
         Replacement::Mail,
-        Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"),
+        ShapeForm::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"),
     )
     .only(is_mail),
     // With a blank in it, where a folder below ends it.
@@ -275,8 +275,8 @@ pub(super) const BEFORE: &str = before!();
 /// All patterns as one, with a group for each of [`ALL`] in their order.
 pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
     let whole = |s: &Shape| match s.form {
-        Form::Alone(lead, pattern) => format!("(?:{}{lead}({pattern}))", before!()),
-        Form::Within(pattern) => format!("(?:{pattern})"),
+        ShapeForm::Alone(lead, pattern) => format!("(?:{}{lead}({pattern}))", before!()),
+        ShapeForm::Within(pattern) => format!("(?:{pattern})"),
     };
     let all: Vec<String> = ALL.iter().map(whole).collect();
     // With boundaries of Unicode no automaton takes a text that is not ASCII, and a report took

@@ -31,12 +31,12 @@ pub(super) struct AgentCall {
 
 /// Returns the subagents of a session in the order in which they begin.
 pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
-    let mut all: Vec<Found<'_>> = Vec::new();
+    let mut all: Vec<FoundAgent<'_>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
     for (i, e) in session.entries.iter().enumerate() {
         let Some(id) = e.agent().filter(|_| e.key().is_some()) else { continue };
         let at = *index.entry(id).or_insert_with(|| {
-            all.push(Found { id, first: i, last: i, prompt: prompt(e) });
+            all.push(FoundAgent { id, first: i, last: i, prompt: prompt(e) });
             all.len() - 1
         });
         all[at].last = i;
@@ -44,7 +44,7 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     if all.is_empty() {
         return Vec::new();
     }
-    let calls = Calls::of(session);
+    let calls = AgentCalls::from_session(session);
     all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
 }
 
@@ -105,14 +105,14 @@ pub(super) fn remarks(session: &Session) -> Vec<String> {
     out
 }
 
-struct Found<'a> {
+struct FoundAgent<'a> {
     id: &'a str,
     first: usize,
     last: usize,
     prompt: String,
 }
 
-struct Made<'a> {
+struct PlacedCall<'a> {
     at: usize,
     caller: Option<&'a str>,
     id: String,
@@ -122,10 +122,10 @@ struct Made<'a> {
     result: Option<usize>,
 }
 
-struct Calls<'a>(Vec<Made<'a>>);
+struct AgentCalls<'a>(Vec<PlacedCall<'a>>);
 
-impl<'a> Calls<'a> {
-    fn of(session: &'a Session) -> Self {
+impl<'a> AgentCalls<'a> {
+    fn from_session(session: &'a Session) -> Self {
         let result = |(i, e): (usize, &'a Entry)| match e {
             Entry::Tool(t) => Some((t.call_id.as_str(), i)),
             _ => None,
@@ -135,7 +135,7 @@ impl<'a> Calls<'a> {
         let mut out = Vec::new();
         for (at, e) in session.entries.iter().enumerate() {
             let Entry::Assistant(a) = e else { continue };
-            out.extend(a.all_calls().into_iter().map(|c| Made {
+            out.extend(a.all_calls().into_iter().map(|c| PlacedCall {
                 at,
                 caller: a.agent.as_deref(),
                 result: results.get(&*c.id).copied(),
@@ -143,12 +143,12 @@ impl<'a> Calls<'a> {
                 texts: texts(&c.arguments),
             }));
         }
-        Calls(out)
+        AgentCalls(out)
     }
 
     /// Returns the call that starts each subagent. Certain matches are made first, so that a guess
     /// never takes their calls.
-    fn of_each(&self, agents: &[Found<'_>]) -> Vec<Option<usize>> {
+    fn of_each(&self, agents: &[FoundAgent<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         let (mut by_id, mut by_text) = (Index::default(), Index::default());
         for (i, call) in self.0.iter().enumerate() {
@@ -168,7 +168,7 @@ impl<'a> Calls<'a> {
 
     /// Matches each remaining agent to the first open call of the newest reply. The agents are in
     /// the order in which they begin, so each call opens and closes only once.
-    fn by_place(&self, found: &mut [Option<usize>], agents: &[Found<'_>], taken: Vec<bool>) {
+    fn by_place(&self, found: &mut [Option<usize>], agents: &[FoundAgent<'_>], taken: Vec<bool>) {
         let mut ends: Vec<(usize, usize)> =
             self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
         ends.sort_unstable();
@@ -207,8 +207,8 @@ impl<'a> Index<'a> {
     fn take(
         &mut self,
         sign: &str,
-        agent: &Found<'_>,
-        calls: &Calls<'_>,
+        agent: &FoundAgent<'_>,
+        calls: &AgentCalls<'_>,
         taken: &mut [bool],
     ) -> Option<usize> {
         let of = self.0.get_mut(sign)?;
@@ -226,8 +226,8 @@ impl<'a> Index<'a> {
     }
 }
 
-impl Found<'_> {
-    fn started_by(&self, made: Option<&Made<'_>>) -> Subagent {
+impl FoundAgent<'_> {
+    fn started_by(&self, made: Option<&PlacedCall<'_>>) -> Subagent {
         let call =
             made.map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) });
         Subagent {
@@ -348,7 +348,7 @@ pub(super) mod tests {
     }
 
     /// Applies the rules of [`Calls::of_each`] literally: searches all calls for each agent.
-    fn plainly(calls: &Calls<'_>, agents: &[Found<'_>]) -> Vec<Option<usize>> {
+    fn plainly(calls: &AgentCalls<'_>, agents: &[FoundAgent<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         for sign in 0..3 {
             for (n, agent) in agents.iter().enumerate() {
@@ -385,19 +385,25 @@ pub(super) mod tests {
                 let result = Some(pick(30)).filter(|r| *r > at);
                 let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
                 // Some of the call ids are also ids of agents.
-                calls.push(Made { at, caller: None, id: format!("{}", i % 7), texts, result });
+                calls.push(PlacedCall {
+                    at,
+                    caller: None,
+                    id: format!("{}", i % 7),
+                    texts,
+                    result,
+                });
             }
             let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
             let mut first = 0;
-            let agents: Vec<Found<'_>> = ids
+            let agents: Vec<FoundAgent<'_>> = ids
                 .iter()
                 .map(|id| {
                     first += 1 + pick(4);
                     let prompt = [String::new(), format!("t{}", pick(4))][pick(2)].clone();
-                    Found { id, first, last: first, prompt }
+                    FoundAgent { id, first, last: first, prompt }
                 })
                 .collect();
-            let calls = Calls(calls);
+            let calls = AgentCalls(calls);
             assert_eq!(calls.of_each(&agents), plainly(&calls, &agents));
         }
     }

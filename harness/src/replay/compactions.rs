@@ -10,19 +10,19 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    BackgroundRecord, BreakEven, CompactionRecord, IntegrityFailure, Place, Portion, RequestRecord,
-    RequestStatus, Rule, Status, TriggerRecord,
+    BackgroundRecord, BreakEven, CompactionRecord, FactPlace, IntegrityFailure, Portion,
+    RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
 };
 
 use super::conversation::Conversation;
 use super::exchange;
 use super::fact_losses::FactLosses;
-use super::facts::place;
+use super::facts::fact_place;
 
 /// Measurements of a compaction. They are taken when it happens, so that a run does not have to
 /// store the contexts.
 #[derive(Debug)]
-pub(super) struct Compacted {
+pub(super) struct CompactionState {
     kind: CompactionKind,
     mechanism: &'static str,
     phase: Phase,
@@ -39,19 +39,23 @@ pub(super) struct Compacted {
 }
 
 /// Measures the compactions of a conversation.
-pub(super) struct Measure {
+pub(super) struct CompactionMeter {
     model: Arc<Model>,
     /// Number of characters that excerpts may still use.
     room: usize,
 }
 
-impl Measure {
-    pub(super) fn with(model: &Arc<Model>) -> Measure {
-        Measure { model: model.clone(), room: exchange::WORDS }
+impl CompactionMeter {
+    pub(super) fn with(model: &Arc<Model>) -> CompactionMeter {
+        CompactionMeter { model: model.clone(), room: exchange::WORDS }
     }
 
     /// Measures a compaction of the engine and its effect on the facts; `None` for other events.
-    pub(super) fn compacted(&mut self, noted: &TimedEvent, kept: FactLosses) -> Option<Compacted> {
+    pub(super) fn compacted(
+        &mut self,
+        noted: &TimedEvent,
+        kept: FactLosses,
+    ) -> Option<CompactionState> {
         let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
             return None;
         };
@@ -59,9 +63,9 @@ impl Measure {
         let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(&self.model, &[], blocks);
         let changed = &after[common_prefix(before, after)..];
         let again = &changed[..changed.len().saturating_sub(*new)];
-        let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
+        let summaries = changed.iter().filter(|b| fact_place(b) == FactPlace::Summary);
         let (went, came) = exchange::between(before, after, by, &mut self.room);
-        Some(Compacted {
+        Some(CompactionState {
             kind: *kind,
             mechanism,
             phase: *phase,
@@ -84,7 +88,7 @@ pub(super) fn records(
     background: &[BackgroundRecord],
     model: &Model,
 ) -> Vec<CompactionRecord> {
-    let compacted: Vec<&Compacted> = conversation.compacted().collect();
+    let compacted: Vec<&CompactionState> = conversation.compacted().collect();
     let completed = conversation.status().0 == Status::Completed;
     let requests: Vec<&RequestRecord> = conversation.requests().collect();
     // The number of a request is its index.

@@ -12,13 +12,13 @@ use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
 };
 
-use super::compactions::Compacted;
-use super::events::{Begun, Event, Logged, Sent};
+use super::compactions::CompactionState;
+use super::events::{Begun, Logged, ReplayEvent, SentRequest};
 use super::needs::unreached;
 use super::rewinds::Compared;
 
 #[derive(Debug, Default)]
-pub(super) struct Conversation(pub(super) Vec<Event>);
+pub(super) struct Conversation(pub(super) Vec<ReplayEvent>);
 
 /// Splits the log into the main conversation and the subagents. A conversation without events never
 /// began.
@@ -41,15 +41,19 @@ pub(super) fn conversations(
 impl Conversation {
     /// Returns the event that begins the conversation; `None` if it never began.
     pub(super) fn begun(&self) -> Option<&Begun> {
-        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(&**b) } else { None })
+        self.0.iter().find_map(|e| if let ReplayEvent::Begun(b) = e { Some(&**b) } else { None })
     }
 
-    pub(super) fn sent(&self) -> impl Iterator<Item = &Sent> {
-        self.0.iter().filter_map(|e| if let Event::Request(s) = e { Some(&**s) } else { None })
+    pub(super) fn sent(&self) -> impl Iterator<Item = &SentRequest> {
+        self.0
+            .iter()
+            .filter_map(|e| if let ReplayEvent::Request(s) = e { Some(&**s) } else { None })
     }
 
     pub(super) fn requests(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
-        self.0.iter().filter_map(|e| if let Event::Request(s) = e { Some(&s.record) } else { None })
+        self.0
+            .iter()
+            .filter_map(|e| if let ReplayEvent::Request(s) = e { Some(&s.record) } else { None })
     }
 
     /// Iterates over the normal requests.
@@ -60,8 +64,8 @@ impl Conversation {
     /// Returns the events of the engine, in order.
     pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
-            Event::Noted(n) => Some(&**n),
-            Event::Rewound(rewound) => Some(&*rewound.0),
+            ReplayEvent::Noted(n) => Some(&**n),
+            ReplayEvent::Rewound(rewound) => Some(&*rewound.0),
             _ => None,
         })
     }
@@ -69,17 +73,17 @@ impl Conversation {
     /// Returns all rewinds that the run reached.
     pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
-            Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
+            ReplayEvent::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
             _ => None,
         })
     }
 
-    fn count(&self, of: impl Fn(&Event) -> bool) -> u64 {
+    fn count(&self, of: impl Fn(&ReplayEvent) -> bool) -> u64 {
         self.0.iter().filter(|e| of(e)).count() as u64
     }
 
     pub(super) fn steps(&self) -> u64 {
-        self.count(|e| matches!(e, Event::Step))
+        self.count(|e| matches!(e, ReplayEvent::Step))
     }
 
     pub(super) fn compactions(&self) -> u64 {
@@ -87,18 +91,23 @@ impl Conversation {
     }
 
     /// Returns all compactions, in order.
-    pub(super) fn compacted(&self) -> impl Iterator<Item = &Compacted> {
-        self.0.iter().filter_map(|e| if let Event::Compacted(c) = e { Some(&**c) } else { None })
+    pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionState> {
+        self.0
+            .iter()
+            .filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
     }
 
     /// Returns how many times the user had to intervene.
     pub(super) fn interventions(&self) -> u64 {
-        let asked = self.count(|e| matches!(e, Event::AskedToGoOn));
+        let asked = self.count(|e| matches!(e, ReplayEvent::AskedToGoOn));
         asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
     }
 
     pub(super) fn reread_tokens(&self) -> u64 {
-        self.0.iter().map(|e| if let Event::Reread { tokens } = e { *tokens } else { 0 }).sum()
+        self.0
+            .iter()
+            .map(|e| if let ReplayEvent::Reread { tokens } = e { *tokens } else { 0 })
+            .sum()
     }
 
     /// Returns the number of requests that wrote summaries, including requests in which the
@@ -117,7 +126,7 @@ impl Conversation {
     /// Returns the virtual duration, ms.
     pub(super) fn took_ms(&self) -> Millis {
         let end = self.0.iter().find_map(|e| match e {
-            Event::Ended { at_ms, .. } => Some(*at_ms),
+            ReplayEvent::Ended { at_ms, .. } => Some(*at_ms),
             _ => None,
         });
         end.unwrap_or_default().saturating_sub(self.begun().map_or(0, |b| b.at_ms))
@@ -137,7 +146,7 @@ impl Conversation {
     pub(super) fn cost_usd(&self) -> f64 {
         let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
         for e in &self.0 {
-            if let Event::Ended { usd, .. } = e {
+            if let ReplayEvent::Ended { usd, .. } = e {
                 debug_assert!(*usd <= sum + 1e-6, "the ledger bills {usd}, the requests {sum}");
             }
         }
@@ -164,7 +173,7 @@ impl Conversation {
         if let Some(why) = self.broken() {
             return (Status::Error, Some(why.to_string()));
         }
-        if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
+        if self.0.iter().any(|e| matches!(e, ReplayEvent::Livelocked)) {
             let requests = self.requests().count();
             let why = format!(
                 "{} for {}",
@@ -177,7 +186,7 @@ impl Conversation {
             return (Status::Completed, None);
         }
         let why = self.0.iter().rev().find_map(|e| match e {
-            Event::TurnFailed(why) => Some(why.to_string()),
+            ReplayEvent::TurnFailed(why) => Some(why.to_string()),
             _ => None,
         });
         let why = why.unwrap_or_else(|| "the run ended before the session did".into());
@@ -211,7 +220,7 @@ impl Conversation {
     pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
-            if let Event::Needed(f) = e {
+            if let ReplayEvent::Needed(f) = e {
                 out.push(FactRecord::clone(f));
             }
         }
@@ -238,12 +247,12 @@ impl Conversation {
         let mut newest = 0;
         for e in &self.0 {
             match e {
-                Event::Moved if stopped.take().is_some() => fail(
+                ReplayEvent::Moved if stopped.take().is_some() => fail(
                     newest,
                     Rule::CompactionStop,
                     "something else happened before the model was asked to go on",
                 ),
-                Event::Request(s) => {
+                ReplayEvent::Request(s) => {
                     if s.record.purpose == Purpose::Sample {
                         if stopped.is_some() && !s.resumes {
                             let why = "the next request does not show the compaction";
@@ -268,10 +277,10 @@ impl Conversation {
 }
 
 /// Returns how long an event kept the conversation waiting for a compaction, ms.
-pub(super) fn blocked_ms(e: &Event) -> Millis {
+pub(super) fn blocked_ms(e: &ReplayEvent) -> Millis {
     match e {
-        Event::Request(s) => s.blocked_ms,
-        Event::Waited { ms } => *ms,
+        ReplayEvent::Request(s) => s.blocked_ms,
+        ReplayEvent::Waited { ms } => *ms,
         _ => 0,
     }
 }
@@ -280,14 +289,14 @@ pub(super) fn blocked_ms(e: &Event) -> Millis {
 mod tests {
     use super::*;
 
-    fn request(seq: u64, paused: bool, resumes: bool) -> Event {
+    fn request(seq: u64, paused: bool, resumes: bool) -> ReplayEvent {
         let record = serde_json::json!({
             "seq": seq, "purpose": "sample", "model": "m", "step": 0, "extra": false,
             "input_tokens": 0, "cache_read": 0, "cache_write": 0, "output_tokens": 0,
             "context_tokens": 0, "cost_usd": 0.0, "at_ms": 0, "latency_ms": 0,
             "common_prefix_tokens": 0, "invalidated_tokens": 0, "status": "ok",
         });
-        Event::Request(Box::new(Sent {
+        ReplayEvent::Request(Box::new(SentRequest {
             record: serde_json::from_value(record).unwrap(),
             compared: None,
             blocked_ms: 0,
@@ -298,7 +307,7 @@ mod tests {
         }))
     }
 
-    fn broken(events: Vec<Event>) -> Vec<(u64, Rule)> {
+    fn broken(events: Vec<ReplayEvent>) -> Vec<(u64, Rule)> {
         let rules = Conversation(events).broken_rules();
         rules.into_iter().map(|i| (i.request, i.rule)).collect()
     }
@@ -309,7 +318,7 @@ mod tests {
         let failure = [(0, Rule::CompactionStop)];
         assert_eq!(broken(vec![stop(), request(1, false, false)]), failure, "it is not shown");
         assert_eq!(broken(vec![stop()]), failure, "the session ended");
-        assert_eq!(broken(vec![stop(), Event::Moved]), failure, "the turn ended");
-        assert_eq!(broken(vec![stop(), request(1, false, true), Event::Moved]), []);
+        assert_eq!(broken(vec![stop(), ReplayEvent::Moved]), failure, "the turn ended");
+        assert_eq!(broken(vec![stop(), request(1, false, true), ReplayEvent::Moved]), []);
     }
 }

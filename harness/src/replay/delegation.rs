@@ -14,12 +14,12 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 use super::agents::Subagent;
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
-use super::record::{ConversationRecord, Run};
+use super::record::{ConversationRecord, FinishedRun};
 
 /// Returns a record for each subagent. `parts` = the conversations, `facts` = the pairs of all
 /// windows.
 pub(super) fn records(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
@@ -29,7 +29,7 @@ pub(super) fn records(
     let agents = run.subagent_index().all.iter().zip(parts);
     let offsets: HashMap<&str, u64> =
         agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
-    let handed = Handed::of(&run.scenario.session, facts);
+    let handed = Handed::from_session(&run.scenario.session, facts);
     let row = |(agent, part): (&Subagent, &Option<ConversationRecord>)| {
         let row = Delegation { waited: agent.waits, ..handed.over(agent, &run.model.counting) };
         let Some(part) = part else {
@@ -72,7 +72,7 @@ struct Handed<'a> {
 }
 
 impl<'a> Handed<'a> {
-    fn of(session: &'a Session, pairs: &[FactRecord]) -> Handed<'a> {
+    fn from_session(session: &'a Session, pairs: &[FactRecord]) -> Handed<'a> {
         let mut windows: HashMap<&str, &str> = HashMap::new();
         let mut results: HashMap<&str, &Entry> = HashMap::new();
         for e in &session.entries {
@@ -124,7 +124,7 @@ impl<'a> Handed<'a> {
 
 /// Returns the pairs of all windows.
 pub(super) fn facts(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Vec<FactRecord> {
@@ -149,7 +149,7 @@ pub(super) fn facts(
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = run.subagent_index().known(i, &own).showings(&own);
+                let showings = run.subagent_index().cache_for(i, &own).showings(&own);
                 let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }

@@ -8,8 +8,8 @@ use ctxbench_core::engine::TimedEvent;
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
 
-use super::compactions::Compacted;
-use super::needs::Pair;
+use super::compactions::CompactionState;
+use super::needs::NeededFact;
 use super::rewinds::Compared;
 
 /// Window of an event: a subagent by its index in the session, or the main conversation.
@@ -18,18 +18,18 @@ pub(super) type Window = Option<u32>;
 #[derive(Debug)]
 pub(super) struct Logged {
     pub(super) window: Window,
-    pub(super) event: Event,
+    pub(super) event: ReplayEvent,
 }
 
 /// Event of a run. Large data is boxed, because a run logs several events per step.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum ReplayEvent {
     /// A conversation begins.
     Begun(Box<Begun>),
     /// An external move begins: a user message, a command, a pause.
     Moved,
     /// A request was answered or refused.
-    Request(Box<Sent>),
+    Request(Box<SentRequest>),
     /// The reply of a recorded step entered the history.
     Step,
     /// A fact was needed and looked up in the blocks that the model was shown.
@@ -43,7 +43,7 @@ pub(super) enum Event {
     /// The conversation waited for a background summary.
     Waited { ms: Millis },
     /// A compaction changed the context.
-    Compacted(Box<Compacted>),
+    Compacted(Box<CompactionState>),
     /// The user rewound the conversation.
     Rewound(Box<(Arc<TimedEvent>, Compared)>),
     /// Any other event of the engine, such as triggers, restarts and interventions; also
@@ -68,12 +68,12 @@ pub(super) struct Begun {
     /// Number of recorded replies.
     pub(super) steps: u64,
     /// Fact–need pairs to check.
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<NeededFact>,
 }
 
 /// A request and its measurements.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) record: RequestRecord,
     /// Tokens of the conversation in the previous normal request. `None` for the first request, and
     /// for requests with another purpose.
@@ -92,24 +92,24 @@ pub(super) struct Sent {
 
 /// Sender of the events of one window.
 #[derive(Clone, Debug)]
-pub(super) struct Log {
+pub(super) struct EventLog {
     window: Window,
     sender: Sender<Logged>,
 }
 
-impl Log {
+impl EventLog {
     /// Creates the log of a run: the sender of its main conversation, and the receiver.
-    pub(super) fn open() -> (Log, Receiver<Logged>) {
+    pub(super) fn open() -> (EventLog, Receiver<Logged>) {
         let (sender, receiver) = channel();
-        (Log { window: None, sender }, receiver)
+        (EventLog { window: None, sender }, receiver)
     }
 
     /// Returns the sender of a subagent's events.
-    pub(super) fn of_agent(&self, agent: u32) -> Log {
-        Log { window: Some(agent), sender: self.sender.clone() }
+    pub(super) fn of_agent(&self, agent: u32) -> EventLog {
+        EventLog { window: Some(agent), sender: self.sender.clone() }
     }
 
-    pub(super) fn note(&self, event: Event) {
+    pub(super) fn note(&self, event: ReplayEvent) {
         // Ignore a dropped receiver, as in tests of a part.
         let _ = self.sender.send(Logged { window: self.window, event });
     }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::model::Counting;
-use ctxbench_reports::record::{BlockText, EXCERPT, Place, Portion, SUMMARY_TEXT};
+use ctxbench_reports::record::{BlockText, EXCERPT, FactPlace, Portion, SUMMARY_TEXT};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::facts::{place, readable};
+use super::facts::{fact_place, readable};
 use super::recording;
 use crate::inspect;
 
@@ -34,7 +34,7 @@ fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &
 /// context cancels one equal block.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
     let key = |b: &Block| (b.kind, b.form, b.hash);
-    let mut left: HashMap<(BlockKind, Form, u64), usize> = HashMap::new();
+    let mut left: HashMap<(BlockKind, BlockForm, u64), usize> = HashMap::new();
     others.iter().for_each(|b| *left.entry(key(b)).or_default() += 1);
     let gone = |b: &&Block| match left.get_mut(&key(b)) {
         Some(n) if *n > 0 => {
@@ -87,8 +87,8 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
 /// Returns an excerpt of a block. `None` if the block has no readable text or `room` is used up.
 fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     let all = recording::readable(readable(b));
-    let text = match place(b) {
-        Place::Summary => cut(all.trim(), SUMMARY_TEXT),
+    let text = match fact_place(b) {
+        FactPlace::Summary => cut(all.trim(), SUMMARY_TEXT),
         // Long blocks are not read to their end.
         _ => {
             let near: String = all.chars().take(2 * EXCERPT).collect();
@@ -131,7 +131,7 @@ mod tests {
         Draft::text(kind, Role::User, text).build(MessageId(0), vec![])
     }
 
-    fn told(all: &[Portion]) -> Vec<(&str, u64, Vec<&str>)> {
+    fn summarize(all: &[Portion]) -> Vec<(&str, u64, Vec<&str>)> {
         all.iter()
             .map(|p| (&*p.kind, p.blocks, p.texts.iter().map(|t| &*t.text).collect()))
             .collect()
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((went[0].kind.as_str(), went[0].blocks), ("output", 2));
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
         assert_eq!(went[0].texts[1].text, "a short result");
-        assert_eq!(told(&came), [("summary", 1, vec!["the login\nis mended"])]);
+        assert_eq!(summarize(&came), [("summary", 1, vec!["the login\nis mended"])]);
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_recorded_summary_is_kept_and_an_empty_one_is_none() {
         let kept = recorded_summary(Some(" what was done "), 4);
-        assert_eq!(told(&kept), [("summary", 1, vec!["what was done"])]);
+        assert_eq!(summarize(&kept), [("summary", 1, vec!["what was done"])]);
         assert_eq!(recorded_summary(Some("  "), 0), []);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use ctxbench_core::fact::{Fact, fold};
-use ctxbench_core::matcher::{Found, Literals};
+use ctxbench_core::matcher::{Literals, MatchedLiterals};
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashSet;
 
@@ -127,7 +127,12 @@ impl ErrorPatterns {
     }
 
     /// Returns the facts that have another value in their place in a line.
-    fn changed(&self, line: &str, stand: &Found<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
+    fn changed(
+        &self,
+        line: &str,
+        stand: &MatchedLiterals<'_>,
+        said: impl Fn(&str) -> bool,
+    ) -> Vec<usize> {
         let mut out = Vec::new();
         let mut before = "";
         for raw in words(line) {

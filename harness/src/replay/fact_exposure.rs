@@ -62,20 +62,20 @@ pub(super) struct Showings {
 
 impl Showings {
     pub(super) fn new(path: &Path, known: &SessionCache) -> Showings {
-        let mut walk = Walk::of(known);
+        let mut walk = Walk::new(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
                 // A message cannot be the showing of a fact that it needs itself. Messages that
                 // were answered together count as one message, with the id of the first.
                 let (own, others) = m.keys.split_at(m.keys.len().min(1));
                 own.iter().for_each(|key| walk.needs(key, true));
-                walk.shows(&message.key, &said(&message.parts));
+                walk.record_showing(&message.key, &prose_of(&message.parts));
                 others.iter().for_each(|key| walk.needs(key, true));
             }
             for step in &m.steps {
                 walk.needs(&step.key, false);
-                walk.replies(&step.key, &said(&step.parts));
-                step.results.iter().for_each(|r| walk.shows(&r.key, &said(&r.parts)));
+                walk.replies(&step.key, &prose_of(&step.parts));
+                step.results.iter().for_each(|r| walk.record_showing(&r.key, &prose_of(&r.parts)));
             }
         }
         Showings { last: walk.last, replies: walk.numbers }
@@ -109,7 +109,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn of(known: &'a SessionCache) -> Walk<'a> {
+    fn new(known: &'a SessionCache) -> Walk<'a> {
         let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, fact) in known.facts[..known.measured].iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn shows(&mut self, key: &Arc<str>, text: &str) {
+    fn record_showing(&mut self, key: &Arc<str>, text: &str) {
         for fact in self.carried(text) {
             self.newest[fact].0 = Some(Showing { key: key.clone(), at: self.count });
         }
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn said(parts: &[Part]) -> Cow<'_, str> {
+fn prose_of(parts: &[Part]) -> Cow<'_, str> {
     match parts {
         [one] => one.text().into(),
         all => all.iter().map(Part::text).collect::<Vec<_>>().join("\n").into(),
@@ -288,7 +288,10 @@ mod tests {
     }
 
     fn showings(session: &Session) -> Showings {
-        Showings::new(&Path::recorded(session, &Defaults::STATED), &SessionCache::of(session))
+        Showings::new(
+            &Path::recorded(session, &Defaults::STATED),
+            &SessionCache::from_session(session),
+        )
     }
 
     #[test]
@@ -312,7 +315,7 @@ mod tests {
         let run = |at_the_fifth: &str| {
             let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
             let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs.into_iter());
-            let mut book = FactBook::new(&session);
+            let mut book = FactBook::from_session(&session);
             for n in 1..=9_u32 {
                 // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
                 let c3 = if n == 5 { at_the_fifth } else { "port 8443" };

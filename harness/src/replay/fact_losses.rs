@@ -22,7 +22,7 @@ pub(super) struct LossTracker {
     established: Vec<bool>,
 }
 
-type Seen<'a> = &'a [Option<Sighting>];
+type Sightings<'a> = &'a [Option<Sighting>];
 
 impl LossTracker {
     pub(super) fn new(facts: usize) -> Self {
@@ -30,12 +30,12 @@ impl LossTracker {
     }
 
     /// Records the facts that a request showed.
-    pub(super) fn shown(&mut self, seen: Seen<'_>) {
+    pub(super) fn record_request(&mut self, seen: Sightings<'_>) {
         self.established.iter_mut().zip(seen).for_each(|(e, s)| *e |= s.is_some());
     }
 
     /// Records the facts that arise in a message or result.
-    pub(super) fn said(&mut self, known: &SessionCache, key: &str) {
+    pub(super) fn record_message(&mut self, known: &SessionCache, key: &str) {
         known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
@@ -45,15 +45,15 @@ impl LossTracker {
         &mut self,
         known: &SessionCache,
         later: &[bool],
-        old: [Seen<'_>; 2],
-        new: [Seen<'_>; 2],
+        old: [Sightings<'_>; 2],
+        new: [Sightings<'_>; 2],
     ) -> FactLosses {
-        self.shown(old[0]);
+        self.record_request(old[0]);
         let n = known.measured;
         let lost: Vec<usize> =
             (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
         let wanted: Vec<usize> = (0..n).filter(|&i| self.established[i] && later[i]).collect();
-        let share = |seen: Seen<'_>| {
+        let share = |seen: Sightings<'_>| {
             let there = wanted.iter().filter(|&&i| seen[i].is_some()).count();
             (!wanted.is_empty()).then(|| 100.0 * there as f64 / wanted.len() as f64)
         };

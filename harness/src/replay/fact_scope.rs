@@ -21,7 +21,7 @@ pub(super) struct OwnFacts {
 }
 
 impl OwnFacts {
-    pub(super) fn of(session: &Session, known: &SessionCache) -> OwnFacts {
+    pub(super) fn from_session(session: &Session, known: &SessionCache) -> OwnFacts {
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, f) in session.facts.iter().enumerate() {
             for id in f.needs.iter().chain([&f.arises]) {
@@ -40,9 +40,9 @@ impl OwnFacts {
                     let facts = own.entry(agent).or_default();
                     let key = e.key().unwrap_or_default();
                     facts.extend(named.get(key).into_iter().flatten());
-                    facts.extend(said(e, known));
+                    facts.extend(facts_in(e, known));
                 }
-                None if e.key().is_none() => shared.extend(said(e, known)),
+                None if e.key().is_none() => shared.extend(facts_in(e, known)),
                 None => {}
             }
         }
@@ -58,7 +58,7 @@ impl OwnFacts {
 }
 
 /// Returns the facts that an entry states, in any form.
-fn said(e: &Entry, known: &SessionCache) -> Vec<usize> {
+fn facts_in(e: &Entry, known: &SessionCache) -> Vec<usize> {
     let mut out = Vec::new();
     match e {
         Entry::System { text, .. } | Entry::RepoMap { text, .. } => {

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use ctxbench_core::block::Block;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, Place};
+use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, FactPlace};
 use rapidhash::{RapidHashMap, RapidHashSet};
 
-use super::events::{Event, Log};
-use super::facts::{FactBook, Sighting, place, readable};
+use super::events::{EventLog, ReplayEvent};
+use super::facts::{FactBook, Sighting, fact_place, readable};
 use super::texts;
 
 /// Maximum number of recorded moves per fact; later ones are dropped.
@@ -32,10 +32,15 @@ impl FactTimelines {
     }
 
     /// Records the facts that a request showed.
-    pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &Log) {
+    pub(super) fn record_request(
+        &mut self,
+        request: u64,
+        seen: &[Option<Sighting>],
+        log: &EventLog,
+    ) {
         for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
             if seen.is_some() && !std::mem::replace(shown, true) {
-                log.note(Event::Shown { fact, request });
+                log.note(ReplayEvent::Shown { fact, request });
             }
         }
     }
@@ -47,7 +52,7 @@ impl FactTimelines {
         book: &mut FactBook,
         (before, old): (&[Arc<Block>], &[Option<Sighting>]),
         (after, new): (&[Arc<Block>], &[Option<Sighting>]),
-        log: &Log,
+        log: &EventLog,
     ) {
         let moved = |fact: usize| {
             let (from, to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place));
@@ -58,8 +63,8 @@ impl FactTimelines {
         }
         let carrying = [before, after].map(|blocks| book.carriers(blocks));
         let facts = &book.known.facts;
-        let summaries = after.iter().filter(|b| place(b) == Place::Summary);
-        let summaries = Lines::of(summaries.flat_map(|b| readable(b).lines()));
+        let summaries = after.iter().filter(|b| fact_place(b) == FactPlace::Summary);
+        let summaries = Lines::from_lines(summaries.flat_map(|b| readable(b).lines()));
         for (fact, moves) in self.moves.iter_mut().enumerate() {
             let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
                 continue;
@@ -74,7 +79,7 @@ impl FactTimelines {
             });
             let now = match to {
                 Some(_) => now,
-                None => book.known.told(nearest(&facts[fact], &words, &summaries)),
+                None => book.known.intern(nearest(&facts[fact], &words, &summaries)),
             };
             let to = FactMove {
                 compaction,
@@ -83,7 +88,7 @@ impl FactTimelines {
                 before: words,
                 after: now,
             };
-            log.note(Event::FactMoved { fact, to: Box::new(to) });
+            log.note(ReplayEvent::FactMoved { fact, to: Box::new(to) });
         }
     }
 }
@@ -131,10 +136,10 @@ pub(super) fn lives(session: &Session) -> Vec<FactLife> {
 }
 
 /// Adds an event to the history of its fact.
-pub(super) fn tell(lives: &mut [FactLife], event: Event) {
+pub(super) fn apply_event(lives: &mut [FactLife], event: ReplayEvent) {
     match event {
-        Event::Shown { fact, request } => lives[fact].first_shown = Some(request),
-        Event::FactMoved { fact, to } => lives[fact].moves.push(*to),
+        ReplayEvent::Shown { fact, request } => lives[fact].first_shown = Some(request),
+        ReplayEvent::FactMoved { fact, to } => lives[fact].moves.push(*to),
         _ => {}
     }
 }
@@ -147,7 +152,8 @@ pub(super) fn around(fact: &Fact, text: &str) -> String {
     {
         return window(text, at, at + token.len());
     }
-    let nearest = || Lines::of(text.lines()).like(&words(&fact.tokens.join(" ")), &HashSet::new());
+    let nearest =
+        || Lines::from_lines(text.lines()).like(&words(&fact.tokens.join(" ")), &HashSet::new());
     match text.lines().find(|line| fact.occurs_in(line)).or_else(nearest) {
         Some(line) => window(line, 0, 0),
         None => window(text, 0, 0),
@@ -169,7 +175,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(lines: impl Iterator<Item = &'a str>) -> Self {
+    fn from_lines(lines: impl Iterator<Item = &'a str>) -> Self {
         let lines: Vec<&str> = lines.collect();
         let mut with: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, line) in lines.iter().enumerate() {
@@ -250,7 +256,7 @@ mod tests {
             "nothing here\nlisten on some port\nlisten on the server port\nanother server port";
         let none = HashSet::new();
         let like = |wanted: &str, others: &HashSet<String>| {
-            Lines::of(lines.lines()).like(&words(wanted), others)
+            Lines::from_lines(lines.lines()).like(&words(wanted), others)
         };
         assert_eq!(
             like("the server shall listen on port 8443", &none),

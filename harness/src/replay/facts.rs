@@ -13,7 +13,7 @@ use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::fact::Match;
 #[cfg(test)]
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::Place;
+use ctxbench_reports::record::FactPlace;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_errors::{Flaw, SaidWords};
@@ -23,18 +23,18 @@ use super::session_cache::{Carried, SessionCache};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sighting {
     pub(super) tier: Match,
-    pub(super) place: Place,
+    pub(super) place: FactPlace,
 }
 
 /// Returns the kind of place of a block.
-pub(super) fn place(b: &Block) -> Place {
+pub(super) fn fact_place(b: &Block) -> FactPlace {
     match b.kind {
-        BlockKind::Summary | BlockKind::Compaction => Place::Summary,
-        BlockKind::File => Place::Restored,
+        BlockKind::Summary | BlockKind::Compaction => FactPlace::Summary,
+        BlockKind::File => FactPlace::Restored,
         BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
-            Place::Memory
+            FactPlace::Memory
         }
-        _ => Place::Verbatim,
+        _ => FactPlace::Verbatim,
     }
 }
 
@@ -45,7 +45,7 @@ fn is_reply(b: &Block) -> bool {
 
 /// Returns whether a block shows verbatim text of a tool or the user.
 fn is_said(b: &Block) -> bool {
-    place(b) == Place::Verbatim && !is_reply(b)
+    fact_place(b) == FactPlace::Verbatim && !is_reply(b)
 }
 
 /// Returns the text of a block that the model can read. This includes the opaque compactions of the
@@ -65,7 +65,7 @@ pub(super) struct FactBook {
     carried: HashMap<u64, Arc<Carried>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     licences: Licences,
-    view: View,
+    view: FactView,
 }
 
 /// Facts that each reply and summary may restate. Consecutive sets are similar, so only their
@@ -92,7 +92,7 @@ impl Licences {
     /// Returns whether this sighting counts. Text of the model, including summaries, counts only if
     /// the fact was visible to the model.
     fn counts(&self, b: &Block, fact: usize) -> bool {
-        !(is_reply(b) || place(b) == Place::Summary) || self.may_say(b.message, fact)
+        !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
     }
 
     /// Sets the facts that a message may restate.
@@ -112,10 +112,10 @@ impl Licences {
 
 /// The context of the last call, and its facts.
 #[derive(Default)]
-struct View {
+struct FactView {
     blocks: Vec<Arc<Block>>,
     carried: Vec<Arc<Carried>>,
-    facts: Vec<Shown>,
+    facts: Vec<FactSightings>,
     best: Vec<Option<Sighting>>,
     /// Number of blocks of each message.
     messages: HashMap<MessageId, usize>,
@@ -126,18 +126,18 @@ struct View {
 
 /// Sightings of one fact.
 #[derive(Clone, Default)]
-struct Shown {
+struct FactSightings {
     /// Number of blocks per kind of sighting.
     ways: Vec<(Sighting, usize)>,
     /// Messages in which a tool or the user states the fact, once per block.
     said_in: Vec<MessageId>,
 }
 
-impl View {
+impl FactView {
     fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
         *self.messages.entry(b.message).or_default() += 1;
-        let (place, said) = (place(b), is_said(b));
-        self.summaries += usize::from(place == Place::Summary);
+        let (place, said) = (fact_place(b), is_said(b));
+        self.summaries += usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said {
@@ -162,8 +162,8 @@ impl View {
                 self.messages.remove(&b.message);
             }
         }
-        let (place, said) = (place(b), is_said(b));
-        self.summaries -= usize::from(place == Place::Summary);
+        let (place, said) = (fact_place(b), is_said(b));
+        self.summaries -= usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
@@ -197,10 +197,13 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 }
 
 impl FactBook {
-    pub(super) fn of(known: Arc<SessionCache>) -> Self {
+    pub(super) fn new(known: Arc<SessionCache>) -> Self {
         let n = known.facts.len();
-        let view =
-            View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
+        let view = FactView {
+            facts: vec![FactSightings::default(); n],
+            best: vec![None; n],
+            ..FactView::default()
+        };
         FactBook {
             known,
             said: SaidWords::default(),
@@ -212,8 +215,8 @@ impl FactBook {
     }
 
     #[cfg(test)]
-    pub(super) fn new(session: &Session) -> Self {
-        FactBook::of(Arc::new(SessionCache::of(session)))
+    pub(super) fn from_session(session: &Session) -> Self {
+        FactBook::new(Arc::new(SessionCache::from_session(session)))
     }
 
     /// Updates the view to this context. The cost is proportional to the blocks that differ.
@@ -232,7 +235,7 @@ impl FactBook {
         let carried_by = |b: &Arc<Block>| {
             let first_seen = || {
                 let what = known.carried(readable(b));
-                if place(b) != Place::Summary {
+                if fact_place(b) != FactPlace::Summary {
                     said.note(&what.words);
                 }
                 what
@@ -271,7 +274,7 @@ impl FactBook {
             return out;
         }
         let FactBook { known, said, flaws, .. } = self;
-        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
             let found = flaws
                 .entry(b.hash)
                 .or_insert_with(|| known.frames.flaws(readable(b), |w| said.holds(w)).into());
@@ -290,7 +293,7 @@ impl FactBook {
         self.look_at(blocks);
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
         for (b, carried) in blocks.iter().zip(&self.view.carried) {
-            let place = place(b);
+            let place = fact_place(b);
             for (fact, tier) in carried.facts() {
                 let way = Sighting { tier, place };
                 if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, fact) {
@@ -302,7 +305,7 @@ impl FactBook {
     }
 
     /// Returns the best sighting of each fact in a context, ignoring the message `without`.
-    pub(super) fn seen(
+    pub(super) fn sightings(
         &mut self,
         blocks: &[Arc<Block>],
         without: Option<MessageId>,
@@ -319,7 +322,7 @@ impl FactBook {
                     let b = &view.blocks[k];
                     let found = view.carried[k].facts().filter(|(f, _)| *f == fact);
                     for (_, tier) in found.filter(|_| licences.counts(b, fact)) {
-                        let way = Sighting { tier, place: place(b) };
+                        let way = Sighting { tier, place: fact_place(b) };
                         ways.iter_mut().filter(|(w, _)| *w == way).for_each(|(_, n)| *n -= 1);
                     }
                 }
@@ -332,9 +335,9 @@ impl FactBook {
     /// Returns the best verbatim sighting of each fact in a context.
     pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
-        let verbatim = |shown: &Shown| {
+        let verbatim = |shown: &FactSightings| {
             let ways = shown.ways.iter().map(|(way, _)| *way);
-            ways.filter(|way| way.place == Place::Verbatim).max()
+            ways.filter(|way| way.place == FactPlace::Verbatim).max()
         };
         self.view.facts.iter().map(verbatim).collect()
     }
@@ -364,7 +367,7 @@ impl FactBook {
     /// it. Returns whether there was a new summary.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
-        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
             if !self.licences.of.contains_key(&b.message) {
                 any = true;
                 self.give(b.message, visible);
@@ -376,7 +379,7 @@ impl FactBook {
     /// Allows a compaction of the provider to restate the facts that its prompt showed. The
     /// compaction is not in the history yet.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
-        let seen: Vec<bool> = self.seen(shown, None).iter().map(Option::is_some).collect();
+        let seen: Vec<bool> = self.sightings(shown, None).iter().map(Option::is_some).collect();
         self.give(message, &seen);
     }
 

@@ -4,7 +4,7 @@ use ctxbench_core::fact::{Fact, FactKind};
 use proptest::prelude::*;
 
 fn book(facts: &[Fact]) -> FactBook {
-    FactBook::new(&Session { facts: facts.to_vec(), ..Session::default() })
+    FactBook::from_session(&Session { facts: facts.to_vec(), ..Session::default() })
 }
 
 fn fact(id: &str, token: &str, arises: &str) -> Fact {
@@ -21,26 +21,26 @@ fn a_restatement_of_something_forgotten_does_not_count() {
     let said = block(BlockKind::Assistant, "the port 8443 again", 5);
     // The reply was recorded while nothing was visible.
     book.license(MessageId(5), "a5", &[None]);
-    assert_eq!(book.seen(std::slice::from_ref(&said), None)[0], None);
+    assert_eq!(book.sightings(std::slice::from_ref(&said), None)[0], None);
     // The reply was recorded while the fact was visible.
-    let visible = book.seen(&[block(BlockKind::Output, "port 8443", 1)], None);
+    let visible = book.sightings(&[block(BlockKind::Output, "port 8443", 1)], None);
     book.license(MessageId(5), "a5", &visible);
-    assert!(book.seen(&[said], None)[0].is_some());
+    assert!(book.sightings(&[said], None)[0].is_some());
 }
 
 #[test]
 fn the_reply_in_which_a_fact_arises_may_say_it() {
     let mut book = book(&[fact("f", "use a mutex", "a7")]);
     book.license(MessageId(7), "a7", &[None]);
-    let s = book.seen(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
-    assert_eq!(s[0].map(|s| s.place), Some(Place::Verbatim));
+    let s = book.sightings(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
+    assert_eq!(s[0].map(|s| s.place), Some(FactPlace::Verbatim));
 }
 
 #[test]
 fn the_needing_message_is_left_out() {
     let mut book = book(&[fact("f", "port 8443", "c1")]);
     let asks = block(BlockKind::User, "what about port 8443?", 9);
-    assert_eq!(book.seen(&[asks], Some(MessageId(9)))[0], None);
+    assert_eq!(book.sightings(&[asks], Some(MessageId(9)))[0], None);
 }
 
 /// Computes the sightings of a context from scratch, according to the definition.
@@ -54,9 +54,9 @@ fn by_definition(
     for b in blocks.iter().filter(|b| without != Some(b.message)) {
         for (i, f) in facts.iter().enumerate() {
             let tier = f.matches(&b.text, &ctxbench_core::fact::fold(&b.text));
-            let written = is_reply(b) || place(b) == Place::Summary;
+            let written = is_reply(b) || fact_place(b) == FactPlace::Summary;
             if tier > Match::Absent && (!written || book.licences.may_say(b.message, i)) {
-                out[i] = out[i].max(Some(Sighting { tier, place: place(b) }));
+                out[i] = out[i].max(Some(Sighting { tier, place: fact_place(b) }));
             }
         }
     }
@@ -106,7 +106,7 @@ proptest! {
                     blocks[i] = block(KINDS[k], TEXTS[t], m);
                 }
                 Change::License(m, visible) => {
-                    let way = Sighting { tier: Match::Verbatim, place: Place::Verbatim };
+                    let way = Sighting { tier: Match::Verbatim, place: FactPlace::Verbatim };
                     let visible: Vec<_> = visible.iter().map(|v| v.then_some(way)).collect();
                     book.license(MessageId(m), "", &visible);
                 }
@@ -114,10 +114,10 @@ proptest! {
             }
             for without in [None, Some(MessageId(0)), Some(MessageId(3))] {
                 let wanted = by_definition(&book, &facts, &blocks, without);
-                prop_assert_eq!(book.seen(&blocks, without), wanted);
+                prop_assert_eq!(book.sightings(&blocks, without), wanted);
             }
             let verbatim: Vec<Arc<Block>> =
-                blocks.iter().filter(|b| place(b) == Place::Verbatim).cloned().collect();
+                blocks.iter().filter(|b| fact_place(b) == FactPlace::Verbatim).cloned().collect();
             let wanted = by_definition(&book, &facts, &verbatim, None);
             prop_assert_eq!(book.seen_verbatim(&blocks), wanted);
             for (f, fact) in facts.iter().enumerate() {

@@ -18,7 +18,7 @@ pub(super) struct Integrity {
 }
 
 impl Integrity {
-    pub(super) fn of(wire: Wire) -> Integrity {
+    pub(super) fn new(wire: Wire) -> Integrity {
         let begins_with_user = wire.begins_with_user();
         Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn rules_of(wire: &str, blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
-        Integrity::of(wire::find(wire).unwrap())
+        Integrity::new(wire::find(wire).unwrap())
             .check(blocks, user.map(MessageId), |m| m == MessageId(1))
             .into_iter()
             .map(|(r, _)| r)

@@ -58,16 +58,16 @@ use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Observations, Watch, Watcher};
 
-use events::{Event, Log};
+use events::{EventLog, ReplayEvent};
 use observer::Observer;
-use record::{Run, Stopped};
-use recording::{counted_by, lifetime, met};
+use record::{FinishedRun, Stopped};
+use recording::{calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
 use session_cache::{SessionCache, SessionCacheCell};
 use subagents::Subagents;
 use trace::Tracer;
 
-pub use path::{Defaults, Move, Path, Step};
+pub use path::{Defaults, Move, Path, PathStep};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
@@ -156,7 +156,7 @@ pub async fn replay(
     model: &Model,
     options: &Options,
 ) -> Replayed {
-    replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
+    replay_with(scenario, spec, model, options, &ScenarioCache::from_scenario(scenario)).await
 }
 
 /// Like [`replay`], but also returns the events and the log, which can be large.
@@ -166,28 +166,28 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    let shared = Shared::of(scenario);
+    let shared = ScenarioCache::from_scenario(scenario);
     let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
     let (_, _, events, history) = engine.expect("it was asked for").into_parts();
     FullReplay { replayed, events, history }
 }
 
 /// Data that all replays of a scenario share, computed once.
-pub(crate) struct Shared {
+pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
     known: SessionCacheCell,
 }
 
-impl Shared {
-    pub(crate) fn of(scenario: &Scenario) -> Shared {
+impl ScenarioCache {
+    pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        Shared { files, known: SessionCacheCell::default() }
+        ScenarioCache { files, known: SessionCacheCell::default() }
     }
 
     /// Returns the data for the same scenario with different texts and the same files.
-    pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: SessionCacheCell::default() }
+    pub(crate) fn reworded(&self) -> ScenarioCache {
+        ScenarioCache { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) async fn replay_with(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &Shared,
+    shared: &ScenarioCache,
 ) -> Replayed {
     replay_one(scenario, spec, model, options, shared, false).await.0
 }
@@ -210,10 +210,10 @@ async fn replay_one(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &Shared,
+    shared: &ScenarioCache,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
-    let model = Arc::new(met(scenario, model, options));
+    let model = Arc::new(calibrated_model(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,
@@ -239,7 +239,7 @@ async fn replay_one(
         Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
-    let (log, events) = Log::open();
+    let (log, events) = EventLog::open();
     let known = scene.known.clone();
     let alone = known.subagent_index(&scenario.session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
@@ -250,13 +250,13 @@ async fn replay_one(
     drop(doors);
     let engine = in_full.then_some(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
-    let run = Run {
+    let run = FinishedRun {
         scenario,
         spec,
         model: &model,
         files: &shared.files,
         known: &known,
-        summariser: desk.asked().then(|| options.summariser.name().into_owned()),
+        summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
     let measured = record::measured(&run, events);
@@ -335,7 +335,7 @@ async fn play(
     door: Box<dyn Door>,
     subagents: Option<Arc<Subagents>>,
     start: Start,
-    log: Log,
+    log: EventLog,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
@@ -362,7 +362,7 @@ async fn play(
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale, model.window);
     agent::run(&mut engine, &mut *strategy).await;
-    log.note(Event::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
+    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
     engine
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::engine::Action;
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactRecord, Place};
+use ctxbench_reports::record::{FactPlace, FactRecord};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_exposure::{Last, Showings};
@@ -16,7 +16,7 @@ const AT_HAND: usize = 5;
 
 /// A need and one of its facts.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct NeededFact {
     /// Id of the need in the session.
     pub(super) need: Arc<str>,
     /// Index of the fact.
@@ -90,7 +90,7 @@ impl Needs {
     }
 
     /// Returns all unchecked pairs.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<NeededFact> {
         let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
             facts.iter().map(|f| self.pair(need, *f)).collect::<Vec<_>>()
         };
@@ -98,12 +98,12 @@ impl Needs {
     }
 
     /// Returns a pair with its last showing.
-    pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> Pair {
+    pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> NeededFact {
         let last = self.showings.last(fact, need).cloned();
         let said = last.as_ref().map_or(&self.arises[fact], Last::key);
         let across =
             self.sessions.get(said) < self.sessions.get(need) && self.sessions.contains_key(said);
-        Pair { need: need.clone(), fact, last, across }
+        NeededFact { need: need.clone(), fact, last, across }
     }
 }
 
@@ -123,7 +123,7 @@ fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
 
 /// Returns the record of a pair that was not checked. `compactions_before` = number of compactions
 /// until then.
-pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> FactRecord {
+pub(super) fn unreached(fact: &Fact, pair: &NeededFact, compactions_before: u64) -> FactRecord {
     FactRecord {
         fact: fact.id.clone(),
         kind: fact.kind,
@@ -134,7 +134,7 @@ pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> Fa
         exposed: None,
         request: None,
         found: Match::Absent,
-        place: Place::Nowhere,
+        place: FactPlace::Nowhere,
         stale: false,
         both: false,
         contradicted: false,

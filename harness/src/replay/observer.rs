@@ -18,12 +18,12 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::compactions::Measure;
-use super::events::{Begun, Event, Log, Sent};
+use super::compactions::CompactionMeter;
+use super::events::{Begun, EventLog, ReplayEvent, SentRequest};
 use super::incremental::Special;
 use super::integrity::Integrity;
 use super::path::{Move, Path};
-use super::prefix::{Prefix, Served, Shared};
+use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
 use super::session_cache::SessionCache;
@@ -51,10 +51,10 @@ pub(super) enum AnswerSource {
 }
 
 pub(super) struct Observer {
-    log: Log,
+    log: EventLog,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
-    compactions: Measure,
+    compactions: CompactionMeter,
     prefix: Prefix,
     integrity: Integrity,
     special: Special,
@@ -91,14 +91,14 @@ impl Observer {
         known: Arc<SessionCache>,
         path: &Path,
         model: &Arc<Model>,
-        log: Log,
+        log: EventLog,
     ) -> Self {
         Observer {
             retention: Retention::new(session, known, path, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
-            compactions: Measure::with(model),
+            compactions: CompactionMeter::with(model),
             prefix: Prefix::default(),
-            integrity: Integrity::of(wire::for_model(model)),
+            integrity: Integrity::new(wire::for_model(model)),
             special: Special::default(),
             tracer: None,
             agent: None,
@@ -128,7 +128,7 @@ impl Observer {
     /// Records the begin of a conversation. `by_request` is the request of the caller that started
     /// a subagent.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
-        self.log.note(Event::Begun(Box::new(Begun {
+        self.log.note(ReplayEvent::Begun(Box::new(Begun {
             at_ms,
             by_request,
             steps: path.steps,
@@ -138,7 +138,7 @@ impl Observer {
 
     /// Records the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
-        self.log.note(Event::Moved);
+        self.log.note(ReplayEvent::Moved);
         self.paused = None;
         self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
@@ -161,21 +161,21 @@ impl Observer {
     pub(super) fn livelocked(&self) -> bool {
         let livelocked = self.requests >= self.most_requests;
         if livelocked {
-            self.log.note(Event::Livelocked);
+            self.log.note(ReplayEvent::Livelocked);
         }
         livelocked
     }
 
     pub(super) fn asked_to_go_on(&self) {
-        self.log.note(Event::AskedToGoOn);
+        self.log.note(ReplayEvent::AskedToGoOn);
     }
 
     pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.note(Event::TurnFailed(reason.into()));
+        self.log.note(ReplayEvent::TurnFailed(reason.into()));
     }
 
     pub(super) fn waited(&self, ms: Millis) {
-        self.log.note(Event::Waited { ms });
+        self.log.note(ReplayEvent::Waited { ms });
     }
 
     /// Handles an event of the engine.
@@ -185,28 +185,30 @@ impl Observer {
             Noted::Compaction { before, after, .. } => {
                 let kept = self.retention.compacted(before, after);
                 let compacted = self.compactions.compacted(&noted, kept);
-                compacted.into_iter().for_each(|c| self.log.note(Event::Compacted(Box::new(c))));
+                compacted
+                    .into_iter()
+                    .for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
                 // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
                 }
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
-                Event::Rewound(Box::new((noted, compared)))
+                ReplayEvent::Rewound(Box::new((noted, compared)))
             }
             Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
-                    tracer.said(text);
+                    tracer.record_log(text);
                 }
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
             Noted::NewSession { shown } => {
                 self.retention.crossed(shown);
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
-            _ => Event::Noted(noted),
+            _ => ReplayEvent::Noted(noted),
         });
     }
 
@@ -253,7 +255,7 @@ impl Observer {
             cache_write: billed.cache_write + billed.cache_write_1h,
             cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
-            context_tokens: reply.map_or_else(|| request.tokens(), shown),
+            context_tokens: reply.map_or_else(|| request.tokens(), visible_tokens),
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
@@ -281,7 +283,7 @@ impl Observer {
             self.newest_sample = Some(self.requests);
         }
         let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
-        self.log.note(Event::Request(Box::new(Sent {
+        self.log.note(ReplayEvent::Request(Box::new(SentRequest {
             record,
             compared: shared.earlier_tokens,
             blocked_ms,
@@ -302,7 +304,7 @@ impl Observer {
         reply: Option<&Reply>,
         inside: Option<(Inside, &[Arc<Block>])>,
         logical: &[Arc<Block>],
-    ) -> Shared {
+    ) -> SharedPrefix {
         let served = reply.map(|r| Served { read: r.usage.cache_read, expired: r.expired });
         let (Some((inside, summarised)), Some(served)) = (inside, served) else {
             return self.prefix.compare(request, logical, served);
@@ -372,7 +374,7 @@ impl Observer {
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
-        self.retention.shown(self.requests, logical, answers, reread);
+        self.retention.record_request(self.requests, logical, answers, reread);
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
@@ -389,7 +391,7 @@ impl Observer {
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         if !key.is_empty() {
             self.steps += 1;
-            self.log.note(Event::Step);
+            self.log.note(ReplayEvent::Step);
         }
         if self.reasoned.remove(&COMING) {
             self.reasoned.insert(message);
@@ -431,7 +433,7 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
 
 /// Returns the size of the prompt that a reply answers, in tokens. For a compaction, this is the
 /// prompt that it summarises.
-fn shown(reply: &Reply) -> u64 {
+fn visible_tokens(reply: &Reply) -> u64 {
     match reply.usage.prompt() {
         0 => reply.billed.prompt(),
         own => own,

@@ -26,7 +26,7 @@ impl Defaults {
 
 /// One recorded reply with the results of its tools.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PathStep {
     /// Id of the reply in the session.
     pub key: Arc<str>,
     /// Content of the reply.
@@ -46,7 +46,7 @@ pub struct Move {
     /// Ids of its user messages in the session.
     pub keys: Vec<Arc<str>>,
     /// Replies to user messages.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -78,7 +78,7 @@ impl Path {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = Builder {
+        let mut b = PathBuilder {
             defaults,
             waited,
             unseen,
@@ -115,7 +115,7 @@ impl Path {
     }
 }
 
-struct Builder<'a> {
+struct PathBuilder<'a> {
     defaults: &'a Defaults,
     /// Calls that wait for subagents.
     waited: &'a HashSet<&'a str>,
@@ -138,7 +138,7 @@ fn recorded_at(e: &Entry) -> Option<Millis> {
     }
 }
 
-impl Builder<'_> {
+impl PathBuilder<'_> {
     fn push(&mut self, action: Action, at: Option<Millis>, keys: Vec<Arc<str>>) {
         let idle = match action {
             Action::Idle { ms } => Some(ms),
@@ -215,7 +215,7 @@ impl Builder<'_> {
         let tools = calls.iter().filter(|c| !self.waited.contains(&*c.id)).count();
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
         self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
-        let step = Step {
+        let step = PathStep {
             key: a.id.as_str().into(),
             parts: a.content().into_iter().filter(is_of_reply).collect(),
             results: returned,
@@ -228,7 +228,7 @@ impl Builder<'_> {
     }
 }
 
-impl Builder<'_> {
+impl PathBuilder<'_> {
     /// Adds text that the recording lacks to the last incoming message. The text leaves the context
     /// together with that message, but it is not part of a result that could be cleared.
     fn unseen_before(&mut self, reply: &str) {
@@ -333,7 +333,7 @@ mod tests {
         path.moves.iter().map(|m| m.gap_ms).collect()
     }
 
-    fn said(at: Option<u64>) -> Entry {
+    fn system_entry(at: Option<u64>) -> Entry {
         Entry::Assistant(AssistantEntry {
             id: "a".into(),
             text: Some("yes".into()),
@@ -346,12 +346,17 @@ mod tests {
     fn a_pause_that_both_entry_and_times_tell_of_passes_once() {
         let idle = Entry::Idle { ms: 3_600_000, extra: Default::default() };
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]),
+            gaps(vec![
+                user("u1", 0),
+                system_entry(Some(5_000)),
+                idle.clone(),
+                user("u2", 3_625_000)
+            ]),
             [0, 0, 20_000]
         );
         // The recorded clock did not advance during the pause, so no gap remains.
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]),
+            gaps(vec![user("u1", 0), system_entry(Some(5_000)), idle, user("u2", 25_000)]),
             [0, 0, 0]
         );
     }
@@ -362,7 +367,13 @@ mod tests {
             Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() })
         };
         assert_eq!(
-            gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]),
+            gaps(vec![
+                silent("u1"),
+                system_entry(None),
+                silent("u2"),
+                system_entry(None),
+                silent("u3")
+            ]),
             [0, 30_000, 30_000]
         );
         // A rewind has no recorded time, so its default time is subtracted from the recorded gap.
@@ -373,7 +384,7 @@ mod tests {
             extra: Default::default(),
         };
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]),
+            gaps(vec![user("u1", 0), system_entry(Some(5_000)), back, user("u2", 60_000)]),
             [0, 30_000, 25_000]
         );
         // The tools have no recorded times, so the results come two seconds after the reply.

@@ -55,7 +55,7 @@ pub(super) struct Served {
 
 /// Comparison of a request with the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct SharedPrefix {
     /// Tokens shared at the beginning, without the system part.
     pub(super) common: u64,
     /// Tokens of the earlier conversation; `None` for the first request.
@@ -75,10 +75,10 @@ pub(super) struct Again {
     pub(super) other: u64,
 }
 
-impl Shared {
+impl SharedPrefix {
     /// Combines two consecutive comparisons into one.
-    pub(super) fn followed_by(self, then: Shared) -> Shared {
-        Shared {
+    pub(super) fn followed_by(self, then: SharedPrefix) -> SharedPrefix {
+        SharedPrefix {
             common: self.common.min(then.common),
             earlier_tokens: self.earlier_tokens.filter(|_| then.earlier_tokens.is_some()),
             again: Again {
@@ -98,7 +98,7 @@ impl Prefix {
         request: &Request,
         logical: &[Arc<Block>],
         served: Option<Served>,
-    ) -> Shared {
+    ) -> SharedPrefix {
         // `cache_edits` removes results after the prefix, so the cache sees them as they were sent.
         let by = &request.model.counting;
         let kept =
@@ -127,7 +127,7 @@ impl Prefix {
         let further = common_prefix(&old_rest, &new_rest);
         let same = at_head.conversation + further;
         let first = old.conversation == 0;
-        let shared = Shared {
+        let shared = SharedPrefix {
             common: at_head.conversation_tokens + total_tokens(by, &new_rest[..further]),
             earlier_tokens: (!first).then_some(old.conversation_tokens),
             again: match served {

@@ -15,13 +15,13 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};
-use super::events::{Event, Logged};
+use super::events::{Logged, ReplayEvent};
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
 use super::{Loading, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
 
-pub(super) struct Run<'a> {
+pub(super) struct FinishedRun<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
@@ -35,7 +35,7 @@ pub(super) struct Run<'a> {
     pub(super) stopped: Stopped,
 }
 
-impl Run<'_> {
+impl FinishedRun<'_> {
     pub(super) fn subagent_index(&self) -> &SubagentIndex {
         self.known.subagent_index(&self.scenario.session)
     }
@@ -94,7 +94,7 @@ impl ConversationRecord {
 }
 
 /// Builds the record of a run from its log.
-pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
+pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
@@ -130,12 +130,12 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     for (conversation, offset, of_main) in std::iter::once((conversation, 0, true)).chain(windows) {
         for event in conversation.0 {
             match event {
-                Event::Request(sent) => {
+                ReplayEvent::Request(sent) => {
                     trace.extend(sent.trace);
                     let seq = sent.record.seq + offset;
                     requests.push(RequestRecord { seq, ..sent.record });
                 }
-                event if of_main => fact_timeline::tell(&mut lives, event),
+                event if of_main => fact_timeline::apply_event(&mut lives, event),
                 _ => {}
             }
         }
@@ -200,7 +200,7 @@ fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
         version: version.unwrap_or_else(|| spec.version.program.to_string()),
         label: spec.label(),
-        given: spec.settings.given().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+        given: spec.settings.explicit().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),
         standing: spec.descriptor.standing,
         ..Default::default()
@@ -233,7 +233,7 @@ pub(crate) fn not_run(
 
 /// Returns the outcome of a run. A run with an unfinished subagent is not completed.
 fn played(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> (Status, Option<String>) {
@@ -267,7 +267,7 @@ impl Stopped {
 }
 
 fn integrity(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
@@ -294,7 +294,7 @@ pub(crate) fn took_manual(record: &RunRecord) -> bool {
 
 /// Returns the note of the row in the table.
 fn note(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Option<String> {

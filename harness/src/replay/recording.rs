@@ -16,7 +16,7 @@ use crate::models;
 
 /// Returns the model for this session: applies the token counting and the limits of the session or
 /// the command line, and then the scale.
-pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
+pub(super) fn calibrated_model(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
     m.counting = counting(&scenario.session, model, options.calibrate);
@@ -62,7 +62,9 @@ pub(super) fn of_subagent(
     let named = models::recorded;
     let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
     match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
-        Some(own) => Arc::new(Model { counting: run.counting, ..met(scenario, own, o) }),
+        Some(own) => {
+            Arc::new(Model { counting: run.counting, ..calibrated_model(scenario, own, o) })
+        }
         None => run.clone(),
     }
 }

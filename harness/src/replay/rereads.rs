@@ -22,17 +22,17 @@ pub(super) struct Reread {
 type CallShape = (Arc<str>, Arc<str>);
 
 /// Position of a result: its recorded reply, and its index among the results of that reply.
-type Place = (Arc<str>, usize);
+type ResultKey = (Arc<str>, usize);
 
 pub(super) struct Rereads {
     /// Recorded calls by id.
     calls: HashMap<Arc<str>, CallShape>,
     /// Positions of the results, by call id.
-    returned: HashMap<Arc<str>, Place>,
+    returned: HashMap<Arc<str>, ResultKey>,
     /// Results of each recorded reply, by id of the reply.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
     /// Last result of each call.
-    latest: HashMap<CallShape, Place>,
+    latest: HashMap<CallShape, ResultKey>,
     /// Calls that were repeated after one of their facts was last visible.
     made: HashSet<CallShape>,
     /// Re-read with a result that the next request will show: its id and the tool's output.
@@ -82,7 +82,7 @@ impl Rereads {
 
     /// Records that the result of a call is in the context. If it leaves the context later, that is
     /// another loss.
-    pub(super) fn seen(&mut self, call: &str) {
+    pub(super) fn mark_visible(&mut self, call: &str) {
         if self.made.is_empty() {
             return;
         }
@@ -116,14 +116,14 @@ impl Rereads {
     }
 
     /// Records a requested re-read. Its cost appears in the next request.
-    pub(super) fn asked(&mut self, result: &Incoming) {
+    pub(super) fn record_result(&mut self, result: &Incoming) {
         let output = result.parts.first().map_or("", Part::text);
         self.coming = Some((result.key.clone(), output.into()));
     }
 
     /// Returns the number of tokens that a normal request shows of the re-read before it. A product
     /// without tool messages shows the whole result as a part of another text.
-    pub(super) fn shown(&mut self, blocks: &[Arc<Block>]) -> Option<u64> {
+    pub(super) fn tokens_shown(&mut self, blocks: &[Arc<Block>]) -> Option<u64> {
         let (id, output) = self.coming.take()?;
         let own = |b: &&Arc<Block>| b.kind != BlockKind::Call && b.call_id() == Some(&id);
         match blocks.iter().rfind(own) {
@@ -165,7 +165,7 @@ mod tests {
         r.ran("a1");
         assert_eq!(returned(r.again("c1", |_| true)).as_deref(), Some("first"));
         r.ran("a2");
-        r.seen("c1");
+        r.mark_visible("c1");
         assert_eq!(returned(r.again("c1", |_| true)).as_deref(), Some("second"));
     }
 
@@ -187,7 +187,7 @@ mod tests {
         assert!(r.again("c1", |_| true).is_none(), "a second call for the same loss");
         r.ran("a2");
         assert!(r.again("c2", |_| true).is_none(), "the same call by another fact");
-        r.seen("c2");
+        r.mark_visible("c2");
         assert!(r.again("c1", |_| true).is_some(), "it came back and was lost anew");
     }
 
@@ -200,15 +200,15 @@ mod tests {
         let call = Some(Arc::new(CallRef { id: whole.key.clone(), name: "read".into() }));
         let cut = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "one two") }
             .build(MessageId(9), vec![]);
-        r.asked(&whole);
-        assert_eq!(r.shown(std::slice::from_ref(&cut)), Some(o200k("one two")));
-        assert_eq!(r.shown(&[cut]), None, "it is charged once");
-        r.asked(&whole);
+        r.record_result(&whole);
+        assert_eq!(r.tokens_shown(std::slice::from_ref(&cut)), Some(o200k("one two")));
+        assert_eq!(r.tokens_shown(&[cut]), None, "it is charged once");
+        r.record_result(&whole);
         let text = "read:\none two three four five six";
         let within = Draft::text(BlockKind::User, Role::User, text).build(MessageId(10), vec![]);
         let all = o200k("one two three four five six");
-        assert_eq!(r.shown(&[within]), Some(all), "within another text");
-        r.asked(&whole);
-        assert_eq!(r.shown(&[]), None, "what nobody sent costs nothing");
+        assert_eq!(r.tokens_shown(&[within]), Some(all), "within another text");
+        r.record_result(&whole);
+        assert_eq!(r.tokens_shown(&[]), None, "what nobody sent costs nothing");
     }
 }

@@ -15,11 +15,11 @@ use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::persist::{
-    self, Format, Journal, JournalEntry, PersistError, StoredMessage, losses,
+    self, Journal, JournalEntry, PersistError, PersistFormat, StoredMessage, losses,
 };
 
 use super::conversation::{Conversation, blocked_ms};
-use super::events::Event;
+use super::events::ReplayEvent;
 use crate::shutdown::TempFolder;
 
 /// Time that our code needs to load a format. It depends on the machine, so it is not part of the
@@ -41,16 +41,15 @@ fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
     let mut resuming = false;
     for e in &conversation.0 {
         match e {
-            Event::Noted(n) if matches!(n.event, Noted::Restart { .. }) => {
+            ReplayEvent::Noted(n) if matches!(n.event, Noted::Restart { .. }) => {
                 out.push((0, 0));
                 resuming = true;
             }
-            Event::Request(s) if s.record.purpose == Purpose::Sample => resuming = false,
+            ReplayEvent::Request(s) if s.record.purpose == Purpose::Sample => resuming = false,
             _ => {}
         }
         if let (true, Some((calls, blocked))) = (resuming, out.last_mut()) {
-            let summary =
-                |e: &Event| matches!(e, Event::Request(s) if s.record.purpose == Purpose::Summary);
+            let summary = |e: &ReplayEvent| matches!(e, ReplayEvent::Request(s) if s.record.purpose == Purpose::Summary);
             *calls += u64::from(summary(e));
             *blocked = blocked.saturating_add(blocked_ms(e));
         }
@@ -141,7 +140,7 @@ fn established(session: &Session, restart: usize) -> Vec<&Fact> {
 }
 
 fn measure(
-    f: &Format,
+    f: &PersistFormat,
     entries: &[JournalEntry],
     before: &[StoredMessage],
     facts: &[&Fact],

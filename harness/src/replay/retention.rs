@@ -8,21 +8,21 @@ use ctxbench_core::fact::Match;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactRecord, Place};
+use ctxbench_reports::record::{FactPlace, FactRecord};
 
-use super::events::{Event, Log};
+use super::events::{EventLog, ReplayEvent};
 use super::fact_exposure::Exposure;
 use super::fact_losses::{FactLosses, LossTracker};
 use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
-use super::needs::{Needs, Pair, unreached};
+use super::needs::{NeededFact, Needs, unreached};
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
 use super::session_cache::SessionCache;
 
 /// State of a session's facts in one replay.
 pub(super) struct Retention {
-    log: Log,
+    log: EventLog,
     book: FactBook,
     needs: Needs,
     exposure: Exposure,
@@ -38,7 +38,12 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, known: Arc<SessionCache>, path: &Path, log: Log) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        known: Arc<SessionCache>,
+        path: &Path,
+        log: EventLog,
+    ) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
@@ -54,12 +59,12 @@ impl Retention {
             arriving: Vec::new(),
             compactions_seen: 0,
             visible: Vec::new(),
-            book: FactBook::of(known),
+            book: FactBook::new(known),
         }
     }
 
     /// Returns all pairs that are not checked yet.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<NeededFact> {
         self.needs.pairs()
     }
 
@@ -76,7 +81,7 @@ impl Retention {
 
     /// Records the blocks of a normal request. `answers` = the recorded reply to it, or the reply
     /// that follows a re-read.
-    pub(super) fn shown(
+    pub(super) fn record_request(
         &mut self,
         seq: u64,
         logical: &[Arc<Block>],
@@ -87,13 +92,13 @@ impl Retention {
             self.exposure.request(step, logical, &mut self.book);
             self.measure_needs(seq, step, logical);
         }
-        if let Some(tokens) = self.rereads.shown(logical) {
-            self.log.note(Event::Reread { tokens });
+        if let Some(tokens) = self.rereads.tokens_shown(logical) {
+            self.log.note(ReplayEvent::Reread { tokens });
         }
         if let Some(result) = reread {
-            self.rereads.asked(result);
+            self.rereads.record_result(result);
         }
-        self.visible = self.book.seen(logical, None);
+        self.visible = self.book.sightings(logical, None);
         self.note_shown(seq);
     }
 
@@ -111,8 +116,8 @@ impl Retention {
             .map(|f| (f, newest))
             .chain(by_step.into_iter().map(|f| (f, None)))
             .collect();
-        let seen = self.book.seen(&shown, None);
-        let seen_without = self.book.seen(&shown, newest);
+        let seen = self.book.sightings(&shown, None);
+        let seen_without = self.book.sightings(&shown, newest);
         let lost = wanted.into_iter().filter(|(f, without)| match without {
             Some(_) => seen_without[*f].is_none(),
             None => seen[*f].is_none(),
@@ -129,11 +134,11 @@ impl Retention {
     /// Checks the facts that are needed now against the blocks that the model was shown.
     fn measure_needs(&mut self, request: u64, step: &str, shown: &[Arc<Block>]) {
         for (key, facts, by_user) in self.needs.take(step) {
-            self.look(request, &key, &facts, shown, newest_user(shown).filter(|_| by_user));
+            self.measure(request, &key, &facts, shown, newest_user(shown).filter(|_| by_user));
         }
     }
 
-    fn look(
+    fn measure(
         &mut self,
         request: u64,
         need: &Arc<str>,
@@ -141,7 +146,7 @@ impl Retention {
         shown: &[Arc<Block>],
         without: Option<MessageId>,
     ) {
-        let seen = self.book.seen(shown, without);
+        let seen = self.book.sightings(shown, without);
         let flaws = self.book.flawed(shown);
         for &f in facts {
             let found = seen[f].map_or(Match::Absent, |s| s.tier);
@@ -151,7 +156,7 @@ impl Retention {
             let record = FactRecord {
                 request: Some(request),
                 found,
-                place: seen[f].map_or(Place::Nowhere, |s| s.place),
+                place: seen[f].map_or(FactPlace::Nowhere, |s| s.place),
                 stale: absent && old_there,
                 both: !absent && old_there,
                 contradicted: flaw.forbidden || flaw.changed,
@@ -163,22 +168,22 @@ impl Retention {
                     self.compactions_seen,
                 )
             };
-            self.log.note(Event::Needed(Box::new(record)));
+            self.log.note(ReplayEvent::Needed(Box::new(record)));
         }
     }
 
     /// Updates the state after a request showed these blocks.
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
-            self.drift.said(&self.book.known, &key);
+            self.drift.record_message(&self.book.known, &key);
         }
         let visible = &self.visible;
         self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
-        self.drift.shown(visible);
-        self.histories.shown(seq, visible, &self.log);
+        self.drift.record_request(visible);
+        self.histories.record_request(seq, visible, &self.log);
         let facts = &self.book.known.facts;
         for (f, _) in facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
-            self.rereads.seen(&f.arises);
+            self.rereads.mark_visible(&f.arises);
         }
     }
 
@@ -190,9 +195,9 @@ impl Retention {
         self.exposure.recorded(key, message);
         self.rereads.ran(key);
         let book = &self.book;
-        self.drift.said(&book.known, key);
+        self.drift.record_message(&book.known, key);
         let results: Vec<Arc<str>> = self.rereads.results(key).collect();
-        results.iter().for_each(|r| self.drift.said(&book.known, r));
+        results.iter().for_each(|r| self.drift.record_message(&book.known, r));
     }
 
     /// Begins another session. Its summary may repeat facts that were visible in the previous one.
@@ -203,13 +208,13 @@ impl Retention {
 
     /// Measures the facts that a compaction removed and kept.
     pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> FactLosses {
-        let old = self.book.seen(before, None);
+        let old = self.book.sightings(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
         if self.book.license_summaries(after, &self.lately) {
             self.lately.fill(false);
         }
-        let new = self.book.seen(after, None);
+        let new = self.book.sightings(after, None);
         let new_verbatim = self.book.seen_verbatim(after);
         let known = self.book.known.clone();
         let later = self.needs.later(known.facts.len());

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::*;
 use crate::replay::observer::{AnswerSource, Observer};
-use crate::replay::record::{Run, Stopped, measured};
+use crate::replay::record::{FinishedRun, Stopped, measured};
 use ctxbench_core::block::CallRef;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_reports::record::{FactRecord, Place};
+use ctxbench_reports::record::{FactPlace, FactRecord};
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"mend the login page. Never touch billing."}
@@ -72,9 +72,9 @@ fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
     let path = Path::recorded(&session, &Defaults::STATED);
-    let (log, events) = Log::open();
+    let (log, events) = EventLog::open();
     let shared = Arc::new(model.clone());
-    let known = Arc::new(session_cache::SessionCache::of(&session));
+    let known = Arc::new(session_cache::SessionCache::from_session(&session));
     let mut o = Observer::new(&session, known, &path, &shared, log);
     o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
@@ -125,12 +125,12 @@ fn run() -> RunRecord {
     ask(&mut o, &[after[0].clone(), user("go on", 8)], "a4", 9);
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
     let spec = Spec::parse("none").unwrap();
-    let run = Run {
+    let run = FinishedRun {
         scenario: &scenario,
         spec: &spec,
         model: &model,
         files: &FileRewinds::default(),
-        known: &SessionCache::of(&scenario.session),
+        known: &SessionCache::from_session(&scenario.session),
         summariser: None,
         stopped: Stopped::default(),
     };
@@ -148,24 +148,24 @@ fn tiers_places_and_marks_by_hand() {
         let f = pair(&r, fact);
         (f.place, f.stale, f.both, f.contradicted, f.drifted)
     };
-    assert_eq!(told("goal"), (Place::Summary, false, false, false, false));
+    assert_eq!(told("goal"), (FactPlace::Summary, false, false, false, false));
     assert_eq!(
         told("rule"),
-        (Place::Nowhere, false, false, false, true),
+        (FactPlace::Nowhere, false, false, false, true),
         "never, touch, but not billing"
     );
-    assert_eq!(told("port"), (Place::Nowhere, false, false, true, true), "8444 was never said");
+    assert_eq!(told("port"), (FactPlace::Nowhere, false, false, true, true), "8444 was never said");
     assert_eq!(
         told("log-new"),
-        (Place::Nowhere, true, false, false, false),
+        (FactPlace::Nowhere, true, false, false, false),
         "only the old one is there"
     );
     assert_eq!(
         told("mode-new"),
-        (Place::Summary, false, true, true, false),
+        (FactPlace::Summary, false, true, true, false),
         "both are there, and what it forbids"
     );
-    assert_eq!(told("from-tool"), (Place::Nowhere, false, false, false, false));
+    assert_eq!(told("from-tool"), (FactPlace::Nowhere, false, false, false, false));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn the_curve_and_the_lives_by_hand() {
     let port = life("port");
     assert_eq!((port.first_shown, port.arises.as_str(), port.moves.len()), (Some(2), "u2", 1));
     let moved = &port.moves[0];
-    assert_eq!((moved.from, moved.to), (Place::Verbatim, Place::Nowhere));
+    assert_eq!((moved.from, moved.to), (FactPlace::Verbatim, FactPlace::Nowhere));
     assert!(moved.before.contains("from now on port 8443, and log"), "{}", moved.before);
     assert_eq!(
         &*moved.after, "port 8444",
@@ -213,7 +213,7 @@ fn the_curve_and_the_lives_by_hand() {
     );
     let goal = &life("goal").moves[0];
     assert!(
-        goal.to == Place::Summary
+        goal.to == FactPlace::Summary
             && goal.after.starts_with("The user wants: mend the login page Never"),
         "{}",
         goal.after

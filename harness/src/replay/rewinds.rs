@@ -41,7 +41,7 @@ impl Rewinds {
     }
 
     /// Records the context at a message, or at the end of its turn.
-    pub(super) fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
+    pub(super) fn record_view(&mut self, key: &str, blocks: &[Arc<Block>]) {
         if let Some(seen) = self.views.get_mut(key) {
             seen.push(view(&self.counting, blocks));
         }

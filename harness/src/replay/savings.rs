@@ -44,7 +44,7 @@ mod tests {
         RunRecord { strategy, summary, status: Status::Completed, ..RunRecord::default() }
     }
 
-    fn of(tokens: u64, usd: f64) -> Summary {
+    fn test_summary(tokens: u64, usd: f64) -> Summary {
         Summary {
             steps_completed: 4,
             steps_total: 4,
@@ -55,17 +55,17 @@ mod tests {
     }
 
     fn saved(recorded: Summary) -> (Option<f64>, Option<f64>) {
-        let reference = row(Standing::Hypothetical, of(1_000, 10.0));
+        let reference = row(Standing::Hypothetical, test_summary(1_000, 10.0));
         let runs = with_savings(vec![reference, row(Standing::Recorded, recorded)]);
         (runs[1].summary.saved_pct, runs[1].summary.cost_saved_pct)
     }
 
     #[test]
     fn a_recording_is_held_by_its_likely_dollars_and_only_whole() {
-        assert_eq!(saved(of(750, 4.0)), (Some(25.0), Some(60.0)));
-        let stubs = Summary { cost_estimate_usd: Some(5.0), ..of(750, 4.0) };
+        assert_eq!(saved(test_summary(750, 4.0)), (Some(25.0), Some(60.0)));
+        let stubs = Summary { cost_estimate_usd: Some(5.0), ..test_summary(750, 4.0) };
         assert_eq!(saved(stubs), (Some(25.0), Some(50.0)));
-        let lacking = Summary { steps_completed: 3, ..of(750, 4.0) };
+        let lacking = Summary { steps_completed: 3, ..test_summary(750, 4.0) };
         assert_eq!(saved(lacking), (None, None));
     }
 }

@@ -63,7 +63,7 @@ impl Carried {
 }
 
 impl SessionCache {
-    pub(super) fn of(session: &Session) -> SessionCache {
+    pub(super) fn from_session(session: &Session) -> SessionCache {
         let facts = session.facts.clone();
         let measured = facts.len();
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
@@ -106,7 +106,7 @@ impl SessionCache {
 
     /// Returns the subagents of the session.
     pub(super) fn subagent_index(&self, session: &Session) -> &SubagentIndex {
-        self.subagent_index.get_or_init(|| SubagentIndex::of(session, self))
+        self.subagent_index.get_or_init(|| SubagentIndex::from_session(session, self))
     }
 
     /// Returns the text that the recording lacks, if counts are calibrated by the recording.
@@ -152,7 +152,7 @@ impl SessionCache {
     }
 
     /// Returns the text as a shared allocation; equal texts share one.
-    pub(super) fn told(&self, text: String) -> Arc<str> {
+    pub(super) fn intern(&self, text: String) -> Arc<str> {
         self.words().once(text)
     }
 
@@ -183,7 +183,7 @@ pub(super) struct SessionCacheCell(OnceLock<Arc<SessionCache>>);
 impl SessionCacheCell {
     /// Returns the analysis of `session`; every call must pass the same session.
     pub(super) fn of(&self, session: &Session) -> Arc<SessionCache> {
-        self.0.get_or_init(|| SessionCache::of(session).into()).clone()
+        self.0.get_or_init(|| SessionCache::from_session(session).into()).clone()
     }
 }
 

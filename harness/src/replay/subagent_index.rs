@@ -32,7 +32,7 @@ pub(super) struct SubagentIndex {
 
 impl SubagentIndex {
     /// Builds the index. `whole` = the analysis of the session.
-    pub(super) fn of(session: &Session, whole: &SessionCache) -> SubagentIndex {
+    pub(super) fn from_session(session: &Session, whole: &SessionCache) -> SubagentIndex {
         let all = subagents(session);
         if all.is_empty() {
             return SubagentIndex::default();
@@ -50,7 +50,7 @@ impl SubagentIndex {
             depths: depths(&all),
             by_call,
             waited,
-            windows: Windows::of(session, whole),
+            windows: Windows::from_session(session, whole),
             known: all.iter().map(|_| OnceLock::new()).collect(),
             undelivered: undelivered(session, whole),
             all,
@@ -73,8 +73,8 @@ impl SubagentIndex {
     }
 
     /// Returns the analysis of a subagent's window. `window` is the session of that window.
-    pub(super) fn known(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
-        self.known[agent].get_or_init(|| Arc::new(SessionCache::of(window))).clone()
+    pub(super) fn cache_for(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
+        self.known[agent].get_or_init(|| Arc::new(SessionCache::from_session(window))).clone()
     }
 
     /// Returns whether a fact that arises in another window is stated in the window of a need

@@ -12,7 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::agents::DEEPEST;
-use super::events::Log;
+use super::events::EventLog;
 use super::recording::of_subagent;
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
@@ -29,12 +29,12 @@ pub(super) struct Subagents {
     /// Analysis of the whole session.
     whole: Arc<SessionCache>,
     doors: Doors,
-    log: Log,
+    log: EventLog,
     started: Mutex<HashSet<usize>>,
 }
 
 impl Subagents {
-    pub(super) fn new(scene: &Scene<'_>, doors: Doors, log: Log) -> Arc<Subagents> {
+    pub(super) fn new(scene: &Scene<'_>, doors: Doors, log: EventLog) -> Arc<Subagents> {
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),
@@ -107,7 +107,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.subagent_index().known(i, &session),
+                known: self.subagent_index().cache_for(i, &session),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

@@ -8,7 +8,7 @@ use ctxbench_core::session::{Entry, Session};
 
 /// Calls `found` with every text of a session and the id of its message or call. The id of constant
 /// context is empty. Arguments of a call belong to the message that made the call.
-pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
+pub(super) fn for_each_text<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
     for e in &session.entries {
         match e {
             Entry::System { text, .. } | Entry::RepoMap { text, .. } => found("", text),
@@ -37,7 +37,7 @@ pub(super) fn in_sources<T>(
         arising.entry(&f.arises).or_default().push(i);
     }
     let mut made: Vec<Option<T>> = session.facts.iter().map(|_| None).collect();
-    each(session, |id, text| {
+    for_each_text(session, |id, text| {
         for &i in arising.get(id).into_iter().flatten() {
             let fact = &session.facts[i];
             if made[i].is_none() && !text.is_empty() && holds(fact, text) {

@@ -25,7 +25,7 @@ struct TraceLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<ctxbench_core::request::Phase>,
     step: u64,
-    items: Vec<Item<'a>>,
+    items: Vec<TraceItem<'a>>,
     tools_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]
     ttl: Ttl,
@@ -52,7 +52,7 @@ struct TraceLine<'a> {
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct TraceItem<'a> {
     kind: ctxbench_core::block::BlockKind,
     role: ctxbench_core::block::Role,
     bytes: usize,
@@ -93,7 +93,7 @@ impl Tracer {
     }
 
     /// Adds a message of the strategy to the next line.
-    pub(super) fn said(&mut self, text: &str) {
+    pub(super) fn record_log(&mut self, text: &str) {
         self.said.push(text.to_string());
     }
 
@@ -146,12 +146,12 @@ fn item<'a>(
     by: &Counting,
     b: &'a Block,
     cache: bool,
-) -> Item<'a> {
+) -> TraceItem<'a> {
     let (hash, first) = match hashes.entry(b.hash) {
         Entry::Occupied(known) => (known.get().clone(), false),
         Entry::Vacant(new) => (new.insert(sha256(&b.text).into()).clone(), true),
     };
-    Item {
+    TraceItem {
         kind: b.kind,
         role: b.role,
         bytes: b.bytes(),

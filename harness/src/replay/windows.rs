@@ -21,9 +21,10 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Builds the index. `known` = the analysis of the whole session.
-    pub(super) fn of(session: &Session, known: &SessionCache) -> Windows {
-        let mut out = Windows { facts: OwnFacts::of(session, known), ..Windows::default() };
+    /// `known` = analysis of the whole session.
+    pub(super) fn from_session(session: &Session, known: &SessionCache) -> Windows {
+        let mut out =
+            Windows { facts: OwnFacts::from_session(session, known), ..Windows::default() };
         for (i, e) in session.entries.iter().enumerate() {
             match (e, e.agent()) {
                 (Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. }, _)
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn windows(s: &Session) -> Windows {
-        Windows::of(s, &SessionCache::of(s))
+        Windows::from_session(s, &SessionCache::from_session(s))
     }
 
     fn own(s: &Session, id: &str) -> Session {

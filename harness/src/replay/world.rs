@@ -13,7 +13,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, Sto
 use ctxbench_core::session::Millis;
 
 use super::observer::{AnswerSource, Observer};
-use super::path::{Defaults, Move, Path, Step};
+use super::path::{Defaults, Move, Path, PathStep};
 use super::recording::text_of;
 use super::subagents::Subagents;
 use crate::mock::{Door, PlannedReply};
@@ -37,7 +37,7 @@ struct Background {
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
     /// Remaining replies of the current turn. The next one is last.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     door: Box<dyn Door>,
     observer: Observer,
     now: Millis,
@@ -289,7 +289,7 @@ impl Host for ReplayWorld {
         if self.observer.livelocked() {
             self.over = true;
             return Err(ModelError {
-                kind: ErrorKind::Ended,
+                kind: ErrorKind::SessionEnd,
                 status: 0,
                 code: None,
                 message: "no progress".into(),
@@ -301,7 +301,7 @@ impl Host for ReplayWorld {
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
-        if result.as_ref().is_err_and(|e| e.kind == ErrorKind::Ended) {
+        if result.as_ref().is_err_and(|e| e.kind == ErrorKind::SessionEnd) {
             // The request was not sent, because of a spend limit or a missing summary. No event is
             // logged, and the user does not ask to continue.
             self.over = true;
@@ -362,7 +362,7 @@ impl Host for ReplayWorld {
 
     fn on_view(&mut self, key: &str, blocks: &[Arc<Block>]) {
         let key = if key.is_empty() { &*self.newest_reply } else { key };
-        self.observer.rewinds.shown(key, blocks);
+        self.observer.rewinds.record_view(key, blocks);
     }
 
     fn message(&self, key: &str) -> Option<MessageId> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use ctxbench_core::compaction::tools::{folded, is_edit};
 use serde_json::{Map, Value};
 
-use super::patch::{self, Change};
+use super::patch::{self, FileChange};
 
 /// Argument names of edit tools in the products and in our scenarios.
 const PATH: &[&str] = &["file_path", "path", "filePath"];
@@ -61,11 +61,11 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<FileEdit>, String
     Ok(vec![FileEdit { path, operation }])
 }
 
-fn from_patch((path, change): (String, Change)) -> FileEdit {
+fn from_patch((path, change): (String, FileChange)) -> FileEdit {
     let operation = match change {
-        Change::Add(content) => Operation::Write(content),
-        Change::Delete => Operation::Delete,
-        Change::Update(runs) => {
+        FileChange::Add(content) => Operation::Write(content),
+        FileChange::Delete => Operation::Delete,
+        FileChange::Update(runs) => {
             Operation::Replace(runs.into_iter().map(|(old, new)| (old, new, false)).collect())
         }
     };

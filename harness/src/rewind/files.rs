@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use ctxbench_core::content::ToolCall;
 use ctxbench_core::session::{Entry, Session, ToolEntry};
 use ctxbench_kit::checkpoint::{
-    CheckpointError, Content, Durability, EditCheckpoints, FileOutcome, RestoreSuccess, Retention,
-    Root, ShadowGit, Snapshots, Tree, git_version,
+    CheckpointError, Durability, EditCheckpoints, FileContent, FileOutcome, RestoreSuccess,
+    Retention, Root, ShadowGit, Snapshots, Tree, git_version,
 };
 use ctxbench_strategies::descriptor::SnapshotKind;
 
@@ -158,7 +158,7 @@ impl Disk {
             // Fixed permissions, so that figures do not depend on the umask.
             Some(t) => {
                 let mode = self.root.read(&safe).ok().flatten().map_or(0o644, |c| c.mode);
-                self.root.write(&safe, &Content { bytes: t.as_bytes().to_vec(), mode })
+                self.root.write(&safe, &FileContent { bytes: t.as_bytes().to_vec(), mode })
             }
             None => self.root.remove(&safe),
         };

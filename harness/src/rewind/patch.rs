@@ -3,7 +3,7 @@
 
 /// Change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     /// Creates a file.
     Add(String),
     /// Deletes the file.
@@ -13,8 +13,8 @@ pub(super) enum Change {
 }
 
 /// Parses a patch. Returns `None` if it is malformed or renames a file.
-pub(super) fn parse(text: &str) -> Option<Vec<(String, Change)>> {
-    let mut out: Vec<(String, Change)> = Vec::new();
+pub(super) fn parse(text: &str) -> Option<Vec<(String, FileChange)>> {
+    let mut out: Vec<(String, FileChange)> = Vec::new();
     let mut lines = text.trim().lines();
     if lines.next()?.trim() != "*** Begin Patch" {
         return None;
@@ -24,22 +24,22 @@ pub(super) fn parse(text: &str) -> Option<Vec<(String, Change)>> {
             return Some(out);
         }
         if let Some(path) = line.strip_prefix("*** Add File: ") {
-            out.push((path.to_string(), Change::Add(String::new())));
+            out.push((path.to_string(), FileChange::Add(String::new())));
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
-            out.push((path.to_string(), Change::Delete));
+            out.push((path.to_string(), FileChange::Delete));
         } else if let Some(path) = line.strip_prefix("*** Update File: ") {
-            out.push((path.to_string(), Change::Update(vec![])));
+            out.push((path.to_string(), FileChange::Update(vec![])));
         } else if line.starts_with("*** Move to: ") {
             return None;
         } else {
             match &mut out.last_mut()?.1 {
-                Change::Add(content) => {
+                FileChange::Add(content) => {
                     content.push_str(line.strip_prefix('+')?);
                     content.push('\n');
                 }
-                Change::Delete => return None,
-                Change::Update(runs) if line.starts_with("@@") => runs.push(Default::default()),
-                Change::Update(runs) => {
+                FileChange::Delete => return None,
+                FileChange::Update(runs) if line.starts_with("@@") => runs.push(Default::default()),
+                FileChange::Update(runs) => {
                     if runs.is_empty() {
                         runs.push(Default::default());
                     }
@@ -70,10 +70,10 @@ mod tests {
     fn parse_reads_added_deleted_and_updated_files() {
         let text = "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: \
             c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
-        let update = Change::Update(vec![("one\ntwo\n".into(), "one\n2\n".into())]);
+        let update = FileChange::Update(vec![("one\ntwo\n".into(), "one\n2\n".into())]);
         let want = vec![
-            ("a".into(), Change::Add("x\ny\n".into())),
-            ("b".into(), Change::Delete),
+            ("a".into(), FileChange::Add("x\ny\n".into())),
+            ("b".into(), FileChange::Delete),
             ("c".into(), update),
         ];
         assert_eq!(parse(text), Some(want));

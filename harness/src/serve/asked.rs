@@ -8,7 +8,11 @@ use serde_json::Value;
 use super::errors::invalid;
 
 /// Reads a body that is known to be JSON of the wire.
-pub(super) fn asked(wire: Wire, path: &str, bytes: &[u8]) -> Result<ReplyOptions, ModelError> {
+pub(super) fn reply_options(
+    wire: Wire,
+    path: &str,
+    bytes: &[u8],
+) -> Result<ReplyOptions, ModelError> {
     wire.reply_options(path, bytes).map_err(invalid)
 }
 
@@ -47,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_a_body_says_beside_its_prompt() {
-        let of = |wire: &str, body: &str| asked(find(wire).unwrap(), "", body.as_bytes());
+        let of = |wire: &str, body: &str| reply_options(find(wire).unwrap(), "", body.as_bytes());
         let a = of(
             "anthropic-messages",
             r#"{"stream":true,"thinking":{"type":"enabled","budget_tokens":1024}}"#,

@@ -12,7 +12,7 @@ use ctxbench_provider::wire::{self, ALL, Wire};
 use super::errors;
 use super::limit::limit;
 use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
-use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
+use crate::mock::{ContentStore, Live, PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
 
 /// Writer of the summaries that the provider is asked for, and the facts it may use.
@@ -71,7 +71,7 @@ impl ServerState {
     }
 
     /// Returns the contents that clients stored.
-    pub(super) fn store(&mut self, wire: Wire) -> &mut Store {
+    pub(super) fn store(&mut self, wire: Wire) -> &mut ContentStore {
         self.account(wire).store()
     }
 
@@ -96,7 +96,7 @@ impl ServerState {
     ) -> Result<Reply, ModelError> {
         self.replies += 1;
         let (wire, number) = (arrived.wire, self.replies);
-        let plan = match self.speaker.say(arrived)? {
+        let plan = match self.speaker.answer(arrived)? {
             ModelAnswer::Summary => PlannedReply::Summarise,
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
@@ -107,7 +107,7 @@ impl ServerState {
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
         // A provider that stopped after its compaction has not sent the planned reply.
         if reply.stop != StopReason::Compaction {
-            self.speaker.given();
+            self.speaker.mark_delivered();
         }
         reply.id.get_or_insert_with(|| wire.reply_id(number).into());
         Ok(reply)

@@ -20,7 +20,7 @@ pub(super) struct Echo {
 }
 
 impl Speaker for Echo {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         self.replies += 1;
         if arrived.wants_compaction() {
             return Ok(ModelAnswer::Summary);

@@ -143,14 +143,14 @@ pub(super) struct Faults {
 }
 
 /// Maximum number of headers with a counter; the least recently seen start again.
-const MOST_HEADERS: usize = 100_000;
+const MAX_HEADERS: usize = 100_000;
 
 impl Faults {
     pub(super) fn new(plans: Vec<FaultPlan>) -> Self {
         Faults {
             plans: plans.into_iter().map(|p| (p, 0)).collect(),
             requests: 0,
-            happened: LruMap::new(MOST_HEADERS),
+            happened: LruMap::new(MAX_HEADERS),
         }
     }
 

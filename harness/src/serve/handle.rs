@@ -19,7 +19,7 @@ use super::desk::{self, ServerState};
 use super::errors;
 use super::faults::{Fault, Faults};
 use super::local;
-use super::log::{Log, LogLine};
+use super::log::{LogLine, RequestLog};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, models, sse, stored};
@@ -28,7 +28,7 @@ use super::{Clock, models, sse, stored};
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
 /// State shared by all requests.
-pub(super) struct Shared {
+pub(super) struct HandlerState {
     pub(super) api: Option<Api>,
     pub(super) body_limit: usize,
     /// Instead of every model's own, tokens.
@@ -36,21 +36,21 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) desk: Mutex<ServerState>,
     pub(super) faults: Mutex<Faults>,
-    pub(super) log: Log,
+    pub(super) log: RequestLog,
     /// Requests so far.
     pub(super) arrived: AtomicU64,
 }
 
 /// An answer that is ready to go.
-struct Answer {
+struct ReadyAnswer {
     status: u16,
     retry_after: Option<u64>,
     kind: &'static str,
     body: Body,
 }
 
-fn json(body: impl Into<Body>) -> Answer {
-    Answer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
+fn json(body: impl Into<Body>) -> ReadyAnswer {
+    ReadyAnswer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
 }
 
 /// Refusal with everything it needs in addition to its message.
@@ -72,7 +72,10 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Answers a request and notes it.
-pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+pub(super) async fn handle(
+    State(shared): State<Arc<HandlerState>>,
+    request: Request,
+) -> Response<Body> {
     let begin = (shared.clock)();
     let path = request.uri().path().to_string();
     if request.headers().contains_key(header::UPGRADE) {
@@ -100,7 +103,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
             if let Some(seen) = &mut seen {
                 seen.outcome = Some(Err(error));
             }
-            Answer { status, retry_after, ..json(body) }
+            ReadyAnswer { status, retry_after, ..json(body) }
         }
     };
     line.http = answer.status;
@@ -134,18 +137,18 @@ fn word(kind: ErrorKind) -> &'static str {
         ErrorKind::Invalid => "invalid",
         ErrorKind::Server => "server",
         ErrorKind::Stream => "stream",
-        ErrorKind::Ended => "ended",
+        ErrorKind::SessionEnd => "ended",
     }
 }
 
 async fn answer(
-    shared: &Shared,
+    shared: &HandlerState,
     request: Request,
     path: &str,
     api: Api,
     line: &mut LogLine,
     seen: &mut Option<RequestOutcome>,
-) -> Result<Answer, Refused> {
+) -> Result<ReadyAnswer, Refused> {
     if let Some(why) = local::foreign(request.headers()) {
         return Err(errors::refusal(api, 403, why).into());
     }
@@ -232,7 +235,7 @@ async fn answer(
     if line.stream {
         let events = wire.events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
-        return Ok(Answer {
+        return Ok(ReadyAnswer {
             kind: "text/event-stream; charset=utf-8",
             ..json(sse::events(events, pause, fault.cut))
         });
@@ -248,11 +251,11 @@ fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
 }
 
 async fn count(
-    shared: &Shared,
+    shared: &HandlerState,
     request: Request,
     wire: Wire,
     line: &mut LogLine,
-) -> Result<Answer, Refused> {
+) -> Result<ReadyAnswer, Refused> {
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
@@ -261,7 +264,7 @@ async fn count(
 }
 
 fn asked_fault(
-    shared: &Shared,
+    shared: &HandlerState,
     headers: &HeaderMap,
     line: &mut LogLine,
 ) -> Result<Fault, ModelError> {
@@ -275,7 +278,7 @@ fn asked_fault(
 
 /// Reads a body as the prompt of a model that exists, under the name of the catalogue.
 fn understood(
-    shared: &Shared,
+    shared: &HandlerState,
     wire: Wire,
     path: &str,
     body: &[u8],
@@ -286,7 +289,7 @@ fn understood(
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);
     line.prompt(&prompt, &counting, &shared.log);
-    let asked = asked::asked(wire, path, body)?;
+    let asked = asked::reply_options(wire, path, body)?;
     let model = model?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))

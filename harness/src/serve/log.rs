@@ -76,7 +76,7 @@ pub(super) struct LoggedPiece {
 impl LogLine {
     /// Records the contents of a prompt, its pieces only if a log is written: each costs a hash of
     /// its text.
-    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &Log) {
+    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &RequestLog) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
@@ -125,22 +125,22 @@ fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
 }
 
 /// Destination of the log lines.
-pub(super) struct Log {
-    state: Mutex<State>,
+pub(super) struct RequestLog {
+    state: Mutex<LogState>,
     /// Shorter texts are written into the lines, bytes.
     longest: usize,
 }
 
-struct State {
+struct LogState {
     to: Option<Box<dyn Write + Send>>,
     lines: u64,
 }
 
-impl Log {
+impl RequestLog {
     /// `texts` = write all texts in full.
     pub(super) fn new(to: Option<Box<dyn Write + Send>>, texts: bool) -> Self {
         let longest = if texts { usize::MAX } else { SHORT };
-        Log { state: Mutex::new(State { to, lines: 0 }), longest }
+        RequestLog { state: Mutex::new(LogState { to, lines: 0 }), longest }
     }
 
     /// Returns whether lines are written.
@@ -174,12 +174,12 @@ mod tests {
     fn pieces_are_hashed_only_for_a_reader() {
         let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
         let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
-        let noted = |log: Log| {
+        let noted = |log: RequestLog| {
             let mut line = LogLine::default();
             line.prompt(&prompt, &Counting::O200K, &log);
             (line.items.len(), line.max_tokens)
         };
-        assert_eq!(noted(Log::new(None, false)), (0, Some(7)));
-        assert_eq!(noted(Log::new(Some(Box::new(std::io::sink())), false)), (1, Some(7)));
+        assert_eq!(noted(RequestLog::new(None, false)), (0, Some(7)));
+        assert_eq!(noted(RequestLog::new(Some(Box::new(std::io::sink())), false)), (1, Some(7)));
     }
 }

@@ -42,7 +42,7 @@ pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub(crate) use local::{foreign, is_loopback};
-pub use script::Script;
+pub use script::ReplyScript;
 pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
@@ -60,7 +60,7 @@ pub fn wall_clock() -> Clock {
 }
 
 /// Settings of a server.
-pub struct Options {
+pub struct ServeOptions {
     /// Provider with the routes to serve; `None` = all providers.
     pub api: Option<Api>,
     /// Port on loopback; 0 = any free one.
@@ -83,9 +83,9 @@ pub struct Options {
     pub clock: Clock,
 }
 
-impl Default for Options {
+impl Default for ServeOptions {
     fn default() -> Self {
-        Options {
+        ServeOptions {
             api: None,
             port: 0,
             speaker: None,
@@ -104,11 +104,11 @@ impl Default for Options {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<handle::Shared>,
+    shared: Arc<handle::HandlerState>,
 }
 
-fn shared(options: Options) -> Arc<handle::Shared> {
-    Arc::new(handle::Shared {
+fn shared(options: ServeOptions) -> Arc<handle::HandlerState> {
+    Arc::new(handle::HandlerState {
         api: options.api,
         body_limit: options.body_limit,
         window: options.window,
@@ -119,14 +119,14 @@ fn shared(options: Options) -> Arc<handle::Shared> {
             options.window,
         )),
         faults: Mutex::new(faults::Faults::new(options.faults)),
-        log: log::Log::new(options.log, options.log_texts),
+        log: log::RequestLog::new(options.log, options.log_texts),
         arrived: Default::default(),
     })
 }
 
 /// Returns the answer of a new server to one `POST`, without a socket: status and body.
 pub async fn answer(
-    options: Options,
+    options: ServeOptions,
     path: &str,
     headers: &[(&str, &str)],
     body: Vec<u8>,
@@ -144,7 +144,7 @@ pub async fn answer(
 
 impl Server {
     /// Listens on loopback. Requests wait until [`Server::run`].
-    pub async fn bind(options: Options) -> std::io::Result<Server> {
+    pub async fn bind(options: ServeOptions) -> std::io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
         let address = listener.local_addr()?;
         Ok(Server { listener, address, shared: shared(options) })

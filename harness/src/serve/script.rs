@@ -53,7 +53,7 @@ impl Tail {
 
 /// User message and the replies that followed.
 #[derive(Debug)]
-struct Turn {
+struct ScriptTurn {
     words: Vec<Arc<str>>,
     replies: Vec<Vec<Part>>,
 }
@@ -67,8 +67,8 @@ const LAST_WORDS: &str = "Done.";
 
 /// The replies of a session in order.
 #[derive(Debug)]
-pub struct Script {
-    turns: Vec<Turn>,
+pub struct ReplyScript {
+    turns: Vec<ScriptTurn>,
     /// Position of the next reply.
     next: ReplyIndex,
     /// Reply given to each request, by its hash.
@@ -82,9 +82,9 @@ pub struct Script {
 /// Maximum number of requests that get the same reply again.
 const MAX_GIVEN: usize = 100_000;
 
-impl Script {
+impl ReplyScript {
     /// The replies of a session's main conversation.
-    pub fn new(session: &Session) -> Script {
+    pub fn new(session: &Session) -> ReplyScript {
         let mut turns = Vec::new();
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Action::User(said) = m.action else { continue };
@@ -92,11 +92,11 @@ impl Script {
             let words = said.parts.iter().filter_map(text).collect();
             let replies: Vec<_> = m.steps.into_iter().map(|s| s.parts).collect();
             if !replies.is_empty() {
-                turns.push(Turn { words, replies });
+                turns.push(ScriptTurn { words, replies });
             }
         }
         let given = LruMap::new(MAX_GIVEN);
-        Script { turns, next: (0, 0), given, giving: None, tools_seen: false }
+        ReplyScript { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 
     /// Number of replies.
@@ -144,7 +144,7 @@ impl Script {
         let calls = |parts: &[Part]| {
             parts.iter().any(|p| matches!(p, Part::Call(c) if results.contains(&c.id)))
         };
-        let made = |(t, turn): (usize, &Turn)| -> Vec<ReplyIndex> {
+        let made = |(t, turn): (usize, &ScriptTurn)| -> Vec<ReplyIndex> {
             let behind = turn.replies.iter().enumerate().filter(|(_, parts)| calls(parts));
             behind.map(|(i, _)| (t, i + 1)).collect()
         };
@@ -168,8 +168,8 @@ impl Script {
     }
 }
 
-impl Speaker for Script {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+impl Speaker for ReplyScript {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let offers = arrived.prompt.tools.is_some();
         self.tools_seen |= offers;
         self.giving = None;
@@ -189,7 +189,7 @@ impl Speaker for Script {
         Ok(ModelAnswer::Parts(parts))
     }
 
-    fn given(&mut self) {
+    fn mark_delivered(&mut self) {
         if let Some((key, at)) = self.giving.take() {
             self.gave(key, at);
         }
@@ -224,7 +224,7 @@ mod tests {
         Entry::Tool(ToolEntry { call_id: id.into(), output, ..Default::default() })
     }
 
-    fn script() -> Script {
+    fn script() -> ReplyScript {
         let entries = vec![
             user("u1", "first"),
             reply_entry("a1", "one", &["c1"]),
@@ -235,7 +235,7 @@ mod tests {
             user("u3", "go on"),
             reply_entry("a4", "four", &[]),
         ];
-        Script::new(&Session { entries, ..Default::default() })
+        ReplyScript::new(&Session { entries, ..Default::default() })
     }
 
     fn prompt(contents: Vec<Content>) -> Prompt {
@@ -247,7 +247,7 @@ mod tests {
         Prompt::new("m", items)
     }
 
-    fn ask(s: &mut Script, prompt: &Prompt) -> Option<String> {
+    fn ask(s: &mut ReplyScript, prompt: &Prompt) -> Option<String> {
         let (key, at) = s.find(prompt)?;
         let parts = s.parts(at);
         s.gave(key, at);
@@ -287,7 +287,7 @@ mod tests {
             result("c2"),
             reply_entry("a3", "three", &[]),
         ];
-        let mut s = Script::new(&Session { entries, ..Default::default() });
+        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
         let mut is = |contents: Vec<Content>, want: &str| {
             assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
         };
@@ -305,7 +305,7 @@ mod tests {
             user("u2", "second"),
             reply_entry("a2", "two", &[]),
         ];
-        let mut s = Script::new(&Session { entries, ..Default::default() });
+        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
         let mut is = |contents: Vec<Content>, want: &str| {
             assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
         };

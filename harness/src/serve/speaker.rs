@@ -54,11 +54,11 @@ pub enum ModelAnswer {
 /// Decides the replies of the model. Requests come one at a time.
 pub trait Speaker: Send {
     /// Returns the answer to a request; an error is sent to the client.
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError>;
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError>;
 
     /// Confirms that the last answer was delivered: the provider neither refused the request nor
     /// stopped after a compaction.
-    fn given(&mut self) {}
+    fn mark_delivered(&mut self) {}
 
     /// Returns whether it wants to see the outcome of each request.
     fn looks(&self) -> bool {

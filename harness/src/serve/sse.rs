@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use ctxbench_provider::wire::Event;
+use ctxbench_provider::wire::StreamEvent;
 use http_body_util::channel::Channel;
 
 /// Time for the last event before a break to leave. A break overtakes unsent data, ms.
@@ -14,7 +14,7 @@ const FLUSH: Duration = Duration::from_millis(20);
 struct Cut;
 
 /// Builds a stream of events with a pause between them, broken off after the first `cut`.
-pub(super) fn events(events: Vec<Event>, pause: Duration, cut: Option<usize>) -> Body {
+pub(super) fn events(events: Vec<StreamEvent>, pause: Duration, cut: Option<usize>) -> Body {
     send(events.iter().map(|e| e.bytes().into()).collect(), pause, cut)
 }
 

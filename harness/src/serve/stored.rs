@@ -4,17 +4,17 @@
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};
 use ctxbench_core::request::Usage;
-use ctxbench_provider::wire::{Stored, Wire};
+use ctxbench_provider::wire::{StoredContents, Wire};
 use serde_json::{Value, json};
 
 use super::errors;
-use super::handle::{Refused, Shared, lock, read};
+use super::handle::{HandlerState, Refused, lock, read};
 use super::log::LogLine;
 use super::speaker;
 
 /// Answers a request about stored contents.
 pub(super) async fn answer(
-    shared: &Shared,
+    shared: &HandlerState,
     request: Request,
     wire: Wire,
     path: &str,
@@ -55,7 +55,7 @@ pub(super) async fn answer(
             let before = desk.store(wire).get(name, now)?.clone();
             let stored = desk.store(wire).keep(name, storing.ttl_ms, now)?;
             let model = desk.model(wire, &stored.model)?;
-            let rest = |s: &Stored| storage_cost(&model, s.tokens, s.expires_ms - now);
+            let rest = |s: &StoredContents| storage_cost(&model, s.tokens, s.expires_ms - now);
             line.cost_usd = rest(&stored) - rest(&before);
             Ok(wire.stored(&stored))
         }

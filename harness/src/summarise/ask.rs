@@ -30,7 +30,7 @@ pub(super) struct Heading {
 
 /// A parsed instruction.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct Instruction {
     /// Headings in order. None = a plain list.
     pub headings: Vec<Heading>,
     /// True if the answer is between `<summary>` tags.
@@ -51,7 +51,7 @@ pub(super) struct Ask {
     pub own: HashSet<u64>,
 }
 
-impl Ask {
+impl Instruction {
     /// Reads an instruction and the wishes of memory files.
     pub fn parse(instruction: &str, wishes: &str) -> Self {
         let low = instruction.to_lowercase();
@@ -86,7 +86,7 @@ impl Ask {
         }
         let asked = focus(instruction, "");
         let topics = TOPICS.iter().filter(|(w, _)| asked.contains(*w)).map(|(_, t)| *t).collect();
-        Ask {
+        Instruction {
             headings: headings(instruction),
             topics,
             summary_tag: low.contains("<summary>"),

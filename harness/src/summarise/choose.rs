@@ -1,6 +1,6 @@
 //! Selection of candidates under a token budget.
 
-use super::collect::Unit;
+use super::collect::SummaryCandidate;
 use super::topic::Topic;
 
 /// Passes over the candidates.
@@ -20,8 +20,8 @@ enum Pass {
 /// This is an assumption; no figure is published. Then every topic gets its best candidate, so that
 /// no heading stays empty without need. Then topics fill up within their shares, and the rest is
 /// chosen by weight alone.
-pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
-    let rank = |u: &Unit<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
+pub(super) fn choose(units: &[SummaryCandidate<'_>], budget: u64) -> Vec<usize> {
+    let rank = |u: &SummaryCandidate<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|&a, &b| {
         rank(&units[b]).total_cmp(&rank(&units[a])).then(units[a].order.cmp(&units[b].order))

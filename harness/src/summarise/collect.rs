@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::ask::{Ask, Quote};
+use super::ask::{Instruction, Quote};
 use super::cues::{self, Cues};
 use super::outputs::best_lines;
-use super::read::{Author, Segment};
-use super::sentences::{Piece, clip, fold_key, guess_tokens, pieces};
-use super::tools::Tools;
+use super::read::{Author, PromptSegment};
+use super::sentences::{Sentence, clip, fold_key, guess_tokens, pieces};
+use super::tools::ToolDigest;
 use super::topic::{self, Topic};
 
 /// Candidate for the summary.
 #[derive(Clone, Debug)]
-pub(super) struct Unit<'a> {
+pub(super) struct SummaryCandidate<'a> {
     pub text: Cow<'a, str>,
     pub topic: Topic,
     /// Weight of the candidate.
@@ -42,14 +42,17 @@ const MIN_SIMILARITY: f32 = 0.7;
 const PASTED: usize = 4_000;
 
 /// Collects the candidates of a conversation.
-pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> {
+pub(super) fn collect<'a>(
+    segments: &[PromptSegment<'a>],
+    ask: &Instruction,
+) -> Vec<SummaryCandidate<'a>> {
     let last = |who: Author| segments.iter().rposition(|s| s.who == who);
     let first_user = segments.iter().position(|s| s.who == Author::User);
     let mut c = Collector {
         ask,
         units: Vec::new(),
         seen: HashMap::new(),
-        tools: Tools::default(),
+        tools: ToolDigest::default(),
         many_messages: ask
             .headings
             .iter()
@@ -89,11 +92,11 @@ struct Origin {
 }
 
 struct Collector<'a, 'k> {
-    ask: &'k Ask,
-    units: Vec<Unit<'a>>,
+    ask: &'k Instruction,
+    units: Vec<SummaryCandidate<'a>>,
     /// Candidates by the key of their text, to avoid repetition.
     seen: HashMap<u64, usize>,
-    tools: Tools<'a>,
+    tools: ToolDigest<'a>,
     many_messages: bool,
 }
 
@@ -136,13 +139,14 @@ impl<'a> Collector<'a, '_> {
         };
         let cut = fold_key(&text) != key;
         let tokens = guess_tokens(&text) + 3;
-        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false, asked };
+        let unit =
+            SummaryCandidate { text, topic, score, order, tokens, user, cut, raw: false, asked };
         match self.seen.get(&key) {
             // Position of the first mention, and weight of the strongest.
             Some(&i) => {
                 let old = &mut self.units[i];
                 if score > old.score {
-                    *old = Unit { order: old.order, user: old.user || user, ..unit };
+                    *old = SummaryCandidate { order: old.order, user: old.user || user, ..unit };
                 }
             }
             None => {
@@ -160,7 +164,7 @@ impl<'a> Collector<'a, '_> {
     }
 
     fn user(&mut self, text: &'a str, place: &Origin) {
-        let mut parts: Vec<Piece<'a>> = Vec::new();
+        let mut parts: Vec<Sentence<'a>> = Vec::new();
         pieces(text, |p| parts.push(p));
         let pasted = text.len() > PASTED;
         let count = parts.len();
@@ -330,7 +334,7 @@ fn model_topic(c: Cues, last: bool) -> Topic {
 }
 
 /// Returns whether a line was pasted: it begins with a time, a mark or a bracket.
-fn is_pasted(p: &Piece<'_>) -> bool {
+fn is_pasted(p: &Sentence<'_>) -> bool {
     let typed = |c: char| {
         c.is_alphabetic()
             || matches!(c, '(' | '"' | '\'' | '`' | '*' | '_' | '@' | '/' | '“' | '「' | '¿' | '¡')

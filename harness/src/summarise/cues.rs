@@ -33,7 +33,7 @@ impl Cues {
     /// Marks of one side of a comparison: expected, received, got.
     pub const COMPARED: Cues = Cues(1 << 10);
     /// Marks that cancel an error: none, zero.
-    pub const NONE: Cues = Cues(1 << 11);
+    pub const NO_CUES: Cues = Cues(1 << 11);
     /// Announces an action without a statement: let me, I will read.
     pub const FILLER: Cues = Cues(1 << 12);
 
@@ -88,7 +88,7 @@ const WORDS: &[(Cues, &str)] = &[
     ),
     (Cues::TOTAL, "total totals passed tests summary coverage sum count rows files exit status"),
     (Cues::COMPARED, "expected received got actual assert assertion"),
-    (Cues::NONE, "no none zero without 0"),
+    (Cues::NO_CUES, "no none zero without 0"),
     (Cues::FILLER, "let look read check understood search start"),
 ];
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default)]
-struct State {
+struct DeskState {
     asked: u64,
     trouble: Option<String>,
 }
@@ -12,7 +12,7 @@ struct State {
 /// be written is not an answer of the provider: the strategy would treat it as a failure to handle.
 /// Therefore the replay checks this log and stops.
 #[derive(Clone, Debug, Default)]
-pub struct SummaryDesk(Arc<Mutex<State>>);
+pub struct SummaryDesk(Arc<Mutex<DeskState>>);
 
 impl SummaryDesk {
     /// Returns the number of the next summary, from 0.
@@ -31,7 +31,7 @@ impl SummaryDesk {
     }
 
     /// Returns whether a summary was requested.
-    pub fn asked(&self) -> bool {
+    pub fn was_asked(&self) -> bool {
         self.0.lock().is_ok_and(|s| s.asked > 0)
     }
 

@@ -3,9 +3,9 @@
 use ctxbench_core::tokens::o200k;
 use ctxbench_provider::Prompt;
 
-use super::ask::Ask;
+use super::ask::Instruction;
 use super::choose::choose;
-use super::collect::{Unit, collect};
+use super::collect::{SummaryCandidate, collect};
 use super::read::{Author, ParsedPrompt, read};
 use super::render::render;
 
@@ -35,7 +35,7 @@ pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
 /// Writes the summary for a prompt.
 pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     let reading = read(prompt);
-    let ask = Ask::parse(&reading.instruction, &reading.wishes);
+    let ask = Instruction::parse(&reading.instruction, &reading.wishes);
     let limit = reading.limit(max_tokens);
     if reading.segments.is_empty() {
         return nothing(ask, limit);
@@ -61,7 +61,7 @@ impl ParsedPrompt<'_> {
 }
 
 /// Returns the summary of an empty conversation.
-pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
+pub(super) fn nothing(mut ask: Instruction, limit: u64) -> String {
     (ask.headings, ask.opening, ask.analysis_tag) = (Vec::new(), None, false);
     let text = if ask.summary_tag {
         format!("<summary>\n{NOTHING}\n</summary>")
@@ -74,13 +74,13 @@ pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
 /// Renders as many candidates as fit. `pick(units, tokens)` chooses by estimated sizes, which are
 /// corrected by the exact count of the result.
 pub(super) fn fit(
-    mut ask: Ask,
-    units: &[Unit<'_>],
+    mut ask: Instruction,
+    units: &[SummaryCandidate<'_>],
     limit: u64,
     thoughts: &str,
-    pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>,
+    pick: impl Fn(&[SummaryCandidate<'_>], u64) -> Vec<usize>,
 ) -> String {
-    let frame = |ask: &Ask| o200k(&render(ask, units, &[], thoughts));
+    let frame = |ask: &Instruction| o200k(&render(ask, units, &[], thoughts));
     // Under a tight limit, content matters more than the requested form.
     if 2 * frame(&ask) > limit {
         ask.analysis_tag = false;

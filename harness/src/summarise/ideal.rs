@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use ctxbench_core::fact::{Fact, FactKind, Match};
 use ctxbench_core::tokens::{content_hash, o200k};
 
-use super::Job;
-use super::ask::Ask;
-use super::collect::Unit;
+use super::SummaryJob;
+use super::ask::Instruction;
+use super::collect::SummaryCandidate;
 use super::extractive::{fit, nothing};
 use super::read::read;
 use super::topic::Topic;
@@ -34,21 +34,21 @@ const RANK: [FactKind; 8] = [
 
 /// Returns the visible facts that fit, each as a line with its literals. `rates` = (keep, distort)
 /// for losses.
-pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
+pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
     let reading = read(job.prompt);
-    let ask = Ask::parse(&reading.instruction, &reading.wishes);
+    let ask = Instruction::parse(&reading.instruction, &reading.wishes);
     let limit = reading.limit(job.room());
     if reading.segments.is_empty() {
         return nothing(ask, limit);
     }
     let said = reading.segments.iter().map(|s| s.text).collect::<Vec<_>>().join("\n");
-    let mut units: Vec<Unit<'_>> = Vec::new();
+    let mut units: Vec<SummaryCandidate<'_>> = Vec::new();
     for (n, f) in job.facts.iter().enumerate().filter(|(_, f)| visible(f, &said)) {
         let Some(text) = outcome(f, job, rates) else { continue };
         let tokens = o200k(&text) as u32 + 2;
         let rank = RANK.iter().position(|k| *k == f.kind).unwrap_or(RANK.len());
         let score = (RANK.len() - rank) as f32;
-        units.push(Unit {
+        units.push(SummaryCandidate {
             text,
             topic: topic(f.kind),
             score,
@@ -70,7 +70,7 @@ fn visible(f: &Fact, said: &str) -> bool {
 }
 
 /// Returns the candidates that fit, with kinds in the order of [`RANK`].
-fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
+fn by_kind(units: &[SummaryCandidate<'_>], budget: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|&a, &b| units[b].score.total_cmp(&units[a].score));
     let mut left = budget;
@@ -85,7 +85,11 @@ fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
 
 /// Returns the form of a visible fact in the summary: its literals, a distorted version, or
 /// nothing.
-fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<Cow<'a, str>> {
+fn outcome<'a>(
+    f: &'a Fact,
+    job: &SummaryJob<'_>,
+    rates: Option<(f64, f64)>,
+) -> Option<Cow<'a, str>> {
     let exact = || f.tokens.join(" · ");
     let Some((keep, distort)) = rates else { return Some(exact().into()) };
     if chance(job, &f.id, "keep") >= keep {
@@ -99,7 +103,7 @@ fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<
 }
 
 /// Returns a number in [0, 1) that depends only on seed, summary and fact.
-fn chance(job: &Job<'_>, fact: &str, what: &str) -> f64 {
+fn chance(job: &SummaryJob<'_>, fact: &str, what: &str) -> f64 {
     let h = content_hash(format!("{}/{}/{what}/{fact}", job.seed, job.index).as_bytes());
     (h >> 11) as f64 / (1u64 << 53) as f64
 }

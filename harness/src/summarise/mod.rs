@@ -51,7 +51,7 @@ use endpoint::Endpoint;
 pub use desk::SummaryDesk;
 pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
-pub use script::{Script, ScriptError, ScriptedText};
+pub use script::{ScriptError, ScriptedText, SummaryScript};
 
 /// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -69,7 +69,7 @@ pub enum Summariser {
         distort: f64,
     },
     /// Given texts in this order. After the last one, no summary can be written.
-    Scripted(Script),
+    Scripted(SummaryScript),
     /// A real model with recorded answers.
     Endpoint(Arc<Endpoint>),
     /// Earlier summaries in this order, followed by those of another summariser.
@@ -107,7 +107,7 @@ impl Summariser {
                 "{} (a real model's recorded answers, billed as the simulated one's)",
                 self.name()
             ),
-            Summariser::Scripted(Script::Recorded) => {
+            Summariser::Scripted(SummaryScript::Recorded) => {
                 "scripted (the summaries of the recording)".into()
             }
             Summariser::Scripted(_) => "scripted (texts of a file)".into(),
@@ -121,7 +121,7 @@ impl Summariser {
     pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
         match self {
             Summariser::Scripted(s) => {
-                Summariser::Scripted(Script::Texts(s.texts(session, label, strategy)))
+                Summariser::Scripted(SummaryScript::Texts(s.texts(session, label, strategy)))
             }
             other => other.clone(),
         }
@@ -150,7 +150,7 @@ impl FromStr for Summariser {
             "extractive" => Ok(Summariser::Extractive),
             "ideal" => Ok(Summariser::Ideal),
             "lossy" => Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }),
-            "scripted" => Ok(Summariser::Scripted(Script::Recorded)),
+            "scripted" => Ok(Summariser::Scripted(SummaryScript::Recorded)),
             _ => Err(UnknownSummariser(name.to_string())),
         }
     }
@@ -162,7 +162,7 @@ pub(crate) const ASK: &str =
 
 /// Request for a summary, with its context.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct SummaryJob<'a> {
     /// Decoded request.
     pub prompt: &'a Prompt,
     /// Largest reply that the request allows, tokens.
@@ -177,7 +177,7 @@ pub struct Job<'a> {
     pub index: u64,
 }
 
-impl Job<'_> {
+impl SummaryJob<'_> {
     /// Returns the size of the largest reply in o200k tokens.
     fn room(&self) -> Option<u64> {
         self.max_tokens.map(|n| self.counting.fitting(n))
@@ -186,7 +186,7 @@ impl Job<'_> {
 
 /// A summary with its stop reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct Summary {
     pub text: String,
     /// Reason why the text ends.
     pub stop: StopReason,
@@ -197,13 +197,13 @@ pub struct Written {
 pub struct Unwritten(pub String);
 
 /// Writes a summary, or returns the reason why there is none.
-pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
+pub fn summarise(s: &Summariser, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
     let text = match s {
         // It has no access to the facts and can only keep those that it finds itself.
         Summariser::Extractive => extractive::write(job.prompt, job.room()),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
-        Summariser::Scripted(Script::Texts(texts)) => {
+        Summariser::Scripted(SummaryScript::Texts(texts)) => {
             let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
             text.ok_or_else(|| {
                 Unwritten(format!(
@@ -224,5 +224,5 @@ pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
             }
         }
     };
-    Ok(Written { text, stop: StopReason::EndTurn })
+    Ok(Summary { text, stop: StopReason::EndTurn })
 }

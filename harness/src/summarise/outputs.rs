@@ -47,7 +47,7 @@ fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     }
     let c = cues::parse(line);
     let mut score: f32 = 0.0;
-    if c.has(Cues::ERROR) && (c.has(Cues::NUMBER) || !c.has(Cues::NONE)) {
+    if c.has(Cues::ERROR) && (c.has(Cues::NUMBER) || !c.has(Cues::NO_CUES)) {
         score += 1.6;
     }
     if c.has(Cues::COMPARED) {

@@ -28,7 +28,7 @@ pub(super) enum Author {
 
 /// A piece of the conversation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'a> {
+pub(super) struct PromptSegment<'a> {
     pub who: Author,
     pub text: &'a str,
     /// Name of the tool, or empty if unknown.
@@ -61,10 +61,10 @@ fn author_of(kind: BlockKind, text: &str) -> Author {
     }
 }
 
-impl<'a> Segment<'a> {
+impl<'a> PromptSegment<'a> {
     /// Creates a segment without a tool.
     pub fn new(who: Author, text: &'a str) -> Self {
-        Segment { who, text, tool: "", failed: false }
+        PromptSegment { who, text, tool: "", failed: false }
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) struct ParsedPrompt<'a> {
     /// Wishes for summaries in the project's memory files.
     pub wishes: String,
     /// Segments of the conversation, oldest first.
-    pub segments: Vec<Segment<'a>>,
+    pub segments: Vec<PromptSegment<'a>>,
 }
 
 /// Tags of products around the previous summary.
@@ -128,18 +128,18 @@ impl<'a> ParsedPrompt<'a> {
         let segment = match &*item.content {
             Content::Text(_) => match &item.shows {
                 Some(block) if !block.quotes.is_empty() => return self.quotes(block),
-                Some(block) => Segment::new(author_of(block.kind, text), text),
-                None if item.role == Role::Assistant => Segment::new(Author::Assistant, text),
-                None => Segment::new(user_or_other(text), text),
+                Some(block) => PromptSegment::new(author_of(block.kind, text), text),
+                None if item.role == Role::Assistant => PromptSegment::new(Author::Assistant, text),
+                None => PromptSegment::new(user_or_other(text), text),
             },
-            Content::Reasoning { .. } => Segment::new(Author::Reasoning, text),
+            Content::Reasoning { .. } => PromptSegment::new(Author::Reasoning, text),
             Content::Call { name, .. } => {
-                Segment { tool: name, ..Segment::new(Author::Call, text) }
+                PromptSegment { tool: name, ..PromptSegment::new(Author::Call, text) }
             }
             Content::Output { is_error, .. } => {
-                Segment { failed: *is_error, ..Segment::new(Author::Output, text) }
+                PromptSegment { failed: *is_error, ..PromptSegment::new(Author::Output, text) }
             }
-            Content::Compaction { .. } => Segment::new(Author::Summary, text),
+            Content::Compaction { .. } => PromptSegment::new(Author::Summary, text),
             Content::Image { .. } | Content::CompactionTrigger(_) => return,
         };
         if segment.who == Author::Context {
@@ -158,7 +158,7 @@ impl<'a> ParsedPrompt<'a> {
                 (BlockKind::SummaryPrompt, _) => self.instruction.push_str(text),
                 (kind, text) if !text.is_empty() || kind == BlockKind::Call => {
                     let who = author_of(kind, text);
-                    self.segments.push(Segment { who, text, tool, failed });
+                    self.segments.push(PromptSegment { who, text, tool, failed });
                 }
                 _ => {}
             }
@@ -255,11 +255,11 @@ fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> 
 }
 
 /// Moves the previous summary into the segments and returns the rest of the instruction.
-fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
+fn take_prior<'a>(text: &'a str, segments: &mut Vec<PromptSegment<'a>>) -> String {
     match PRIOR.iter().find_map(|tag| cut_tag(text, tag)) {
         Some((before, inside, after)) => {
             if !inside.trim().is_empty() {
-                segments.push(Segment::new(Author::Summary, inside));
+                segments.push(PromptSegment::new(Author::Summary, inside));
             }
             format!("{before}\n{after}")
         }

@@ -1,7 +1,7 @@
 //! Rendering of the chosen candidates under the requested headings.
 
-use super::ask::Ask;
-use super::collect::{USER, Unit};
+use super::ask::Instruction;
+use super::collect::{SummaryCandidate, USER};
 use super::sentences::tidy;
 use super::topic::Topic;
 
@@ -9,8 +9,13 @@ use super::topic::Topic;
 const EMPTY: &str = "- (none)\n";
 
 /// Renders the summary. `thoughts` is placed between `<analysis>` tags where they are requested.
-pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: &str) -> String {
-    let mut ordered: Vec<&Unit<'_>> = chosen.iter().map(|&i| &units[i]).collect();
+pub(super) fn render(
+    ask: &Instruction,
+    units: &[SummaryCandidate<'_>],
+    chosen: &[usize],
+    thoughts: &str,
+) -> String {
+    let mut ordered: Vec<&SummaryCandidate<'_>> = chosen.iter().map(|&i| &units[i]).collect();
     ordered.sort_by_key(|u| u.order);
     let mut out = String::new();
     if ask.analysis_tag {
@@ -34,11 +39,11 @@ pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: 
     out
 }
 
-fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
+fn headed(ask: &Instruction, units: &[&SummaryCandidate<'_>], out: &mut String) {
     let places = ask.places();
     let place =
         |t: Topic| Topic::ALL.iter().zip(places).find(|(o, _)| **o == t).map_or(0, |(_, p)| p);
-    let mut under: Vec<Vec<&Unit<'_>>> = vec![Vec::new(); ask.headings.len()];
+    let mut under: Vec<Vec<&SummaryCandidate<'_>>> = vec![Vec::new(); ask.headings.len()];
     for u in units {
         under[place(u.topic)].push(u);
     }
@@ -63,7 +68,7 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     }
 }
 
-fn plain(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
+fn plain(ask: &Instruction, units: &[&SummaryCandidate<'_>], out: &mut String) {
     if let Some(o) = &ask.opening {
         out.push_str(o);
         out.push_str(":\n");
@@ -80,7 +85,7 @@ fn plain(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     }
 }
 
-fn line(u: &Unit<'_>, name_user: bool, out: &mut String) {
+fn line(u: &SummaryCandidate<'_>, name_user: bool, out: &mut String) {
     out.push_str("- ");
     if u.raw {
         out.push_str(&u.text);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// Source of scripted summaries.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Script {
+pub enum SummaryScript {
     /// Texts in the order of their use.
     Texts(Vec<String>),
     /// Summaries of the session's `recorded_compaction` lines.
@@ -28,7 +28,7 @@ pub struct ScriptedText {
 
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum Written {
+enum ScriptLine {
     Plain(String),
     Of { text: String, strategy: Option<String> },
 }
@@ -58,23 +58,23 @@ pub enum ScriptError {
     Empty(PathBuf),
 }
 
-impl Script {
+impl SummaryScript {
     /// Reads a file of JSON lines.
-    pub fn open(path: &Path) -> Result<Script, ScriptError> {
+    pub fn open(path: &Path) -> Result<SummaryScript, ScriptError> {
         let text = ctxbench_core::files::read_text(path)
             .map_err(|source| ScriptError::Io { path: path.into(), source })?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             lines.push(match serde_json::from_str(l) {
-                Ok(Written::Plain(text)) => ScriptedText { text, strategy: None },
-                Ok(Written::Of { text, strategy }) => ScriptedText { text, strategy },
+                Ok(ScriptLine::Plain(text)) => ScriptedText { text, strategy: None },
+                Ok(ScriptLine::Of { text, strategy }) => ScriptedText { text, strategy },
                 Err(_) => return Err(ScriptError::Line { path: path.into(), line: i + 1 }),
             });
         }
         if lines.is_empty() {
             Err(ScriptError::Empty(path.into()))
         } else {
-            Ok(Script::File(lines.into()))
+            Ok(SummaryScript::File(lines.into()))
         }
     }
 
@@ -82,9 +82,9 @@ impl Script {
     /// the label, or else those with the strategy's name, or else those without a name.
     pub fn texts(&self, session: &Session, label: &str, strategy: &str) -> Vec<String> {
         match self {
-            Script::Texts(t) => t.clone(),
-            Script::Recorded => session.entries.iter().filter_map(recorded).collect(),
-            Script::File(lines) => {
+            SummaryScript::Texts(t) => t.clone(),
+            SummaryScript::Recorded => session.entries.iter().filter_map(recorded).collect(),
+            SummaryScript::File(lines) => {
                 let of = |who: Option<&str>| -> Vec<String> {
                     lines
                         .iter()

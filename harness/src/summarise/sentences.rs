@@ -2,7 +2,7 @@
 
 /// A sentence or line without its list mark.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct Sentence<'a> {
     pub text: &'a str,
     /// True if it is between code fences.
     pub code: bool,
@@ -13,7 +13,7 @@ pub(super) struct Piece<'a> {
 }
 
 /// Calls `f` with each piece of a text.
-pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Piece<'a>)) {
+pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Sentence<'a>)) {
     let mut code = false;
     for line in text.lines() {
         let line = line.trim();
@@ -22,14 +22,14 @@ pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Piece<'a>)) {
             continue;
         }
         if let Some(name) = heading(line).filter(|_| !code) {
-            f(Piece { text: name, code, listed: false, heading: true });
+            f(Sentence { text: name, code, listed: false, heading: true });
             continue;
         }
         let (body, listed) = if code { (line, false) } else { unlist(line) };
         if code {
-            f(Piece { text: body, code, listed, heading: false });
+            f(Sentence { text: body, code, listed, heading: false });
         } else {
-            sentences(body, |s| f(Piece { text: s, code, listed, heading: false }));
+            sentences(body, |s| f(Sentence { text: s, code, listed, heading: false }));
         }
     }
 }

@@ -124,13 +124,13 @@ fn aider() -> Prompt {
     prompt(vec![text(Role::System, AIDER, 0), text(Role::User, &all, 1)])
 }
 
-fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> Job<'a> {
+fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> SummaryJob<'a> {
     // A block only costs its text, so limits are in o200k tokens.
     let counting = Counting { per_block: 0, ..Counting::O200K };
-    Job { prompt, max_tokens: None, counting, facts, seed: 7, index: 0 }
+    SummaryJob { prompt, max_tokens: None, counting, facts, seed: 7, index: 0 }
 }
 
-fn words(s: &Summariser, job: &Job<'_>) -> String {
+fn words(s: &Summariser, job: &SummaryJob<'_>) -> String {
     summarise(s, job).unwrap().text
 }
 
@@ -393,7 +393,7 @@ fn lossy_keeps_its_rates() {
     let (mut whole, mut lines) = (0, 0);
     // 200 at a time, so that all kept facts fit into the budget.
     for (n, part) in facts.chunks(200).enumerate() {
-        let j = Job { index: n as u64, ..job(&p, part) };
+        let j = SummaryJob { index: n as u64, ..job(&p, part) };
         let s = words(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j);
         assert_eq!(s, words(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j));
         lines += s.lines().filter(|l| l.starts_with("- ")).count();
@@ -416,7 +416,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
     let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
     for (tag, draft) in &quoted {
         all.push(tag);
-        all.show(draft);
+        all.push_block(draft);
         all.push("\n");
     }
     all.append(&Transcript::quoted(
@@ -432,7 +432,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
     use read::Author::{Context, Output, User};
     assert_eq!(who(&own), [User, Output, Context]);
     assert_eq!(who(&foreign), [User, Output, User, User]);
-    let asked = |p| ask::Ask::parse(&read::read(p).instruction, "").headings;
+    let asked = |p| ask::Instruction::parse(&read::read(p).instruction, "").headings;
     assert_eq!(asked(&own), asked(&foreign));
     assert!(!write(&own).contains("Go on") && write(&foreign).contains("Go on"), "{}", write(&own));
 }
@@ -441,7 +441,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
 fn names_parse() {
     assert_eq!("extractive".parse(), Ok(Summariser::Extractive));
     assert_eq!("lossy".parse(), Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }));
-    assert_eq!("scripted".parse(), Ok(Summariser::Scripted(Script::Recorded)));
+    assert_eq!("scripted".parse(), Ok(Summariser::Scripted(SummaryScript::Recorded)));
     let e = "extractiv".parse::<Summariser>().unwrap_err().to_string();
     assert!(e.contains("did you mean extractive?"), "{e}");
 }
@@ -449,8 +449,8 @@ fn names_parse() {
 #[test]
 fn a_script_that_has_run_out_says_so() {
     let p = prompt(vec![]);
-    let s = Summariser::Scripted(Script::Texts(vec!["one".into(), "two".into()]));
-    let at = |index| summarise(&s, &Job { index, ..job(&p, &[]) }).map(|w| w.text);
+    let s = Summariser::Scripted(SummaryScript::Texts(vec!["one".into(), "two".into()]));
+    let at = |index| summarise(&s, &SummaryJob { index, ..job(&p, &[]) }).map(|w| w.text);
     assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
     assert_eq!(at(2), Err(Unwritten("summary 3 is requested, and the script has 2".to_string())));
 }
@@ -458,7 +458,7 @@ fn a_script_that_has_run_out_says_so() {
 #[test]
 fn scripts_come_from_the_recording_or_from_a_file() {
     let lines = |l: &[(&str, Option<&str>)]| {
-        Script::File(
+        SummaryScript::File(
             l.iter()
                 .map(|(t, s)| ScriptedText { text: (*t).into(), strategy: s.map(str::to_string) })
                 .collect(),
@@ -472,7 +472,7 @@ fn scripts_come_from_the_recording_or_from_a_file() {
         entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))],
         ..Session::default()
     };
-    assert_eq!(Script::Recorded.texts(&session, "codex", "codex"), ["a", "b"]);
+    assert_eq!(SummaryScript::Recorded.texts(&session, "codex", "codex"), ["a", "b"]);
     let file = lines(&[
         ("all", None),
         ("c", Some("codex")),
@@ -570,7 +570,7 @@ proptest! {
     fn the_budget_is_kept_and_nothing_is_random(p in any_prompt(), most in prop::option::of(0u64..500)) {
         let facts = [fact("a", FactKind::Value, &["a/b.rs"]), fact("b", FactKind::Goal, &["終わり", "never"])];
         for s in [Summariser::Extractive, Summariser::Ideal, Summariser::Lossy { keep: 0.5, distort: 0.5 }] {
-            let j = Job { max_tokens: most, ..job(&p, &facts) };
+            let j = SummaryJob { max_tokens: most, ..job(&p, &facts) };
             let out = words(&s, &j);
             prop_assert!(o200k(&out) <= most.unwrap_or(300).min(300), "{out}");
             prop_assert_eq!(&out, &words(&s, &j));

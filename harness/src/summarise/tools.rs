@@ -10,15 +10,15 @@ use super::topic::Topic;
 
 /// Collects calls, with one line per file and command.
 #[derive(Default)]
-pub(super) struct Tools<'a> {
-    files: Vec<File<'a>>,
+pub(super) struct ToolDigest<'a> {
+    files: Vec<TouchedFile<'a>>,
     by_path: HashMap<String, usize>,
     commands: Vec<(String, u32, u64, f32)>,
     by_command: HashMap<String, usize>,
     todos: Vec<(String, bool, u64)>,
 }
 
-struct File<'a> {
+struct TouchedFile<'a> {
     path: String,
     used: Vec<(&'a str, u32)>,
     edits: u32,
@@ -29,7 +29,7 @@ struct File<'a> {
     fresh: f32,
 }
 
-impl<'a> Tools<'a> {
+impl<'a> ToolDigest<'a> {
     /// Adds a tool call.
     pub fn call(&mut self, tool: &'a str, arguments: &'a str, order: u64, fresh: f32) {
         let name: String = tool
@@ -98,7 +98,7 @@ impl<'a> Tools<'a> {
     fn file(&mut self, path: String, order: u64) -> usize {
         *self.by_path.entry(path).or_insert_with_key(|path| {
             let path = path.clone();
-            self.files.push(File {
+            self.files.push(TouchedFile {
                 path,
                 used: Vec::new(),
                 edits: 0,
@@ -174,7 +174,7 @@ impl<'a> Tools<'a> {
     }
 }
 
-impl File<'_> {
+impl TouchedFile<'_> {
     fn line(&self) -> String {
         let used: Vec<String> = self
             .used

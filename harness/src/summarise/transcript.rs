@@ -1,6 +1,6 @@
 //! Splitting of a transcript, the conversation as a single text, into segments.
 
-use super::read::{Author, Segment, user_or_other};
+use super::read::{Author, PromptSegment, user_or_other};
 
 /// A line that announces a speaker: the author, the tool, and the start of the text on this line.
 struct Marker<'a> {
@@ -29,7 +29,7 @@ pub(super) fn first_marker(text: &str) -> Option<usize> {
 }
 
 /// Splits a transcript at the markers. Text before the first marker is the user's.
-pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
+pub(super) fn split<'a>(text: &'a str, out: &mut Vec<PromptSegment<'a>>) {
     let mut open: (Author, &str, bool, usize) = (Author::User, "", false, 0);
     let mut headed = false;
     let mut at = 0;
@@ -45,7 +45,7 @@ pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
 }
 
 fn push<'a>(
-    out: &mut Vec<Segment<'a>>,
+    out: &mut Vec<PromptSegment<'a>>,
     (who, tool, failed, _): (Author, &'a str, bool, usize),
     text: &'a str,
     headed: bool,
@@ -58,7 +58,7 @@ fn push<'a>(
         Author::Call if tool.is_empty() => {
             let name = text.split(['(', ' ', '{', '\n']).next().unwrap_or("");
             let arguments = text[name.len()..].trim_start_matches('(');
-            out.push(Segment {
+            out.push(PromptSegment {
                 who,
                 tool: name,
                 text: arguments.strip_suffix(')').unwrap_or(arguments),
@@ -67,11 +67,11 @@ fn push<'a>(
         }
         Author::User if headed && names_a_result(text) => {
             let failed = text.lines().next().is_some_and(|l| l.ends_with(" failed:"));
-            out.push(Segment { failed, ..Segment::new(Author::Output, text) });
+            out.push(PromptSegment { failed, ..PromptSegment::new(Author::Output, text) });
         }
-        Author::User => out.push(Segment::new(user_or_other(text), text)),
+        Author::User => out.push(PromptSegment::new(user_or_other(text), text)),
         Author::Assistant if headed => split_calls(text, out),
-        _ => out.push(Segment { who, text, tool, failed }),
+        _ => out.push(PromptSegment { who, text, tool, failed }),
     }
 }
 
@@ -90,22 +90,22 @@ fn is_tool_name(name: &str) -> bool {
 }
 
 /// Splits calls off an assistant text. Products without tools write calls as lines `name {…}`.
-fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
+fn split_calls<'a>(text: &'a str, out: &mut Vec<PromptSegment<'a>>) {
     let (mut from, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
         if let Some((name, arguments)) =
             line.split_once(" {").filter(|(n, a)| is_tool_name(n) && a.trim_end().ends_with('}'))
         {
             if !text[from..at].trim().is_empty() {
-                out.push(Segment::new(Author::Assistant, &text[from..at]));
+                out.push(PromptSegment::new(Author::Assistant, &text[from..at]));
             }
-            out.push(Segment { tool: name, ..Segment::new(Author::Call, arguments) });
+            out.push(PromptSegment { tool: name, ..PromptSegment::new(Author::Call, arguments) });
             from = at + line.len();
         }
         at += line.len();
     }
     if !text[from..].trim().is_empty() {
-        out.push(Segment::new(Author::Assistant, &text[from..]));
+        out.push(PromptSegment::new(Author::Assistant, &text[from..]));
     }
 }
 

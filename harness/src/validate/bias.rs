@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::content::{Counted, Kind};
+use super::content::{ContentCounts, ContentKind};
 
 /// Minimum share of one kind of content in a call's growth. Calls above it count for that kind.
 const MOSTLY: f64 = 0.8;
@@ -15,7 +15,7 @@ const SMALLEST: u64 = 100;
 /// Ratio of the provider's counts to ours for one kind of content.
 #[derive(Clone, Debug, Serialize)]
 pub struct KindBias {
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// Number of calls with growth of at least 80 % of this kind.
     pub calls: usize,
     /// Our count of the added content, tokens.
@@ -96,7 +96,7 @@ pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
     let ratio = |ours: u64, theirs: u64| (ours > 0).then(|| theirs as f64 / ours as f64);
     let (ours, provider) = samples.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
     let (overall, fit) = (ratio(ours, provider), fit(&samples));
-    let kinds = Kind::ALL.iter().map(|&kind| {
+    let kinds = ContentKind::ALL.iter().map(|&kind| {
         let of: Vec<&Sample> = samples
             .iter()
             .filter(|s| s.added.tokens[kind as usize] as f64 >= MOSTLY * s.ours as f64)
@@ -145,7 +145,7 @@ pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
 }
 
 struct Sample {
-    added: Counted,
+    added: ContentCounts,
     ours: u64,
     grown: u64,
     blocks: f64,
@@ -194,7 +194,7 @@ fn median(mut v: Vec<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::Counted;
+    use super::super::content::ContentCounts;
     use super::{Sample, fit, median};
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
         // Generated with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens,
         // which must not affect the fit.
         let sample = |ours: u64, blocks: f64, hidden: u64| Sample {
-            added: Counted::default(),
+            added: ContentCounts::default(),
             ours,
             grown: (1.25 * ours as f64 + 8.0 * blocks) as u64 + hidden,
             blocks,

@@ -8,10 +8,12 @@ use std::collections::HashMap;
 use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::InputError;
-pub use ctxbench_scenarios::formats::{Counters, NoteKind, Route};
-use ctxbench_scenarios::formats::{Input, Piece, Recording, Reply, Step, View, What, millis};
+pub use ctxbench_scenarios::formats::{Counters, NoteKind, ProviderRoute};
+use ctxbench_scenarios::formats::{
+    Input, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, View, millis,
+};
 
-use super::content::Counted;
+use super::content::ContentCounts;
 
 /// A [`NoteKind`] with its position.
 #[derive(Clone, Debug)]
@@ -39,7 +41,7 @@ pub struct Boundary {
 
 /// A call of a model.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ModelCall {
     /// Line number of the first part, from 1.
     pub line: usize,
     /// Conversation in the file: the main one, or a subagent's.
@@ -69,9 +71,9 @@ pub struct Call {
     /// Number of content blocks added since the previous call.
     pub input_blocks: usize,
     /// Our count of the reply.
-    pub reply: Counted,
+    pub reply: ContentCounts,
     /// Our count of the content added since the previous call.
-    pub inputs: Counted,
+    pub inputs: ContentCounts,
     /// Notes since the conversation's previous call.
     pub notes: Vec<Note>,
 }
@@ -82,11 +84,11 @@ pub struct Calls {
     /// Name of the format.
     pub format: &'static str,
     /// Calls in file order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ModelCall>,
     /// Compactions in file order.
     pub boundaries: Vec<Boundary>,
     /// Route of the calls.
-    pub route: Route,
+    pub route: ProviderRoute,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
@@ -103,7 +105,7 @@ impl Calls {
             let expected = "one JSON object per line, as the program wrote it";
             return Err(wrong(file, line, what, expected));
         }
-        let mut b = Builder::default();
+        let mut b = CallBuilder::default();
         for step in recording.steps.iter().filter(|s| s.view != View::Session) {
             b.step(step)
                 .map_err(|what| wrong(file, step.line, what, "a number of tokens, 0 or more"))?;
@@ -145,18 +147,18 @@ struct Node {
 }
 
 #[derive(Default)]
-struct Pending {
+struct OpenCall {
     blocks: usize,
     said: bool,
     results: bool,
-    counted: Counted,
+    counted: ContentCounts,
     notes: Vec<Note>,
     last_stamp: Option<i64>,
 }
 
 /// Position of a line: its name, the name of the previous line in the conversation, and its time.
 #[derive(Clone, Debug, Default)]
-struct At {
+struct LinePosition {
     line: usize,
     id: Option<String>,
     parent: Option<String>,
@@ -165,7 +167,7 @@ struct At {
 
 /// Part of a reply, with the counters of the whole reply.
 struct ReplyPart {
-    at: At,
+    at: LinePosition,
     conversation: String,
     /// Identifier that all parts of one reply share.
     response: String,
@@ -174,7 +176,7 @@ struct ReplyPart {
     sent_ms: Option<i64>,
     blocks: usize,
     thoughts: usize,
-    counted: Counted,
+    counted: ContentCounts,
 }
 
 /// A reply with parts that has no counters yet.
@@ -183,25 +185,25 @@ struct Open {
     began: Option<i64>,
     blocks: usize,
     thoughts: usize,
-    counted: Counted,
+    counted: ContentCounts,
 }
 
 /// Collects steps into calls.
 #[derive(Default)]
-struct Builder {
-    calls: Vec<Call>,
+struct CallBuilder {
+    calls: Vec<ModelCall>,
     boundaries: Vec<Boundary>,
     open: Open,
     nodes: HashMap<String, Node>,
     responses: HashMap<String, usize>,
-    pending: HashMap<String, Pending>,
+    pending: HashMap<String, OpenCall>,
     latest: HashMap<String, usize>,
 }
 
-impl Builder {
+impl CallBuilder {
     /// Adds a step. An error names an invalid counter.
-    fn step(&mut self, step: &Step) -> Result<(), String> {
-        let at = At {
+    fn step(&mut self, step: &RecordingStep) -> Result<(), String> {
+        let at = LinePosition {
             line: step.line,
             id: step.name.clone(),
             parent: step.parent.clone(),
@@ -209,27 +211,29 @@ impl Builder {
         };
         let conversation = step.agent.as_deref().unwrap_or(MAIN);
         match &step.what {
-            What::Link
-            | What::System(_)
-            | What::Tools(_)
-            | What::RolledBack { .. }
-            | What::Unknown(_) => {
+            StepKind::Link
+            | StepKind::System(_)
+            | StepKind::Tools(_)
+            | StepKind::RolledBack { .. }
+            | StepKind::Unknown(_) => {
                 self.link(&at);
             }
-            What::Input(input) | What::Summary(input) => self.input(&at, conversation, input),
-            What::Note { kind, text } => self.note(&at, conversation, *kind, text),
-            What::Cleared => {
+            StepKind::Input(input) | StepKind::Summary(input) => {
+                self.input(&at, conversation, input)
+            }
+            StepKind::Note { kind, text } => self.note(&at, conversation, *kind, text),
+            StepKind::Cleared => {
                 self.note(&at, conversation, NoteKind::Edit, "the conversation was cleared");
             }
-            What::Compaction(c) => {
+            StepKind::Compaction(c) => {
                 self.boundary(&at, conversation, c.pre_tokens, c.post_tokens);
             }
-            What::Reply(reply) => return self.part(at, conversation, reply),
-            What::Counted { counters, model } => {
+            StepKind::Reply(reply) => return self.part(at, conversation, reply),
+            StepKind::Counted { counters, model } => {
                 let Open { began, blocks, thoughts, counted } = std::mem::take(&mut self.open);
                 self.reply(ReplyPart {
                     response: format!("line {}", at.line),
-                    at: At { stamp: began.or(at.stamp), ..at },
+                    at: LinePosition { stamp: began.or(at.stamp), ..at },
                     conversation: conversation.to_string(),
                     model: model.clone(),
                     counters: checked(counters)?,
@@ -243,9 +247,14 @@ impl Builder {
         Ok(())
     }
 
-    fn part(&mut self, at: At, conversation: &str, reply: &Reply) -> Result<(), String> {
+    fn part(
+        &mut self,
+        at: LinePosition,
+        conversation: &str,
+        reply: &RecordingReply,
+    ) -> Result<(), String> {
         let counted = count(&reply.pieces);
-        let thinking = |p: &&Piece| matches!(p, Piece::Said(Part::Reasoning { .. }));
+        let thinking = |p: &&MessagePart| matches!(p, MessagePart::Said(Part::Reasoning { .. }));
         let thoughts = reply.pieces.iter().filter(thinking).count();
         let Some(response) = &reply.response else {
             self.open.began = self.open.began.or(at.stamp);
@@ -257,7 +266,7 @@ impl Builder {
         match &reply.counters {
             Err(why) => self.note(&at, conversation, NoteKind::Uncounted, why),
             Ok(counters) => self.reply(ReplyPart {
-                at: At { stamp: reply.sent_ms.or(at.stamp), ..at },
+                at: LinePosition { stamp: reply.sent_ms.or(at.stamp), ..at },
                 conversation: conversation.to_string(),
                 response: response.clone(),
                 model: reply.model.clone().unwrap_or_default(),
@@ -271,7 +280,7 @@ impl Builder {
         Ok(())
     }
 
-    fn node(&mut self, at: &At, stands: NodeKind) {
+    fn node(&mut self, at: &LinePosition, stands: NodeKind) {
         if let Some(id) = &at.id {
             self.nodes
                 .insert(id.clone(), Node { parent: at.parent.clone(), stands, stamp: at.stamp });
@@ -279,15 +288,15 @@ impl Builder {
     }
 
     /// Adds a line that is only a link in the chain.
-    fn link(&mut self, at: &At) {
+    fn link(&mut self, at: &LinePosition) {
         self.node(at, NodeKind::Other);
     }
 
-    fn input(&mut self, at: &At, conversation: &str, input: &Input) {
+    fn input(&mut self, at: &LinePosition, conversation: &str, input: &Input) {
         self.link(at);
         let p = self.pending.entry(conversation.to_string()).or_default();
         p.blocks += input.blocks;
-        let result = |piece: &Piece| matches!(piece, Piece::Result { .. });
+        let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
         p.said |= input.pieces.iter().any(|piece| !result(piece));
         p.results |= input.pieces.iter().any(result);
         p.counted.add(&count(&input.pieces));
@@ -295,7 +304,7 @@ impl Builder {
     }
 
     /// Adds a note for the next call of a conversation.
-    fn note(&mut self, at: &At, conversation: &str, kind: NoteKind, text: &str) {
+    fn note(&mut self, at: &LinePosition, conversation: &str, kind: NoteKind, text: &str) {
         self.link(at);
         let note = Note { kind, line: at.line, text: text.to_string() };
         self.pending.entry(conversation.to_string()).or_default().notes.push(note);
@@ -304,7 +313,7 @@ impl Builder {
     /// Adds a compaction.
     fn boundary(
         &mut self,
-        at: &At,
+        at: &LinePosition,
         conversation: &str,
         pre_tokens: Option<u64>,
         post_tokens: Option<u64>,
@@ -312,7 +321,7 @@ impl Builder {
         let p = self.pending.entry(conversation.to_string()).or_default();
         let asked_ms = p.last_stamp.or(at.stamp);
         // Content before the compaction is in the summary, and not in the next prompt.
-        *p = Pending { last_stamp: at.stamp, ..Pending::default() };
+        *p = OpenCall { last_stamp: at.stamp, ..OpenCall::default() };
         self.boundaries.push(Boundary { line: at.line, pre_tokens, post_tokens, asked_ms });
         self.node(at, NodeKind::Boundary(self.boundaries.len() - 1));
     }
@@ -340,7 +349,7 @@ impl Builder {
                 .max()
         });
         let end = line.at.parent.clone().unwrap_or_else(|| format!("call {i}"));
-        self.calls.push(Call {
+        self.calls.push(ModelCall {
             line: line.at.line,
             conversation: line.conversation.clone(),
             model: line.model,
@@ -392,26 +401,28 @@ fn checked(counters: &Counters) -> Result<Counters, String> {
     }
 }
 
-fn count(pieces: &[Piece]) -> Counted {
-    let mut c = Counted::default();
+fn count(pieces: &[MessagePart]) -> ContentCounts {
+    let mut c = ContentCounts::default();
     for piece in pieces {
         match piece {
-            Piece::Said(part) | Piece::Added(part, _) => match part {
+            MessagePart::Said(part) | MessagePart::Added(part, _) => match part {
                 Part::Text(text) => c.words(text),
                 Part::Reasoning { text, .. } if !text.is_empty() => c.words(text),
                 Part::Call(call) => c.call(&call.name, &call.arguments),
                 _ => c.unknown += 1,
             },
-            Piece::Result { pieces, .. } => {
+            MessagePart::Result { pieces, .. } => {
                 for piece in pieces {
                     match piece {
-                        Piece::Said(Part::Text(text)) => c.output(text),
+                        MessagePart::Said(Part::Text(text)) => c.output(text),
                         _ => c.unknown += 1,
                     }
                 }
             }
-            Piece::Shown(_) => {}
-            Piece::Opaque | Piece::Unknown(_) | Piece::Unanswered { .. } => c.unknown += 1,
+            MessagePart::Shown(_) => {}
+            MessagePart::Opaque | MessagePart::Unknown(_) | MessagePart::Unanswered { .. } => {
+                c.unknown += 1
+            }
         }
     }
     c

@@ -6,8 +6,8 @@ use ctxbench_core::model;
 use ctxbench_core::request::Ttl;
 use serde::Serialize;
 
-use super::calls::{Call, Calls, Note, NoteKind, Route};
-use super::predict::{Options, Predicted, cached_part, rule_of};
+use super::calls::{Calls, ModelCall, Note, NoteKind, ProviderRoute};
+use super::predict::{PredictOptions, Predicted, cached_part, rule_of};
 
 /// Cause of a cache miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -95,7 +95,7 @@ pub(super) fn miss(
     p: usize,
     predicted: Predicted,
     exact: bool,
-    options: Options,
+    options: PredictOptions,
     index: &Index,
 ) -> Option<Miss> {
     let (call, before) = (&r.calls[i], &r.calls[p]);
@@ -129,13 +129,13 @@ pub(super) fn miss(
 )]
 fn cause(
     r: &Calls,
-    call: &Call,
-    before: &Call,
+    call: &ModelCall,
+    before: &ModelCall,
     p: usize,
     gap_ms: Option<i64>,
     left: u64,
     predicted: Predicted,
-    options: Options,
+    options: PredictOptions,
     index: &Index,
 ) -> (Cause, String) {
     let read = call.counters.read;
@@ -211,7 +211,7 @@ fn cause(
     if gap_ms.is_some_and(|g| g < 0) {
         return (Cause::Concurrent, "sent before the reply before had begun".into());
     }
-    if matches!(r.route, Route::Gateway(_)) {
+    if matches!(r.route, ProviderRoute::Gateway(_)) {
         // Evidence of the route itself comes first.
         return (Cause::Gateway, index.hint(call, left));
     }
@@ -219,7 +219,7 @@ fn cause(
 }
 
 /// Returns the first call with thinking of the previous turn, if a new turn drops thinking.
-fn dropped_thinking<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
+fn dropped_thinking<'a>(r: &'a Calls, call: &ModelCall) -> Option<&'a ModelCall> {
     if !call.begins_turn || model::keeps_thinking(&call.model) {
         return None;
     }
@@ -254,7 +254,7 @@ impl Index {
     }
 
     /// Describes the counters of an unexplained call. This is a hint, not evidence.
-    fn hint(&self, call: &Call, left: u64) -> String {
+    fn hint(&self, call: &ModelCall, left: u64) -> String {
         let read = call.counters.read;
         if read > left {
             return format!(

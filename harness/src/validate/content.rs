@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Kind of content for the comparison of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ContentKind {
     /// Text of the user and the model, including thinking.
     Prose,
     /// Program source code.
@@ -19,35 +19,40 @@ pub enum Kind {
     NonLatin,
 }
 
-impl Kind {
+impl ContentKind {
     /// All kinds in the order of the tables.
-    pub const ALL: [Kind; 5] =
-        [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
+    pub const ALL: [ContentKind; 5] = [
+        ContentKind::Prose,
+        ContentKind::Code,
+        ContentKind::Json,
+        ContentKind::ToolOutput,
+        ContentKind::NonLatin,
+    ];
 
     /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Prose => "prose",
-            Kind::Code => "code",
-            Kind::Json => "json",
-            Kind::ToolOutput => "tool output",
-            Kind::NonLatin => "non-latin",
+            ContentKind::Prose => "prose",
+            ContentKind::Code => "code",
+            ContentKind::Json => "json",
+            ContentKind::ToolOutput => "tool output",
+            ContentKind::NonLatin => "non-latin",
         }
     }
 }
 
 /// Our o200k counts by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct ContentCounts {
     /// Tokens per kind, in the order of [`Kind::ALL`].
     pub tokens: [u64; 5],
     /// Number of parts that cannot be counted, such as images and encrypted reasoning.
     pub unknown: usize,
 }
 
-impl Counted {
+impl ContentCounts {
     /// Adds the counts of `o`.
-    pub fn add(&mut self, o: &Counted) {
+    pub fn add(&mut self, o: &ContentCounts) {
         self.tokens.iter_mut().zip(o.tokens).for_each(|(a, b)| *a += b);
         self.unknown += o.unknown;
     }
@@ -59,27 +64,27 @@ impl Counted {
 
     /// Counts a text that the user or the model wrote.
     pub fn words(&mut self, text: &str) {
-        self.text(text, Kind::Prose);
+        self.text(text, ContentKind::Prose);
     }
 
     /// Counts the arguments of a tool call and the tool's name.
     pub fn call(&mut self, name: &str, arguments: &str) {
-        let kind = if is_foreign(arguments) { Kind::NonLatin } else { Kind::Json };
+        let kind = if is_foreign(arguments) { ContentKind::NonLatin } else { ContentKind::Json };
         self.tokens[kind as usize] += o200k(name) + o200k(arguments);
     }
 
     /// Counts the output of a tool.
     pub fn output(&mut self, text: &str) {
-        self.text(text, Kind::ToolOutput);
+        self.text(text, ContentKind::ToolOutput);
     }
 
-    fn text(&mut self, text: &str, otherwise: Kind) {
+    fn text(&mut self, text: &str, otherwise: ContentKind) {
         let kind = if is_foreign(text) {
-            Kind::NonLatin
+            ContentKind::NonLatin
         } else if is_json(text) {
-            Kind::Json
+            ContentKind::Json
         } else if is_code(text) {
-            Kind::Code
+            ContentKind::Code
         } else {
             otherwise
         };
@@ -149,11 +154,11 @@ fn is_code(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kind_of(f: impl Fn(&mut Counted)) -> Kind {
-        let mut c = Counted::default();
+    fn kind_of(f: impl Fn(&mut ContentCounts)) -> ContentKind {
+        let mut c = ContentCounts::default();
         f(&mut c);
-        let found: Vec<Kind> =
-            Kind::ALL.into_iter().filter(|k| c.tokens[*k as usize] > 0).collect();
+        let found: Vec<ContentKind> =
+            ContentKind::ALL.into_iter().filter(|k| c.tokens[*k as usize] > 0).collect();
         assert_eq!(found.len(), 1);
         found[0]
     }
@@ -162,23 +167,26 @@ mod tests {
     fn texts_are_told_apart() {
         assert_eq!(
             kind_of(|c| c.words("Please look at the parser, it drops the last line.")),
-            Kind::Prose
+            ContentKind::Prose
         );
-        assert_eq!(kind_of(|c| c.words("请看一下解析器，它丢掉了最后一行。")), Kind::NonLatin);
+        assert_eq!(
+            kind_of(|c| c.words("请看一下解析器，它丢掉了最后一行。")),
+            ContentKind::NonLatin
+        );
         assert_eq!(
             kind_of(|c| c.output("     1→fn main() {\n     2→    run();\n     3→}\n")),
-            Kind::Code
+            ContentKind::Code
         );
         assert_eq!(
             kind_of(|c| c.output("3 passed\n1 failed in the last run\nsee the log")),
-            Kind::ToolOutput
+            ContentKind::ToolOutput
         );
-        assert_eq!(kind_of(|c| c.output("{\"a\": [1, 2]}")), Kind::Json);
-        assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), Kind::Json);
+        assert_eq!(kind_of(|c| c.output("{\"a\": [1, 2]}")), ContentKind::Json);
+        assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), ContentKind::Json);
         // A single accented word does not count as a foreign text.
         assert_eq!(
             kind_of(|c| c.words("The café and the naïve façade are fine terms.")),
-            Kind::Prose
+            ContentKind::Prose
         );
     }
 }

@@ -22,10 +22,10 @@ use serde::Serialize;
 use ctxbench_core::plural::pluralize;
 
 pub use bias::{Bias, Calibration, KindBias};
-pub use calls::{Boundary, Call, Calls, Counters, Route};
+pub use calls::{Boundary, Calls, Counters, ModelCall, ProviderRoute};
 pub use cause::{Cause, Miss};
-pub use content::Kind;
-pub use predict::{Options, Predicted};
+pub use content::ContentKind;
+pub use predict::{PredictOptions, Predicted};
 
 /// Counters of a call and their prediction, tokens.
 #[derive(Clone, Debug, Serialize)]
@@ -175,13 +175,18 @@ impl Read {
 
 /// Compares predictions with counters. Leaves [`Validated::compactions`] empty; see
 /// [`compaction::compare_compactions`].
-pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibration) -> Validated {
+pub fn validate(
+    r: &Calls,
+    file: &str,
+    options: PredictOptions,
+    calibration: Calibration,
+) -> Validated {
     let predicted = predict::predict(r, options, predict::MAX_CALLS);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
-        Route::Direct(why) => ("direct", why),
-        Route::Gateway(why) => ("gateway", why),
-        Route::Unknown(why) => ("unknown", why),
+        ProviderRoute::Direct(why) => ("direct", why),
+        ProviderRoute::Gateway(why) => ("gateway", why),
+        ProviderRoute::Unknown(why) => ("unknown", why),
     };
     let mut v = Validated {
         file: file.into(),
@@ -282,7 +287,7 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
         }
         v.lines.push(line);
     }
-    if matches!(r.route, Route::Unknown(_)) {
+    if matches!(r.route, ProviderRoute::Unknown(_)) {
         judge_by_pattern(&mut v);
     }
     v
@@ -313,7 +318,7 @@ fn judge_by_pattern(v: &mut Validated) {
 }
 
 impl InputCost {
-    fn add(&mut self, call: &Call, p: &Predicted) {
+    fn add(&mut self, call: &ModelCall, p: &Predicted) {
         let Some(model) = model::find_recorded(&call.model) else {
             self.unpriced_calls += 1;
             return;

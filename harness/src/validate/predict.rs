@@ -16,11 +16,11 @@ use ctxbench_core::request::Ttl;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Prefix, PromptCache};
 
-use super::calls::{Call, Calls};
+use super::calls::{Calls, ModelCall};
 
 /// Options of the prediction.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct PredictOptions {
     /// True if cache entries expire.
     pub lifetimes: bool,
     /// Lifetime of cache entries if the recording does not contain it.
@@ -50,7 +50,7 @@ pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
 }
 
 /// Returns the number of tokens up to the last breakpoint by the counters.
-pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
+pub fn cached_part(call: &ModelCall, rule: &CacheRule) -> u64 {
     if rule.needs_breakpoints() {
         call.counters.read + call.counters.write
     } else {
@@ -75,8 +75,12 @@ pub(super) fn depths(recording: &Calls) -> Vec<usize> {
 
 /// Predicts every call, in file order. `None` if the model has no known rule, or the call's prompt
 /// continues more than `longest` calls.
-pub fn predict(recording: &Calls, options: Options, longest: usize) -> Vec<Option<Predicted>> {
-    let mut run = Run {
+pub fn predict(
+    recording: &Calls,
+    options: PredictOptions,
+    longest: usize,
+) -> Vec<Option<Predicted>> {
+    let mut run = Prediction {
         recording,
         options,
         caches: HashMap::new(),
@@ -97,15 +101,15 @@ struct System {
     guess: u64,
 }
 
-struct Run<'a> {
+struct Prediction<'a> {
     recording: &'a Calls,
-    options: Options,
+    options: PredictOptions,
     caches: HashMap<&'a str, PromptCache>,
     systems: HashMap<(&'a str, &'a str), System>,
     ttls: HashMap<&'a str, Ttl>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Prediction<'a> {
     fn call(&mut self, i: usize, previous: Option<usize>) -> Option<Predicted> {
         let call = &self.recording.calls[i];
         let (rule, _) = rule_of(&call.model)?;
@@ -125,7 +129,7 @@ impl<'a> Run<'a> {
         };
         self.ttls.insert(key.0, ttl);
         let effective = if self.options.lifetimes { rule } else { rule.without_lifetimes() };
-        let sent = |c: &Call| c.sent_ms.or(c.began_ms).unwrap_or(0).max(0) as u64;
+        let sent = |c: &ModelCall| c.sent_ms.or(c.began_ms).unwrap_or(0).max(0) as u64;
         let all = self.prefixes(i, system, ttl, &rule);
         // The request for the summary contained the previous prompt and so refreshed its entry. It
         // is not in the file.
@@ -284,7 +288,7 @@ mod tests {
     fn a_call_that_continues_too_many_others_is_not_compared() {
         let calls = chain(8);
         assert_eq!(depths(&calls), [0, 1, 2, 3, 4, 5, 6, 7]);
-        let options = Options { lifetimes: false, ttl: Ttl::FiveMinutes };
+        let options = PredictOptions { lifetimes: false, ttl: Ttl::FiveMinutes };
         let all = predict(&calls, options, MAX_CALLS);
         assert!(all.iter().all(Option::is_some));
         let some = predict(&calls, options, 4);
@@ -303,7 +307,7 @@ mod tests {
             next.model = "mystery".into();
             calls.calls.push(next);
         }
-        let options = Options { lifetimes: false, ttl: Ttl::FiveMinutes };
+        let options = PredictOptions { lifetimes: false, ttl: Ttl::FiveMinutes };
         let v = super::super::validate(
             &calls,
             "s.jsonl",

@@ -43,7 +43,7 @@ impl std::fmt::Debug for Observations {
     }
 }
 
-struct State {
+struct WatchState {
     observations: Observations,
     guard: SpendGuard,
 }
@@ -54,7 +54,7 @@ pub struct Watcher {
     status: bool,
     session: String,
     model: String,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<WatchState>>,
 }
 
 impl Watcher {
@@ -65,7 +65,7 @@ impl Watcher {
         let observations = Observations { meter, ..Observations::default() };
         // A replay has no date: days and months start with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
-        let state = Arc::new(Mutex::new(State { observations, guard }));
+        let state = Arc::new(Mutex::new(WatchState { observations, guard }));
         Watcher { status: watch.status, session, model: model.name.to_string(), state }
     }
 
@@ -110,7 +110,7 @@ impl Watcher {
         now: Millis,
     ) {
         let Ok(mut state) = self.state.lock() else { return };
-        let State { observations, guard } = &mut *state;
+        let WatchState { observations, guard } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
             guard.record_of(agent, request, reply, now);

@@ -76,7 +76,7 @@ fn spend_limit_ends_run_before_request_that_exceeds_it() {
     let limit = Watch { spend: vec!["0.12".parse().unwrap()], ..Watch::default() };
     let r = replay_with("huge-next-reply", "opencode", Some(limit)).record;
     assert_eq!((r.status, r.summary.user_interventions), (Status::Failed, 0));
-    assert!(r.requests.iter().all(|q| q.status != RequestStatus::Failed(ErrorKind::Ended)));
+    assert!(r.requests.iter().all(|q| q.status != RequestStatus::Failed(ErrorKind::SessionEnd)));
     let enough = format!("{:.6}", whole * 3.0);
     let free = replay_with(
         "login-bug-tight",

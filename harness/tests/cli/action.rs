@@ -6,10 +6,10 @@ use crate::common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::Folder;
+use common::CommandFolder;
 
 /// Runs the script in a folder with the example's files.
-fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
+fn act(here: &CommandFolder, inputs: &[(&str, &str)]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let example = root.join("examples/ci-gate");
     let session = "sessions/release-day.toml";
@@ -32,38 +32,40 @@ fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
     action.output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let both = [output.stdout.clone(), output.stderr.clone()].concat();
     String::from_utf8(both).unwrap()
 }
 
 #[test]
 fn action_with_worse_results_fails_with_annotations() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let first = act(&here, &[]);
-    assert!(first.status.success(), "{}", said(&first));
-    assert!(said(&first).contains("::notice title=ctxbench gate::there is no baseline.json"));
+    assert!(first.status.success(), "{}", output_text(&first));
+    assert!(
+        output_text(&first).contains("::notice title=ctxbench gate::there is no baseline.json")
+    );
     let summary = here.read("summary.md");
     assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
     assert_eq!(here.read("output"), "results=out\n");
 
     here.run("gate out --baseline baseline.json --store").ok();
     let same = act(&here, &[]);
-    assert!(same.status.success(), "{}", said(&same));
-    assert!(said(&same).contains("::notice title=ctxbench gate::gate passed"));
+    assert!(same.status.success(), "{}", output_text(&same));
+    assert!(output_text(&same).contains("::notice title=ctxbench gate::gate passed"));
     assert!(here.read("out/gate.xml").contains("<testsuite "));
 
     let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "needs_kept_pct=0")]);
-    assert_eq!(worse.status.code(), Some(1), "{}", said(&worse));
-    assert!(said(&worse).contains("::error title=ctxbench gate::release-day × mine"));
+    assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
+    assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
     assert!(here.read("summary.md").contains("## ctxbench gate failed"));
 }
 
 #[test]
 fn action_inputs_are_never_run_as_commands() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let hostile = "codex:x=$(touch pwned)`touch pwned`;touch pwned";
     let refused = act(&here, &[("STRATEGIES", hostile), ("SESSIONS", "$(touch pwned)")]);
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert_eq!(refused.status.code(), Some(2), "{}", output_text(&refused));
     assert!(!here.path("pwned").exists());
 }

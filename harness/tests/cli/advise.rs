@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::common::{Folder, jsonl};
+use crate::common::{CommandFolder, jsonl};
 
 /// A session of Claude Code in a window of 60,000 tokens: it compacts at 60,000 − 20,000 − 13,000
 /// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 per reply, from 5,000 on, and
@@ -44,13 +44,13 @@ fn session(n: usize) -> String {
 }
 
 /// Writes `n` sessions into a folder.
-fn sessions(n: usize) -> Folder {
-    let here = Folder::new();
+fn sessions(n: usize) -> CommandFolder {
+    let here = CommandFolder::new();
     (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));
     here
 }
 
-fn advice(here: &Folder, options: &str) -> Value {
+fn advice(here: &CommandFolder, options: &str) -> Value {
     let out = here.run(&format!("advise mine --window 60k --json {options}")).ok();
     serde_json::from_str(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", out.stdout))
 }
@@ -117,7 +117,7 @@ fn advice_on_few_sessions_is_undecided() {
     let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
                 3 sessions, and a verdict needs 10. Below are differences only.";
     assert_eq!(out.stdout.lines().next(), Some(told));
-    out.says(&["2 sessions left out: 2 older"]);
+    out.stderr_contains(&["2 sessions left out: 2 older"]);
     assert!(out.stdout.contains("Each value alone; combinations are not tried."), "{}", out.stdout);
     let later = advice(&here, "--since 2026-03-05");
     assert_eq!(later["advice"][0]["sessions"], 1);
@@ -199,7 +199,7 @@ fn invalid_input_prints_one_line() {
 /// A setting in the product's own file is the current one and is not tried again.
 #[test]
 fn settings_file_is_the_current_setting() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let rollout = data("codex/codemie-rollout-019e1625.jsonl");
     here.write("config.toml", "tool_output_token_limit = 2500\n");
     let line = format!("advise {rollout} --settings config.toml --json");

@@ -6,7 +6,7 @@ use crate::common;
 
 use std::path::{Path, PathBuf};
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::Value;
 
 /// Window of the agents, small enough that the test sessions are compacted.
@@ -31,11 +31,11 @@ fn agents() -> PathBuf {
 struct Driven {
     rows: Vec<Value>,
     beside: Vec<Value>,
-    here: Folder,
+    here: CommandFolder,
 }
 
 fn drive(dir: &Path, sessions: &str, window: &str, more: &str) -> Driven {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", dir.join("bin").display());
     let line = format!("drive {sessions} --window {window} --out out {more}");

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{Folder, Output, jsonl};
+use common::{CommandFolder, Output, jsonl};
 use serde_json::{Value, json};
 
 fn header() -> Value {
@@ -39,10 +39,10 @@ fn good() -> String {
 
 /// Runs a command that must exit with 2, print these messages and no results, and change no file.
 #[track_caller]
-fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
+fn refuses(here: &CommandFolder, line: &str, words: &[&str]) -> Output {
     let before = here.files("");
     let out = here.run(line).fails_with(2);
-    out.says(words);
+    out.stderr_contains(words);
     assert_eq!(out.stdout, "", "`{line}` printed results");
     assert!(before == here.files(""), "`{line}` wrote something: {:?}", here.files("").keys());
     out
@@ -50,7 +50,7 @@ fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
 
 /// Runs a session with two strategies and returns the messages.
 #[track_caller]
-fn accepts(here: &Folder, file: &str, content: &str) -> Output {
+fn accepts(here: &CommandFolder, file: &str, content: &str) -> Output {
     here.write(file, content);
     let out = here
         .run(&format!(
@@ -67,7 +67,7 @@ fn accepts(here: &Folder, file: &str, content: &str) -> Output {
 
 #[test]
 fn extreme_sessions_and_settings_complete() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // A context above the threshold in which the only result is empty.
     let call = json!({"id": "c1", "name": "bash", "arguments": "{}"});
     let session = [
@@ -88,7 +88,7 @@ fn extreme_sessions_and_settings_complete() {
 
 #[test]
 fn binary_files_are_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // A fixed generator (x·5 + 3 modulo 256 yields every byte) after the magic number of an ELF
     // file.
     let mut garbage = vec![0x7f, b'E', b'L', b'F'];
@@ -113,12 +113,12 @@ fn binary_files_are_refused() {
 
 #[test]
 fn recording_with_torn_last_line_is_read_up_to_it() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let whole =
         jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;")]);
     let out =
         accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
-    out.says(&["cut.jsonl:5", "breaks off"]);
+    out.stderr_contains(&["cut.jsonl:5", "breaks off"]);
     assert!(
         here.csv("out/summary.csv").iter().all(|r| r["steps_total"] == "1"),
         "{}",
@@ -131,12 +131,12 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
         "\n",
         r#"{"type":"user","uuid":"3","parentUuid":"2","sessionId":"s","mess"#
     );
-    accepts(&here, "claude.jsonl", transcript).says(&["claude.jsonl:3", "breaks off"]);
+    accepts(&here, "claude.jsonl", transcript).stderr_contains(&["claude.jsonl:3", "breaks off"]);
 }
 
 #[test]
 fn unpaired_calls_and_results_are_reported_and_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let lines = [
         header(),
         user("u1", "read it"),
@@ -144,15 +144,23 @@ fn unpaired_calls_and_results_are_reported_and_run() {
         user("u2", "never mind"),
         reply("a2", "as you wish"),
     ];
-    accepts(&here, "call.jsonl", &jsonl(&lines)).says(&["call.jsonl:3", "c1", "no result"]);
+    accepts(&here, "call.jsonl", &jsonl(&lines)).stderr_contains(&[
+        "call.jsonl:3",
+        "c1",
+        "no result",
+    ]);
     let lines =
         [header(), user("u1", "read it"), result("ghost", "boo"), reply("a1", "what was that?")];
-    accepts(&here, "result.jsonl", &jsonl(&lines)).says(&["result.jsonl:3", "ghost", "left out"]);
+    accepts(&here, "result.jsonl", &jsonl(&lines)).stderr_contains(&[
+        "result.jsonl:3",
+        "ghost",
+        "left out",
+    ]);
 }
 
 #[test]
 fn session_of_one_user_message_completes_with_every_strategy() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
     here.run("run one.jsonl --calibrate off --out out").ok();
     let rows = here.csv("out/summary.csv");
@@ -166,7 +174,7 @@ fn session_of_one_user_message_completes_with_every_strategy() {
 
 #[test]
 fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "  at login (/srv/shop/src/auth.ts:41:17) expected 200, received 401\n";
     let output = line.repeat((10 << 20) / line.len() + 1);
     let lines = [
@@ -194,7 +202,7 @@ fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
 
 #[test]
 fn long_runs_of_one_character_are_counted() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for (name, letter) in [("blanks.jsonl", " "), ("letters.jsonl", "x")] {
         let lines = [
             header(),
@@ -218,7 +226,7 @@ fn long_runs_of_one_character_are_counted() {
 
 #[test]
 fn bad_input_leaves_earlier_results_unchanged() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("good.jsonl", good());
     here.run(
         "run good.jsonl --strategy reference --transport direct --out out --trace trace.jsonl",
@@ -234,17 +242,17 @@ fn bad_input_leaves_earlier_results_unchanged() {
 
 #[test]
 fn empty_or_repeated_standard_input_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
         refuses(&here, line, &["cannot read standard input: nothing came through"]);
         let out = here.run(line).piped("no session at all\n").fails_with(2);
-        out.says(&["stdin: not a "]);
+        out.stderr_contains(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
     }
     let out = here.run("import - -").piped(claude()).fails_with(2);
-    out.says(&["can be read only once", "1 of 2 could not be imported"]);
+    out.stderr_contains(&["can be read only once", "1 of 2 could not be imported"]);
     let broken = good().replace("\"a1\"", "");
-    here.run("run - --out out").piped(&broken).fails_with(2).says(&["stdin:3"]);
+    here.run("run - --out out").piped(&broken).fails_with(2).stderr_contains(&["stdin:3"]);
 }
 
 /// A transcript of Claude Code.

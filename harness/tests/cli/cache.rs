@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 
 /// Copies recordings of three programs and returns the command that runs them with built-in sessions.
-fn sessions(here: &Folder) -> String {
+fn sessions(here: &CommandFolder) -> String {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings");
     for format in ["claude-code", "codex", "pi"] {
         let all = std::fs::read_dir(format!("{data}/{format}")).unwrap();
@@ -23,14 +23,14 @@ fn sessions(here: &Folder) -> String {
 const FOUR: &str = "--strategy reference --strategy codex --strategy opencode --strategy none";
 
 /// Returns the files of a results folder without rows and times.
-fn results(here: &Folder, out: &str) -> BTreeMap<String, Vec<u8>> {
+fn results(here: &CommandFolder, out: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files(out);
     files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
     files
 }
 
 #[track_caller]
-fn assert_same(here: &Folder, a: &str, b: &str) {
+fn assert_same(here: &CommandFolder, a: &str, b: &str) {
     let (a_files, b_files) = (results(here, a), results(here, b));
     assert_eq!(a_files.keys().collect::<Vec<_>>(), b_files.keys().collect::<Vec<_>>());
     for (name, bytes) in &a_files {
@@ -50,37 +50,42 @@ fn rows(dir: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn shards_in_one_cache_are_assembled_to_the_whole() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = format!("{} {FOUR}", sessions(&here));
     here.run(&format!("{run} --out whole")).ok();
-    here.run(&format!("{run} --shard 1/3")).fails_with(2).says(&["--cache"]);
+    here.run(&format!("{run} --shard 1/3")).fails_with(2).stderr_contains(&["--cache"]);
     for part in ["1/3", "1+1/3", "3/3"] {
         let out = here.run(&format!("{run} --shard {part} --cache cache --out part")).ok();
-        out.says(&["of 3: ", " in cache. The same command without --shard writes the results."]);
+        out.stderr_contains(&[
+            "of 3: ",
+            " in cache. The same command without --shard writes the results.",
+        ]);
         assert!(!here.path("part").exists(), "a shard writes no results");
     }
     let known = rows(&here.path("cache")).len();
-    here.run(&format!("{run} --cache cache --out out")).ok().says(&["rows from cache"]);
+    here.run(&format!("{run} --cache cache --out out")).ok().stderr_contains(&["rows from cache"]);
     assert_eq!(rows(&here.path("cache")).len(), known, "nothing was left to compute");
     assert_same(&here, "whole", "out");
 }
 
 #[test]
 fn cache_with_missing_shard_computes_its_rows() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = format!("{} {FOUR}", sessions(&here));
     here.run(&format!("{run} --shard 2/3 --cache cache")).ok();
-    here.run(&format!("{run} --cache cache --out out")).ok().says(&["rows from cache"]);
+    here.run(&format!("{run} --cache cache --out out")).ok().stderr_contains(&["rows from cache"]);
     here.run(&format!("{run} --out whole")).ok();
     assert_same(&here, "whole", "out");
 }
 
 #[test]
 fn second_run_reuses_rows_of_unchanged_strategies_only() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = "run login-bug login-bug-tight --transport direct";
     here.run(&format!("{run} --strategy reference --strategy codex --out out")).ok();
-    here.run(&format!("{run} {FOUR} --out out")).ok().says(&["reused 4 rows from out/.rows"]);
+    here.run(&format!("{run} {FOUR} --out out"))
+        .ok()
+        .stderr_contains(&["reused 4 rows from out/.rows"]);
     here.run(&format!("{run} {FOUR} --out fresh")).ok();
     assert_same(&here, "out", "fresh");
     for changed in ["--window 100k", "--model gpt-5.4", "--calibrate off", "--no-rereads"] {
@@ -94,7 +99,7 @@ fn second_run_reuses_rows_of_unchanged_strategies_only() {
 
 #[test]
 fn damaged_row_is_computed_again() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = format!("run login-bug login-bug-tight --transport direct {FOUR}");
     here.run(&format!("{line} --out fresh")).ok();
     here.run(&format!("{line} --cache cache --out out")).ok();
@@ -111,23 +116,23 @@ fn damaged_row_is_computed_again() {
     for bytes in damaged {
         std::fs::write(&files[0], &bytes).unwrap();
         let out = here.run(&format!("{line} --cache cache --out out")).ok();
-        out.says(&[&format!("reused {} rows from cache", files.len() - 1)]);
+        out.stderr_contains(&[&format!("reused {} rows from cache", files.len() - 1)]);
         assert_same(&here, "out", "fresh");
     }
 }
 
 #[test]
 fn cache_in_foreign_folder_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("mine/thesis.tex", "years of work");
     let line = "run login-bug --strategy codex --transport direct --cache mine";
-    here.run(line).fails_with(2).says(&["is not a ctxbench cache"]);
+    here.run(line).fails_with(2).stderr_contains(&["is not a ctxbench cache"]);
     assert_eq!(here.files("mine").len(), 1);
 }
 
 #[test]
 fn runs_at_once_share_a_new_cache_and_a_folder() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --strategy none --transport direct";
     here.run(&format!("{line} --out fresh")).ok();
     for options in ["--cache cache --out out", "--out both"] {
@@ -149,7 +154,7 @@ fn runs_at_once_share_a_new_cache_and_a_folder() {
 
 #[test]
 fn row_with_error_is_computed_again() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = "run login-bug-tight --strategy codex --strategy none --transport direct";

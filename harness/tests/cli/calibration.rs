@@ -1,14 +1,14 @@
 //! Prompt sizes compared with the provider's counters, on sessions without a gateway.
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 use crate::common::recordings::{DIRECT, session};
-use ctxbench_core::calibration::{self, Step};
+use ctxbench_core::calibration::{self, CalibrationStep};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 
-fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<Step<'a>> {
+fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<CalibrationStep<'a>> {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
     calibration::steps(own, by, session.header.model.as_deref())
 }
@@ -24,7 +24,7 @@ fn errors(session: &Session, by: &Counting) -> Vec<f64> {
 }
 
 /// Returns the error of the expected prompt size in percent; positive = too large.
-fn off(step: &Step<'_>) -> f64 {
+fn off(step: &CalibrationStep<'_>) -> f64 {
     100.0 * (step.expected as f64 - step.prompt as f64) / step.prompt as f64
 }
 
@@ -87,7 +87,7 @@ fn older_model_prompts_omit_earlier_thinking() {
     // Only the first steps of turns are explained differently.
     let (at, as_if) = (steps(&older, &by), steps(&newer, &by));
     let turns = || at.iter().zip(&as_if).filter(|(a, b)| a.explained != b.explained);
-    let wrong = |s: &Step<'_>| s.grown.unwrap().abs_diff(s.explained) as f64;
+    let wrong = |s: &CalibrationStep<'_>| s.grown.unwrap().abs_diff(s.explained) as f64;
     let by_step = median(turns().map(|(a, _)| wrong(a)).collect());
     let by_step_kept = median(turns().map(|(_, b)| wrong(b)).collect());
     println!(
@@ -112,7 +112,7 @@ fn replayed(session: &Session) -> Vec<f64> {
             unseen = 0;
         }
         unseen += residuals.iter().find(|(reply, _)| *reply == step.reply).map_or(0, |r| r.1);
-        let said = Step { expected: step.expected + unseen, ..step };
+        let said = CalibrationStep { expected: step.expected + unseen, ..step };
         all.push(off(&said));
     }
     all
@@ -130,7 +130,7 @@ fn prompts_with_residuals_have_recorded_sizes() {
 
 #[test]
 fn our_claude_code_compacts_and_costs_like_the_recorded_one() {
-    let folder = Folder::new();
+    let folder = CommandFolder::new();
     for name in DIRECT {
         folder.write(&format!("in/{name}.jsonl"), session(name).to_jsonl().unwrap());
     }

@@ -5,7 +5,7 @@ use crate::common;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use common::Folder;
+use common::CommandFolder;
 use ctxbench_harness::conform::{Case, replay};
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn missing_items_are_refused_with_their_position() {
 }
 
 /// Puts a case into a folder of cases under a version and a name.
-fn put(here: &Folder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
+fn write_case(here: &CommandFolder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
     let mut case = load(CODEX);
     case["version"] = version.into();
     case["name"] = name.into();
@@ -117,13 +117,13 @@ fn put(here: &Folder, version: &str, name: &str, change: impl FnOnce(&mut Value)
 
 #[test]
 fn differences_between_versions_are_printed() {
-    let here = Folder::new();
-    put(&here, "0.169.0", "one", |_| {});
-    put(&here, "0.169.0", "two", |_| {});
-    put(&here, "0.169.0", "gone", |_| {});
+    let here = CommandFolder::new();
+    write_case(&here, "0.169.0", "one", |_| {});
+    write_case(&here, "0.169.0", "two", |_| {});
+    write_case(&here, "0.169.0", "gone", |_| {});
     // Ten comes after nine.
     for name in ["one", "two"] {
-        put(&here, "0.1000.0", name, |c| {
+        write_case(&here, "0.1000.0", name, |c| {
             *c = shared(c.clone(), true);
             c["constants"]["summary_prompt_bytes"] = 512.into();
             c["fixed"][3]["count"] = 9.into();
@@ -134,7 +134,7 @@ fn differences_between_versions_are_printed() {
             }
         });
     }
-    put(&here, "0.1000.0", "new", |_| {});
+    write_case(&here, "0.1000.0", "new", |_| {});
     let out = here.run("conform cases").fails_with(1).stdout;
     let want = "\
 codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
@@ -164,7 +164,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 
 #[test]
 fn recorded_codex_versions_differ_as_documented() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
     let of = |from: &str| {
         let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));

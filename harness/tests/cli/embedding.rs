@@ -8,7 +8,7 @@ pub mod agent;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_harness::serve::{Options, Server};
+use ctxbench_harness::serve::{ServeOptions, Server};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Retention, Snapshots};
 use ctxbench_kit::store::{PartKind, Store};
 
@@ -16,7 +16,7 @@ use ctxbench_kit::store::{PartKind, Store};
 pub fn conversation(folder: &std::path::Path, prompts: Vec<String>) -> Vec<Arc<Block>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let server = Server::bind(Options::default()).await.unwrap();
+        let server = Server::bind(ServeOptions::default()).await.unwrap();
         let address = format!("http://{}", server.address());
         tokio::spawn(server.run(std::future::pending()));
         agent::converse(&address, folder, prompts).await.unwrap()

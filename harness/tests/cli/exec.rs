@@ -4,7 +4,7 @@ use crate::common;
 
 use std::path::PathBuf;
 
-use common::{Folder, Output};
+use common::{CommandFolder, Output};
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -23,11 +23,11 @@ fn example(name: &str, settings: &str) -> String {
     format!("exec{settings}:python3 {}", script.display())
 }
 
-fn run(here: &Folder, sessions: &str, strategies: &[String]) -> Output {
+fn run(here: &CommandFolder, sessions: &str, strategies: &[String]) -> Output {
     run_with_code(here, sessions, strategies, 0)
 }
 
-fn run_with_code(here: &Folder, sessions: &str, strategies: &[String], code: i32) -> Output {
+fn run_with_code(here: &CommandFolder, sessions: &str, strategies: &[String], code: i32) -> Output {
     let begun = here.run(&format!("run {sessions} --transport direct --jobs 2"));
     let kit = root().join("python").display().to_string();
     let whole = strategies.iter().fold(begun, |run, s| run.arg("--strategy").arg(s));
@@ -35,7 +35,7 @@ fn run_with_code(here: &Folder, sessions: &str, strategies: &[String], code: i32
 }
 
 /// Returns the rows of the run.
-fn rows(here: &Folder) -> Vec<Value> {
+fn rows(here: &CommandFolder) -> Vec<Value> {
     here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
 }
 
@@ -51,7 +51,7 @@ fn measured(rows: &[Value], session: &str, name: &str) -> Value {
 #[test]
 #[ignore = "nightly: slow, and needs python3"]
 fn strategy_in_python_gives_same_records_on_all_scenarios() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let pairs =
         [("sliding-window", "sliding_window"), ("observation-masking", "observation_masking")];
     let strategies: Vec<String> = pairs
@@ -75,7 +75,7 @@ fn strategy_in_python_gives_same_records_on_all_scenarios() {
 #[test]
 #[ignore = "needs python3"]
 fn program_row_has_settings_version_and_trust() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let kept = format!("mine={}", example("keep_last", "{keep=[4,8]}"));
     run(&here, "login-bug", &[kept, "codex".into()]).prints(&["mine:keep=4", "real: "]);
     let rows = here.csv("ctxbench-out/summary.csv");
@@ -111,7 +111,7 @@ fn faulty_program_is_an_error_row_only() {
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
         ("no-dialect", "", &["`initialize`", "unknown dialect `klingon`", "openai-chat"]),
     ];
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut strategies: Vec<String> = cases
         .iter()
         .map(|(how, limit, _)| {
@@ -143,7 +143,7 @@ fn faulty_program_is_an_error_row_only() {
 #[test]
 #[ignore = "needs python3"]
 fn unusual_program_is_measured() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let of = |how: &str| format!("{how}={}", program(how));
     run(&here, "login-bug", &[of("loud"), of("asks"), of("same-words"), "none".into()]);
     let rows = self::rows(&here);
@@ -160,7 +160,7 @@ fn unusual_program_is_measured() {
 #[ignore = "needs python3"]
 #[cfg(target_os = "linux")]
 fn program_leaves_no_process() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mark = format!("left-by-{}", std::process::id());
     let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
     run_with_code(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()], 1);
@@ -173,7 +173,7 @@ fn program_leaves_no_process() {
 
 #[test]
 fn invalid_program_is_refused_before_the_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for (strategy, words) in [
         ("codex=exec:x", "ctxbench has a strategy with this name"),
         ("mine=exec:", "the command is missing"),
@@ -182,14 +182,14 @@ fn invalid_program_is_refused_before_the_run() {
         ("mine=exec{exec.tries=2}:x", "unknown setting `exec.tries`"),
     ] {
         let out = here.run("run login-bug --strategy").arg(strategy).fails_with(2);
-        out.says(&[words]);
+        out.stderr_contains(&[words]);
     }
 }
 
 #[test]
 #[ignore = "needs python3"]
 fn other_commands_run_programs_and_report_errors() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let compact = |strategy: &str| {
         let kit = root().join("python").display().to_string();
         let run = here.run("compact login-bug --strategy").arg(strategy);
@@ -203,7 +203,7 @@ fn other_commands_run_programs_and_report_errors() {
 #[test]
 #[ignore = "needs python3"]
 fn list_strategies_shows_name_and_version_of_program() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mine = format!("mine={}", program("asks"));
     let out = here.run("list strategies --strategy").arg(&mine).ok();
     out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
@@ -211,7 +211,7 @@ fn list_strategies_shows_name_and_version_of_program() {
 
 #[test]
 fn transcript_over_input_results_or_other_file_changes_nothing() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("s.jsonl", {
         let lines = [
             serde_json::json!({"type": "session", "version": 1, "id": "s"}),
@@ -228,7 +228,7 @@ fn transcript_over_input_results_or_other_file_changes_nothing() {
     for (file, code) in files.into_iter().zip([2, 2, 2, 1]) {
         let before = here.read(file);
         let out = here.run(&format!("{line} m=exec{{exec.transcript={file}}}:cat"));
-        out.fails_with(code).says(&["exec.transcript"]);
+        out.fails_with(code).stderr_contains(&["exec.transcript"]);
         assert_eq!(here.read(file), before, "{file}");
     }
 }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folder, Output, is_ignored, jsonl};
+use common::{CommandFolder, Output, is_ignored, jsonl};
 use serde_json::{Value, json};
 
 /// Text that belongs to the agent and must not appear in any case.
@@ -19,7 +19,7 @@ fn script() -> PathBuf {
 }
 
 /// Describes an agent with this behaviour; `more` is inserted before its tables.
-pub(crate) fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
+pub(crate) fn describe(here: &CommandFolder, how: &str, deliver: &str, more: &str) -> String {
     let name = format!("fake-{how}-{deliver}");
     let folder = here.path(&format!("{name}.left"));
     std::fs::create_dir(&folder).unwrap();
@@ -60,7 +60,7 @@ body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
 }
 
 /// Describes a valid agent with a Python program that prints its version.
-fn asked_for_its_version(here: &Folder, program: &str) -> String {
+fn asked_for_its_version(here: &CommandFolder, program: &str) -> String {
     let agent = describe(here, "good", "acp", "strategy = \"codex\"");
     let file = agent.replace("--agent ", "");
     here.write(&file, here.read(&file).replace("print('0.169.0')", program));
@@ -82,7 +82,7 @@ fn session() -> String {
 }
 
 /// Runs a drive in this folder, which also contains the scratch folders.
-fn drive(here: &Folder, line: &str, code: i32) -> Output {
+fn drive(here: &CommandFolder, line: &str, code: i32) -> Output {
     let tmp = here.path("tmp");
     std::fs::create_dir_all(&tmp).unwrap();
     let run = here.run(&format!("drive {line}")).env("TMPDIR", &tmp.display().to_string());
@@ -92,7 +92,7 @@ fn drive(here: &Folder, line: &str, code: i32) -> Output {
 }
 
 /// Checks that no process, port or folder of an agent remains.
-pub(crate) fn nothing_stays(here: &Folder) {
+pub(crate) fn nothing_stays(here: &CommandFolder) {
     assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
     for entry in std::fs::read_dir(here.path("")).unwrap().flatten() {
         if !entry.file_name().to_string_lossy().ends_with(".left") {
@@ -114,15 +114,15 @@ pub(crate) fn nothing_stays(here: &Folder) {
 }
 
 /// Returns the row of an agent.
-fn row(here: &Folder, name: &str) -> Value {
+fn row(here: &CommandFolder, name: &str) -> Value {
     let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
     let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
     rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
 }
 
 /// Drives a failing agent and a valid one, and returns the failing one's message.
-fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
-    let here = Folder::new();
+fn goes_wrong(how: &str, deliver: &str, options: &str) -> (CommandFolder, String) {
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
     std::fs::create_dir_all(here.path("tmp")).unwrap();
@@ -145,7 +145,7 @@ fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
 fn drive_good_agent_completes_over_every_protocol() {
     let mut rows = BTreeSet::new();
     for deliver in ["acp", "exec", "rpc", "lines"] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("small.jsonl", session());
         let agent = describe(&here, "good", deliver, "");
         drive(&here, &format!("small.jsonl {agent}"), 0);
@@ -162,7 +162,7 @@ fn drive_good_agent_completes_over_every_protocol() {
 #[ignore = "needs python3"]
 fn drive_undescribed_side_request_is_noted() {
     let told = |how: &str| {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("small.jsonl", session());
         let agent = describe(&here, how, "acp", "");
         drive(&here, &format!("small.jsonl {agent}"), 0);
@@ -178,11 +178,15 @@ fn drive_undescribed_side_request_is_noted() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_hanging_agent_times_out() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "hangs", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
-    out.says(&["ended with an error: small × real-fake-hangs-acp", "for 1 s", "larger --timeout"]);
+    out.stderr_contains(&[
+        "ended with an error: small × real-fake-hangs-acp",
+        "for 1 s",
+        "larger --timeout",
+    ]);
     assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
 }
 
@@ -210,11 +214,11 @@ fn drive_silent_agent_is_an_error() {
 fn drive_agent_without_requests_has_no_second_row() {
     // An agent with an unknown model name gets no answer either.
     for how in ["mute", "misnames"] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("small.jsonl", session());
         let agent = describe(&here, how, "exec", "strategy = \"codex\"");
         let out = drive(&here, &format!("small.jsonl {agent}"), 1);
-        out.says(&["ended with an error: small × real-fake-"]);
+        out.stderr_contains(&["ended with an error: small × real-fake-"]);
         let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
         let [row] = &rows[..] else { panic!("{how}: only our row is left") };
         assert_eq!(row["status"], "error", "{row}");
@@ -227,7 +231,7 @@ fn drive_agent_without_requests_has_no_second_row() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_crashing_agent_is_measured_up_to_the_crash() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "crashes", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent}"), 1);
@@ -235,13 +239,13 @@ fn drive_crashing_agent_is_measured_up_to_the_crash() {
     assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
     let note = row["note"].as_str().unwrap_or_default();
     assert!(!note.contains("never triggered"), "{note}");
-    out.says(&["ended with an error: small × real-fake-crashes-acp"]);
+    out.stderr_contains(&["ended with an error: small × real-fake-crashes-acp"]);
 }
 
 #[test]
 #[ignore = "needs python3"]
 fn drive_unused_fault_is_noted() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "good", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
@@ -258,12 +262,12 @@ fn drive_unused_fault_is_noted() {
 
 #[test]
 fn drive_model_of_other_provider_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "good", "acp", "");
     let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
     let out = here.run(&line).fails_with(2);
-    out.says(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
+    out.stderr_contains(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
@@ -283,10 +287,13 @@ fn drive_agent_of_unknown_version_records_no_case() {
         ),
         ("import signal; signal.pause()", "it did not print its version within 1 s"),
     ] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let agent = asked_for_its_version(&here, program);
         let out = drive(&here, &format!("login-bug {agent} --record cases --timeout 1"), 1);
-        out.says(&[&format!("note: Fake agent: {told}"), "of which version the case would be"]);
+        out.stderr_contains(&[
+            &format!("note: Fake agent: {told}"),
+            "of which version the case would be",
+        ]);
         let row = row(&here, "fake-good-acp");
         assert!(row["note"].as_str().is_some_and(|n| n.contains(told)), "{row}");
         assert!(here.files("cases").is_empty());
@@ -296,7 +303,7 @@ fn drive_agent_of_unknown_version_records_no_case() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_version_arguments_replace_placeholders() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
     let agent = asked_for_its_version(&here, asked);
@@ -307,7 +314,7 @@ fn drive_version_arguments_replace_placeholders() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_reports_agreement_and_ranks_neither_row() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
     let out = drive(&here, &format!("login-bug ten-compactions {agent}"), 0);
     let want = "codex against real-fake-good-acp: input ";
@@ -333,7 +340,7 @@ fn drive_reports_agreement_and_ranks_neither_row() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_two_agents_with_one_implementation_give_two_rows() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));
     let out = drive(&here, &format!("login-bug ten-compactions {}", agents.join(" ")), 0);
     let labels: BTreeSet<String> =
@@ -361,7 +368,7 @@ fn drive_flooded_stdout_ends_with_bounded_memory() {
         ("garbage", "its output does not follow the protocol"),
         ("chatters", "without a request to its model"),
     ] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("small.jsonl", session());
         let agent = describe(&here, how, "acp", "");
         std::fs::create_dir(here.path("tmp")).unwrap();
@@ -382,7 +389,7 @@ fn drive_flooded_stdout_ends_with_bounded_memory() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_flooded_stderr_completes() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "floods-stderr", "acp", "");
     drive(&here, &format!("small.jsonl {agent}"), 0);
@@ -412,7 +419,7 @@ fn drive_endless_requests_are_stopped() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_concurrent_side_requests_do_not_change_row() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let side = "[[side]]\npurpose = \"title\"\nlast = \"a name for\"";
     let (many, good) =
@@ -436,29 +443,29 @@ fn drive_ended_by_signal_leaves_nothing() {
         if is_ignored(signal) {
             continue;
         }
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("small.jsonl", session());
         let agent = describe(&here, signal, "acp", "");
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
         nothing_is_made(&here);
-        out.says(&[
+        out.stderr_contains(&[
             "Interrupted. Results are written when every agent has finished; nothing was kept.",
         ]);
         let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
         nothing_is_made(&here);
-        out.says(&["cases of finished agents are in cases."]);
+        out.stderr_contains(&["cases of finished agents are in cases."]);
     }
 }
 
-fn nothing_is_made(here: &Folder) {
+fn nothing_is_made(here: &CommandFolder) {
     assert!(!here.path("ctxbench-out").exists());
 }
 
 #[test]
 #[ignore = "needs python3"]
 fn drive_ended_by_signal_during_version_leaves_nothing() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("small.jsonl", session());
     let agent = describe(&here, "good", "acp", "");
     let file = "fake-good-acp.toml";
@@ -510,7 +517,7 @@ fn hostile() -> String {
 #[test]
 #[ignore = "needs python3"]
 fn drive_hostile_session_reaches_no_path_command_or_terminal() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("hostile.jsonl", hostile());
     let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
     let before: BTreeSet<String> = here.files("").into_keys().collect();
@@ -551,7 +558,7 @@ fn drive_hostile_session_reaches_no_path_command_or_terminal() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_recorded_case_replays_without_text_of_agent() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let agent = describe(&here, "wraps", "acp", "strategy = \"codex\"");
     let line = format!("login-bug {agent} --record");
     let out = drive(&here, &format!("{line} cases"), 0);
@@ -559,7 +566,7 @@ fn drive_recorded_case_replays_without_text_of_agent() {
     let text = here.read(path);
     let case = here.json(path);
     let requests = case["requests"].as_array().unwrap().len();
-    out.says(&[&format!("{requests} of {requests} requests are ours")]);
+    out.stderr_contains(&[&format!("{requests} of {requests} requests are ours")]);
     let phases: Vec<&Value> = case["requests"]
         .as_array()
         .unwrap()
@@ -604,21 +611,21 @@ fn drive_recorded_case_replays_without_text_of_agent() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_recorded_difference_fails_the_check() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let agent = describe(&here, "forgets-nothing", "acp", "strategy = \"codex\"");
     let out = drive(&here, &format!("login-bug {agent} --record cases"), 1);
-    out.says(&["differ from our implementation", "ctxbench conform cases"]);
+    out.stderr_contains(&["differ from our implementation", "ctxbench conform cases"]);
     assert!(here.path("ctxbench-out/results.json").exists(), "the rows are there all the same");
     let none = describe(&here, "good", "exec", "");
     let out = drive(&here, &format!("login-bug {none} --record none"), 0);
-    out.says(&["its description names no `strategy`, so no case of it can be recorded"]);
+    out.stderr_contains(&["its description names no `strategy`, so no case of it can be recorded"]);
     assert!(here.files("none").is_empty());
 }
 
 #[test]
 #[ignore = "needs python3"]
 fn drive_twice_gives_same_bytes() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
     let line = format!("login-bug {agent} --record");
     let first = drive(&here, &format!("{line} cases --out one"), 0);

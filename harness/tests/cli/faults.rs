@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "the other test files use the rest")]
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 
 /// Two turns that fill 8k tokens with results, under limits of 4 % of 200k, with a fault at the
 /// summary.
@@ -26,7 +26,7 @@ fn scenario(fault: &str) -> String {
 }
 
 fn row(fault: &str, strategy: &str, transport: &str) -> std::collections::BTreeMap<String, String> {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("f.toml", scenario(fault));
     here.run(&format!(
         "run f.toml --strategy {strategy} --transport {transport} --calibrate off --out o"

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use serde_json::json;
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
@@ -22,15 +22,15 @@ fn session() -> String {
 
 /// Checks that a command fails with code 2 and these messages, and changes no file.
 #[track_caller]
-fn refuses(here: &Folder, line: &str, words: &[&str]) {
+fn refuses(here: &CommandFolder, line: &str, words: &[&str]) {
     let before = here.files("");
-    here.run(line).fails_with(2).says(words);
+    here.run(line).fails_with(2).stderr_contains(words);
     assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
 }
 
 #[test]
 fn output_that_is_an_input_is_refused_under_any_name() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("r.jsonl", session());
     here.write("all/r.jsonl", session());
     symlink("r.jsonl", here.path("link.jsonl")).unwrap();
@@ -58,7 +58,7 @@ fn output_that_is_an_input_is_refused_under_any_name() {
 
 #[test]
 fn output_that_an_input_refers_to_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("said.txt", "read it");
     here.write("base.toml", "id = \"base\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n");
     here.write("top.toml", "id = \"top\"\nextends = \"base.toml\"\n");
@@ -89,7 +89,7 @@ fn output_that_an_input_refers_to_is_refused() {
 
 #[test]
 fn run_keeps_user_files_among_results() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = format!("run login-bug {TWO}");
     here.run(&run).ok();
     here.write("out/notes.md", "my notes");
@@ -99,14 +99,14 @@ fn run_keeps_user_files_among_results() {
 
 #[test]
 fn run_into_current_folder_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out .";
     refuses(&here, line, &["contains the current folder", "choose another --out"]);
 }
 
 #[test]
 fn closed_stderr_does_not_change_exit_code() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("run login-bug {TWO}")).ok();
     let checks = [
         ("gate out --baseline base.json --store", 0),
@@ -122,7 +122,7 @@ fn closed_stderr_does_not_change_exit_code() {
 
 #[test]
 fn verify_without_checks_fails() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let scenario = |expect: &str| {
         format!(
             "id = \"s\"\n[[step]]\ntype = \"user\"\ntext = \"hi\"\n[expect.{expect}]\nrequests = 1\n"
@@ -130,21 +130,23 @@ fn verify_without_checks_fails() {
     };
     let line = "run s.toml --strategy codex --transport direct --verify";
     here.write("s.toml", scenario("aider"));
-    here.run(line).fails_with(1).says(&["--verify checked nothing"]);
+    here.run(line).fails_with(1).stderr_contains(&["--verify checked nothing"]);
     here.write("s.toml", scenario("codx"));
-    here.run(line).fails_with(2).says(&["s.toml:5: [expect.codx]", "did you mean codex"]);
+    here.run(line)
+        .fails_with(2)
+        .stderr_contains(&["s.toml:5: [expect.codx]", "did you mean codex"]);
     // Only a run has the names of its external programs.
     here.run("run s.toml --strategy codex --transport direct").ok();
     for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
         here.write("s.toml", scenario(row));
         let line = format!("{line} --strategy codex:auto_compact_limit=90000");
-        here.run(&line).ok().says(&["all 1 expected answers were met"]);
+        here.run(&line).ok().stderr_contains(&["all 1 expected answers were met"]);
     }
 }
 
 #[test]
 fn two_outputs_to_one_file_are_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("t.txt", "");
     symlink("t.txt", here.path("link.txt")).unwrap();
     for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
@@ -160,7 +162,7 @@ fn two_outputs_to_one_file_are_refused() {
 
 #[test]
 fn serve_log_of_a_private_script_is_private() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("s.jsonl", session());
     std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
     // If the port is in use, the server ends after it has opened its log.
@@ -173,7 +175,7 @@ fn serve_log_of_a_private_script_is_private() {
 
 #[test]
 fn trace_and_status_replace_former_files() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = format!("run login-bug --trace out/t.jsonl --status s.jsonl {TWO}");
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run(&line).ok();
@@ -188,7 +190,7 @@ fn trace_and_status_replace_former_files() {
 
 #[test]
 fn full_stdout_is_an_error_and_closed_pipe_is_not() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("r.jsonl", session());
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
@@ -235,7 +237,7 @@ fn full_stdout_is_an_error_and_closed_pipe_is_not() {
 
 #[test]
 fn gate_store_over_other_file_is_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("run login-bug {TWO}")).ok();
     std::fs::hard_link(here.path("out/results.json"), here.path("hard.json")).unwrap();
     std::fs::copy(here.path("out/results.json"), here.path("copy.json")).unwrap();
@@ -256,27 +258,29 @@ fn gate_store_over_other_file_is_refused() {
     }
     here.write("empty.json", "");
     for name in ["new.json", "empty.json", "new.json"] {
-        here.run(&format!("gate out --baseline {name} --store")).ok().says(&["stored"]);
+        here.run(&format!("gate out --baseline {name} --store")).ok().stderr_contains(&["stored"]);
         here.run(&format!("gate out --baseline {name}")).ok();
     }
 }
 
 #[test]
 fn dangling_link_is_refused_before_the_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     symlink("nowhere", here.path("out")).unwrap();
     symlink("nowhere", here.path("t.jsonl")).unwrap();
     let line = "run login-bug --strategy reference --transport direct";
-    here.run(&format!("{line} --out out")).fails_with(2).says(&["out is a link to a folder"]);
+    here.run(&format!("{line} --out out"))
+        .fails_with(2)
+        .stderr_contains(&["out is a link to a folder"]);
     here.run(&format!("{line} --trace t.jsonl"))
         .fails_with(2)
-        .says(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
+        .stderr_contains(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
 #[test]
 fn conform_over_circular_links_ends() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let case = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/conformance");
     let one = std::fs::read_dir(case).unwrap().map(|e| e.unwrap().path());
     let case = one.filter(|p| p.is_dir()).min().unwrap();
@@ -290,40 +294,42 @@ fn conform_over_circular_links_ends() {
 
 #[test]
 fn run_with_errors_only_fails() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
-    here.run(&line).fails_with(1).says(&["login-bug-tight × ", "ended with an error"]);
+    here.run(&line).fails_with(1).stderr_contains(&["login-bug-tight × ", "ended with an error"]);
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
     // A strategy without summaries is measured, but the run still fails.
     let out = here.run(&format!("{line} --strategy reference")).fails_with(1);
-    out.says(&["ended with an error"]);
+    out.stderr_contains(&["ended with an error"]);
 }
 
 #[test]
 fn report_replaces_only_reports_and_results() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("run login-bug {TWO}")).ok();
     here.write("site/index.html", "years of work");
     here.write("site/plots/mine.txt", "mine");
     let before = here.files("site");
     let line = "report out --format csv --format html -o site";
-    here.run(line).fails_with(2).says(&[
+    here.run(line).fails_with(2).stderr_contains(&[
         "site/index.html",
         "was not made by ctxbench report",
         "-o",
     ]);
     assert_eq!(here.files("site"), before, "a file was written");
     std::fs::remove_file(here.path("site/index.html")).unwrap();
-    here.run(line).ok().says(&["wrote site/index.html", "wrote site/summary.csv"]);
+    here.run(line).ok().stderr_contains(&["wrote site/index.html", "wrote site/summary.csv"]);
     // A report replaces files of an earlier report.
     here.run(line).ok();
     assert_eq!(here.read("site/plots/mine.txt"), "mine");
     // A linked file belongs to the user too.
     here.write("mine.json", "{}");
     symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
-    here.run("report out --format json -o site").fails_with(2).says(&["site/results.json"]);
+    here.run("report out --format json -o site")
+        .fails_with(2)
+        .stderr_contains(&["site/results.json"]);
     assert_eq!(here.read("mine.json"), "{}");
     // A results folder lists the files of the run.
     here.run("report out --format html --format junit -o out").ok();
@@ -331,12 +337,12 @@ fn report_replaces_only_reports_and_results() {
     // A run does not write results into a folder of reports.
     here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
         .fails_with(2)
-        .says(&["site was not made by ctxbench"]);
+        .stderr_contains(&["site was not made by ctxbench"]);
 }
 
 #[test]
 fn outputs_of_private_session_are_private() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("r.jsonl", session());
     let mode = |name: &str, mode: u32| {
         let permissions = std::fs::Permissions::from_mode(mode);
@@ -363,7 +369,7 @@ fn outputs_of_private_session_are_private() {
 }
 
 /// Runs the command line in a shell in the folder, so that it may contain pipes.
-fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
+fn in_a_shell(here: &CommandFolder, script: &str) -> (Option<i32>, String) {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(script.replace("ctxbench", "\"$0\"")).arg(common::binary());
     let out = shell.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
@@ -372,7 +378,7 @@ fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
 
 #[test]
 fn inputs_from_pipe_are_read_to_the_end() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("r.jsonl", session());
     here.run(&format!("run r.jsonl {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
@@ -404,7 +410,7 @@ fn inputs_from_pipe_are_read_to_the_end() {
 #[test]
 #[cfg(target_os = "linux")]
 fn endless_inputs_are_refused() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("r.jsonl", session());
     here.run(&format!("run r.jsonl {TWO}")).ok();
     for line in [

@@ -3,19 +3,19 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::{Value, json};
 
 /// Creates results of three strategies on two scenarios in `out`, and their baseline in
 /// `base.json`.
-fn measured() -> Folder {
-    let here = Folder::new();
+fn measured() -> CommandFolder {
+    let here = CommandFolder::new();
     let strategies = "--strategy reference --strategy codex --strategy observation-masking";
     here.run(&format!("run login-bug login-bug-tight {strategies} --transport direct"))
         .arg("--out")
         .arg("out")
         .ok();
-    here.run("gate out --baseline base.json --store").ok().says(&["base.json"]);
+    here.run("gate out --baseline base.json --store").ok().stderr_contains(&["base.json"]);
     here
 }
 
@@ -36,7 +36,7 @@ fn add(record: &mut Value, metric: &str, by: f64) {
 }
 
 /// Writes the results with one change for codex on login-bug-tight.
-fn changed(here: &Folder, change: impl FnOnce(&mut Value)) {
+fn changed(here: &CommandFolder, change: impl FnOnce(&mut Value)) {
     let mut results = here.json("out/results.json");
     change(record(&mut results, "login-bug-tight", "codex"));
     here.write("new.json", results.to_string());
@@ -58,7 +58,9 @@ fn a_report_replaces_neither_the_results_nor_another_report() {
         ("--junit ./out/index.html", "--junit: ./out/index.html is a file of the results"),
         ("--junit v --markdown ./v", "--markdown and --junit both name"),
     ] {
-        here.run(&format!("gate out --baseline base.json {line}")).fails_with(2).says(&[said]);
+        here.run(&format!("gate out --baseline base.json {line}"))
+            .fails_with(2)
+            .stderr_contains(&[said]);
     }
     assert!(here.files("out") == before && !here.path("v").exists());
 }
@@ -91,7 +93,7 @@ fn worse_gated_metric_fails_and_names_its_row() {
         for word in ["login-bug-tight × codex", told] {
             assert!(reasons[0].contains(word), "{metric}: {word:?} is missing in {}", reasons[0]);
         }
-        out.says(&["gate failed"]);
+        out.stderr_contains(&["gate failed"]);
     }
 }
 
@@ -192,7 +194,7 @@ fn other_version_or_broken_file_exits_with_2() {
     let mut other = here.json("base.json");
     other["version"] = json!(other["version"].as_u64().unwrap() + 1);
     here.write("other.json", other.to_string());
-    here.run("gate out --baseline other.json").fails_with(2).says(&[
+    here.run("gate out --baseline other.json").fails_with(2).stderr_contains(&[
         "other.json",
         "version",
         "expected",
@@ -200,7 +202,7 @@ fn other_version_or_broken_file_exits_with_2() {
     let mut other = here.json("out/results.json");
     other["version"] = json!(0);
     here.write("old.json", other.to_string());
-    here.run("gate old.json --baseline base.json").fails_with(2).says(&[
+    here.run("gate old.json --baseline base.json").fails_with(2).stderr_contains(&[
         "old.json",
         "version 0",
         "run again",
@@ -208,22 +210,22 @@ fn other_version_or_broken_file_exits_with_2() {
     let mut poor = here.json("base.json");
     poor["rows"][1].as_object_mut().unwrap().remove("cost_usd");
     here.write("poor.json", poor.to_string());
-    here.run("gate out --baseline poor.json").fails_with(2).says(&[
+    here.run("gate out --baseline poor.json").fails_with(2).stderr_contains(&[
         "poor.json, line",
         "a row has no `cost_usd`",
         "store a new one",
     ]);
     let text = here.read("base.json").replacen("saved_pct", "saved_pctt", 1);
     here.write("slip.json", text);
-    here.run("gate out --baseline slip.json").fails_with(2).says(&[
+    here.run("gate out --baseline slip.json").fails_with(2).stderr_contains(&[
         "slip.json, line",
         "a row has no key `saved_pctt`",
         "did you mean saved_pct?",
     ]);
     here.write("half.json", &here.read("base.json")[..40]);
-    here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);
-    here.run("gate out --baseline nowhere.json").fails_with(2).says(&["nowhere.json"]);
-    here.run("gate nowhere --baseline base.json").fails_with(2).says(&["nowhere"]);
+    here.run("gate out --baseline half.json").fails_with(2).stderr_contains(&["half.json, line"]);
+    here.run("gate out --baseline nowhere.json").fails_with(2).stderr_contains(&["nowhere.json"]);
+    here.run("gate nowhere --baseline base.json").fails_with(2).stderr_contains(&["nowhere"]);
 }
 
 #[test]

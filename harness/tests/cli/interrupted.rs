@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use ctxbench_core::rng::SplitMix64;
 
-use crate::common::{Folder, ignored};
+use crate::common::{CommandFolder, ignored};
 
 const RUN: &str = "run login-bug-tight --transport direct --out out";
 
@@ -21,7 +21,7 @@ struct WaitingRun {
 
 impl WaitingRun {
     /// Starts the run. `shell` is a command that starts the program, such as `nohup`.
-    fn start(here: &Folder, shell: Option<&str>) -> WaitingRun {
+    fn start(here: &CommandFolder, shell: Option<&str>) -> WaitingRun {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
         let line = format!(
@@ -51,7 +51,7 @@ impl WaitingRun {
 }
 
 /// Returns the files of a folder without rows and times.
-fn results(here: &Folder) -> BTreeMap<String, Vec<u8>> {
+fn results(here: &CommandFolder) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files("out");
     files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
     files
@@ -63,7 +63,7 @@ fn run_ended_by_signal_exits_with_its_code_and_keeps_former_results() {
         if crate::common::is_ignored(&format!("SIG{}", &signal[1..])) {
             continue;
         }
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.run(&format!("{RUN} --strategy reference")).ok();
         here.write("out/notes.txt", "mine");
         let before = results(&here);
@@ -81,7 +81,7 @@ fn run_ended_by_signal_exits_with_its_code_and_keeps_former_results() {
 #[cfg(target_os = "linux")]
 #[test]
 fn run_with_inherited_ignored_signals_does_not_end_by_them() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = WaitingRun::start(&here, Some("trap '' HUP INT;"));
     let status = std::fs::read_to_string(format!("/proc/{}/status", run.child.id())).unwrap();
     assert_eq!(ignored(&status) & 3, 3, "{status}");
@@ -93,7 +93,7 @@ fn run_with_inherited_ignored_signals_does_not_end_by_them() {
 #[cfg(target_os = "linux")]
 #[test]
 fn record_with_inherited_ignored_signal_leaves_it_ignored_for_the_program() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let ours = here.run("record --out r.jsonl -- sh -c").command();
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("trap '' HUP; exec \"$0\" \"$@\"");
@@ -105,7 +105,7 @@ fn record_with_inherited_ignored_signal_leaves_it_ignored_for_the_program() {
 
 #[test]
 fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{RUN} --strategy reference")).ok();
     here.write("out/notes.txt", "mine");
     here.write("c.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
@@ -117,8 +117,8 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
 
     let line = format!("{RUN} --strategy none --cassette offline:c.jsonl");
     let line = format!("{line} --summarizer openai+http://127.0.0.1:9/v1#m");
-    here.run(&line).ok().says(&["reused 1 row from out/.rows"]);
-    let fresh = Folder::new();
+    here.run(&line).ok().stderr_contains(&["reused 1 row from out/.rows"]);
+    let fresh = CommandFolder::new();
     fresh.write("c.jsonl", here.read("c.jsonl"));
     fresh.run(&line).ok();
     assert_eq!(here.read("out/notes.txt"), "mine");
@@ -128,7 +128,7 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
 
 #[test]
 fn second_run_into_same_folder_replaces_results_and_first_goes_on() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = WaitingRun::start(&here, None);
     here.run(&format!("{RUN} --strategy reference")).ok();
     let second = results(&here);
@@ -139,7 +139,7 @@ fn second_run_into_same_folder_replaces_results_and_first_goes_on() {
 }
 
 /// Runs a command in which no file may exceed a number of blocks of 512 bytes.
-fn with_full_disk(here: &Folder, blocks: u64, line: &str) -> (Option<i32>, String) {
+fn with_full_disk(here: &CommandFolder, blocks: u64, line: &str) -> (Option<i32>, String) {
     let ours = here.run(line).command();
     let mut limited = Command::new("sh");
     limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""));
@@ -150,7 +150,7 @@ fn with_full_disk(here: &Folder, blocks: u64, line: &str) -> (Option<i32>, Strin
 
 #[test]
 fn run_with_full_disk_keeps_rows_for_the_next_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "run login-bug --strategy reference --strategy codex --transport direct --out out";
     here.run(line).ok();
     let whole = results(&here);
@@ -161,13 +161,13 @@ fn run_with_full_disk_keeps_rows_for_the_next_run() {
     assert_eq!(code, Some(2), "{messages}");
     assert!(messages.contains("finished rows are kept in out/.rows"), "{messages}");
     assert!(!here.path("out/results.json").exists());
-    here.run(line).ok().says(&["reused 2 rows from out/.rows"]);
+    here.run(line).ok().stderr_contains(&["reused 2 rows from out/.rows"]);
     assert_eq!(results(&here), whole);
 }
 
 #[test]
 fn outputs_with_full_disk_stay_as_before() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("run login-bug --strategy reference --transport direct --out out").ok();
     here.run("gate out --baseline base.json --store").ok();
     here.run("report out --format html -o page").ok();
@@ -182,16 +182,20 @@ fn outputs_with_full_disk_stay_as_before() {
 
 #[test]
 fn trace_with_full_disk_keeps_the_results() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out out --trace /dev/full";
-    here.run(line).fails_with(2).says(&["--trace", "/dev/full", "; the results are in out"]);
+    here.run(line).fails_with(2).stderr_contains(&[
+        "--trace",
+        "/dev/full",
+        "; the results are in out",
+    ]);
     assert_eq!(here.csv("out/summary.csv").len(), 1);
 }
 
 #[test]
 #[ignore = "nightly: kills at random moments"]
 fn run_killed_at_random_moments_leaves_old_or_new_results() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = "run login-bug login-bug-tight --strategy codex --strategy none --transport direct \
                 --out out";
     here.run(line).ok();

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::Value;
 
 /// Kinds and documented sizes of the messages, in tokens. A message that spans several rows of the
@@ -40,7 +40,7 @@ const DOCUMENTED_SYSTEM: u64 = 800;
 const DOCUMENTED_TOTAL: u64 = 15_400;
 
 /// Runs `compact` at the documented moment: after the ninth reply and its result, the 26th message.
-fn compact_at_moment(here: &Folder, more: &str) -> Value {
+fn compact_at_moment(here: &CommandFolder, more: &str) -> Value {
     let line = format!("compact login-bug --at step:9 --calibrate off --json {more}");
     serde_json::from_str(&here.run(&line).ok().stdout).unwrap()
 }
@@ -51,7 +51,7 @@ fn tokens(piece: &Value) -> u64 {
 
 #[test]
 fn session_has_the_documented_messages_and_sizes() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let shown = compact_at_moment(&here, "--strategy codex");
     let made = &shown["strategies"][0]["compactions"][0];
     let before = made["before"].as_array().unwrap();
@@ -85,7 +85,7 @@ fn session_has_the_documented_messages_and_sizes() {
 
 #[test]
 fn described_compactions_match_the_document() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let names =
         ["codex", "claude-code", "opencode"].map(|n| format!("--strategy {n}@described-002"));
     let shown = compact_at_moment(&here, &names.join(" "));

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::common::{Folder, Output};
+use crate::common::{CommandFolder, Output};
 use serde_json::Value;
 
 /// Returns a text of `n` tokens and `4n - 1` bytes.
@@ -19,8 +19,8 @@ fn index(lines: usize) -> String {
 }
 
 /// Copies a project from tests/data/memory-trees to `NAME/` and adds `.git`, `home/` and `etc/`.
-fn project(name: &str) -> Folder {
-    fn copy(from: &Path, here: &Folder, to: &str) {
+fn project(name: &str) -> CommandFolder {
+    fn copy(from: &Path, here: &CommandFolder, to: &str) {
         for entry in std::fs::read_dir(from).unwrap() {
             let path = entry.unwrap().path();
             let to = format!("{to}/{}", path.file_name().unwrap().to_str().unwrap());
@@ -30,7 +30,7 @@ fn project(name: &str) -> Folder {
             }
         }
     }
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let trees = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/memory-trees");
     copy(&Path::new(trees).join(name), &here, name);
     here.write(&format!("{name}/.git/HEAD"), "");
@@ -40,7 +40,7 @@ fn project(name: &str) -> Folder {
 }
 
 /// Returns the folder of a project's automatic memory below `projects`.
-fn auto(here: &Folder, name: &str, projects: &str) -> String {
+fn auto(here: &CommandFolder, name: &str, projects: &str) -> String {
     let root = here.path(name).canonicalize().unwrap();
     let name: String = root
         .to_str()
@@ -53,11 +53,11 @@ fn auto(here: &Folder, name: &str, projects: &str) -> String {
 
 const FOLDERS: &str = "--home home --etc etc";
 
-fn memory(here: &Folder, line: &str) -> Output {
+fn memory(here: &CommandFolder, line: &str) -> Output {
     here.run(&format!("memory {line} {FOLDERS}")).ok()
 }
 
-fn product(here: &Folder, line: &str) -> Value {
+fn product(here: &CommandFolder, line: &str) -> Value {
     let all: Value = serde_json::from_str(&memory(here, &format!("{line} --json")).stdout).unwrap();
     all["products"][0].clone()
 }
@@ -87,7 +87,7 @@ fn notes(product: &Value) -> Vec<&str> {
 }
 
 /// Builds a project with Claude Code's files at every level.
-fn shop() -> Folder {
+fn shop() -> CommandFolder {
     let here = project("shop");
     here.write("shop/docs/guide.md", long(30_000));
     here.write("home/.claude/CLAUDE.md", "Answer in short sentences.\n");
@@ -283,7 +283,7 @@ fn memory_without_product_prints_all_side_by_side() {
 
 #[test]
 fn memory_bad_folder_fails_and_bad_file_is_noted() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("home/.keep", "");
     here.write("p/.git/HEAD", "");
     for (line, message) in [
@@ -296,7 +296,7 @@ fn memory_bad_folder_fails_and_bad_file_is_noted() {
     ] {
         let out = here.run(line).fails_with(2);
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        out.says(&[message]);
+        out.stderr_contains(&[message]);
     }
     here.write("p/CLAUDE.md", b"caf\xe9");
     std::fs::create_dir(here.path("p/CLAUDE.local.md")).unwrap();
@@ -423,7 +423,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
     let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
-    out.says(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
+    out.stderr_contains(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
     // 11 files. All except the rule and the folder's file are loaded at the start.
     let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();
     let files = [
@@ -456,7 +456,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     }
     here.run("run needs.toml --home home")
         .fails_with(2)
-        .says(&["--home and --etc go with --memory"]);
+        .stderr_contains(&["--home and --etc go with --memory"]);
     let out = here.run("run needs.toml --memory nowhere --home home").fails_with(2);
-    out.says(&["--memory: nowhere: no such folder"]);
+    out.stderr_contains(&["--memory: nowhere: no such folder"]);
 }

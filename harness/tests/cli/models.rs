@@ -1,13 +1,13 @@
 //! User-defined models, and recordings of models that are not listed.
 
-use crate::common::{Folder, jsonl};
+use crate::common::{CommandFolder, jsonl};
 use serde_json::json;
 
 /// The example of docs/formats.md.
 const OWN: &str = include_str!("../../../tests/data/models/own.toml");
 
-fn with_own() -> Folder {
-    let here = Folder::new();
+fn with_own() -> CommandFolder {
+    let here = CommandFolder::new();
     here.write("own.toml", OWN);
     here
 }
@@ -55,7 +55,7 @@ fn user_defined_models_work_with_every_command() {
     here.run("list models").ok();
     let line = |model: &str| format!("compact login-bug --strategy codex --model {model}");
     here.run(&line("lab-coder --models own.toml")).ok();
-    here.run(&line("lab-coder")).fails_with(2).says(&["there is no model `lab-coder`"]);
+    here.run(&line("lab-coder")).fails_with(2).stderr_contains(&["there is no model `lab-coder`"]);
     here.run(&format!("{RUN} --model gpt-5.4 --summary-model lab-coder --models own.toml")).ok();
     let weak = "--strategy opencode:model=lab-coder --model gpt-5.4 --models own.toml";
     here.run(&format!("run login-bug --transport direct {weak}")).ok();
@@ -76,7 +76,7 @@ fn results_with_other_prices_are_not_compared() {
     assert_eq!(hash, Some(8), "{}", prices("own"));
     here.run("gate listed --baseline base.json --store").ok();
     here.run("gate own --baseline base.json").fails_with(1).prints(&["price table", "own.toml"]);
-    here.run("compare listed own").fails_with(2).says(&["price table", "own.toml"]);
+    here.run("compare listed own").fails_with(2).stderr_contains(&["price table", "own.toml"]);
     // Changed content of the file means a different table. The same content at another path does
     // not.
     here.write("other/own.toml", OWN);
@@ -89,18 +89,22 @@ fn results_with_other_prices_are_not_compared() {
 
 #[test]
 fn errors_in_a_models_file_name_the_line() {
-    let here = Folder::new();
-    here.run("list models --models none.toml").fails_with(2).says(&["--models", "none.toml"]);
+    let here = CommandFolder::new();
+    here.run("list models --models none.toml")
+        .fails_with(2)
+        .stderr_contains(&["--models", "none.toml"]);
     here.write("bad.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\nwindo = 3\n");
     let out = here.run("list models --models bad.toml").fails_with(2);
     assert_eq!(out.stderr, "error: bad.toml:4: unknown key `windo`; did you mean window?\n");
     here.write("bad.toml", [0xff, 0xfe]);
-    here.run("list models --models bad.toml").fails_with(2).says(&["bad.toml"]);
+    here.run("list models --models bad.toml").fails_with(2).stderr_contains(&["bad.toml"]);
     // A later file builds on an earlier one.
     here.write("a.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\n");
     here.write("b.toml", "[[model]]\nname = \"y\"\nlike = \"x\"\n");
     here.run("list models --models a.toml --models b.toml").ok();
-    here.run("list models --models b.toml --models a.toml").fails_with(2).says(&["b.toml:3"]);
+    here.run("list models --models b.toml --models a.toml")
+        .fails_with(2)
+        .stderr_contains(&["b.toml:3"]);
 }
 
 fn recorded_with(model: &str) -> String {
@@ -139,5 +143,5 @@ fn recording_of_an_unlisted_model_uses_its_family() {
     here.write("s.jsonl", recorded_with("mystery-1"));
     here.run(&format!("{run} mystery"))
         .ok()
-        .says(&["mystery-1 is not in the table of models: run as claude-sonnet-4-6"]);
+        .stderr_contains(&["mystery-1 is not in the table of models: run as claude-sonnet-4-6"]);
 }

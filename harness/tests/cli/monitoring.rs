@@ -2,12 +2,12 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::Value;
 
 #[test]
 fn status_file_has_a_line_per_reply_with_figures_of_the_table() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(
         "run login-bug --strategy opencode --strategy none --transport direct --status \
         status.jsonl",
@@ -49,7 +49,7 @@ fn status_file_has_a_line_per_reply_with_figures_of_the_table() {
 
 #[test]
 fn spend_limit_ends_row_and_prints_remaining_budget() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here
         .run(
             "run login-bug --strategy opencode --transport direct --spend-limit 0.05 \
@@ -65,7 +65,7 @@ fn spend_limit_ends_row_and_prints_remaining_budget() {
 
 #[test]
 fn run_with_invalid_monitoring_option_fails() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for option in [
         "--spend-limit 0",
         "--spend-limit 5/week",

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::{Value, json};
 
 /// A session with two short turns after a system prompt of `system` tokens and a first message of
@@ -21,7 +21,7 @@ fn session(system: u64, words: usize) -> String {
 
 /// Returns the broken rules of the only run.
 fn broken(session: &str) -> Vec<String> {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("s.jsonl", session);
     // The exit status does not matter here.
     here.run("run s.jsonl --strategy opencode --transport direct --calibrate off --out out")

@@ -8,7 +8,7 @@ use std::process::Command;
 use ctxbench_scenarios::autofacts;
 use serde_json::{Value, json};
 
-use crate::common::{Folder, jsonl, recordings};
+use crate::common::{CommandFolder, jsonl, recordings};
 
 /// Columns of `summary.csv` that the script compares.
 const FIGURES: [&str; 7] = [
@@ -43,7 +43,7 @@ fn vocabulary() -> PathBuf {
 }
 
 /// Runs the script on `run.trace` and the folder `out`. Returns exit code and output.
-fn recomputed(here: &Folder, out: &str, more: &[&Path]) -> (Option<i32>, String) {
+fn recomputed(here: &CommandFolder, out: &str, more: &[&Path]) -> (Option<i32>, String) {
     let mut script = Command::new("python3");
     script.arg(checkout().join("tests/recompute/recompute.py"));
     script.arg(here.path("run.trace")).arg(here.path(out)).args(more);
@@ -60,7 +60,7 @@ fn rows(told: &str, name: &str) -> usize {
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn every_strategy_on_a_scenario() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("run login-bug --transport direct --trace run.trace --out out").ok();
     let session = checkout().join("scenarios/data/login-bug/scenario.toml");
     let vocabulary = vocabulary();
@@ -78,7 +78,7 @@ fn every_strategy_on_a_scenario() {
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn every_strategy_on_a_recording() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let recording = checkout().join("tests/data/recordings/claude-code/spotter-8463c716.jsonl");
     here.run("run --transport direct --trace run.trace --out out")
         .arg(recording.to_str().unwrap())
@@ -98,7 +98,7 @@ fn every_strategy_on_a_recording() {
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn needs_of_a_recording() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut session = recordings::session("codemie-rollout");
     autofacts::add(&mut session);
     assert!(session.facts.len() > 15);
@@ -143,7 +143,7 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
             lines.push(json!({"type": "idle", "ms": idle}));
         }
     }
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("edges.jsonl", jsonl(&lines));
     here.run("run edges.jsonl --transport direct --trace run.trace --out out").ok();
     let (code, told) = recomputed(&here, "out", &[]);
@@ -154,7 +154,7 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn changed_figure_is_found() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = "run login-bug --strategy codex --strategy reference --transport direct";
     here.run(&format!("{run} --trace run.trace --out out")).ok();
     let session = checkout().join("scenarios/data/login-bug/scenario.toml");

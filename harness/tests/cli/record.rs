@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use common::Folder;
+use common::CommandFolder;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn send(url: &str, head: &str, body: &[u8]) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-fn whole(mut answer: BufReader<TcpStream>) -> String {
+fn read_answer(mut answer: BufReader<TcpStream>) -> String {
     let mut text = Vec::new();
     // A broken connection still delivers the earlier bytes.
     let _ = answer.read_to_end(&mut text);
@@ -102,13 +102,13 @@ fn interrupt(recorder: &mut Serving) {
     assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
 }
 
-fn lines(here: &Folder, name: &str) -> Vec<Value> {
+fn lines(here: &CommandFolder, name: &str) -> Vec<Value> {
     here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 #[test]
 fn no_key_is_in_the_file_or_in_what_is_said() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // An answer that repeats every secret, as some error messages do.
     let said = json!({"type": "error", "error": {"type": "authentication_error",
         "message": "canary-header-1 canary-bearer-2 canary-query-3 canary-cookie-4 canary-own-5"}});
@@ -121,7 +121,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     let head = POST.replace(" HTTP", "?beta=true&api_key=canary-query-3 HTTP")
         + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
            cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
-    let answer = whole(send(&recorder.url, &head, &asking("hello, canary-header-1")));
+    let answer = read_answer(send(&recorder.url, &head, &asking("hello, canary-header-1")));
     assert!(answer.contains("canary-query-3"), "the client sees the reply");
     interrupt(&mut recorder);
     let (head, body) = asked.join().unwrap();
@@ -145,7 +145,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
 
 #[test]
 fn an_answer_streams_as_it_comes() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (go_on, wait) = std::sync::mpsc::channel::<()>();
     let (url, _asked) = provider(move |stream| {
         let head =
@@ -162,7 +162,7 @@ fn an_answer_streams_as_it_comes() {
         assert!(answer.read_line(&mut seen).unwrap() > 0, "{seen}");
     }
     go_on.send(()).unwrap();
-    assert!(whole(answer).contains("message_stop"));
+    assert!(read_answer(answer).contains("message_stop"));
     interrupt(&mut recorder);
     let exchange = &lines(&here, "r.jsonl")[1];
     assert_eq!(exchange["reply"].as_str().unwrap(), format!("{SSE}{END}"), "byte for byte");
@@ -173,16 +173,16 @@ fn an_answer_streams_as_it_comes() {
 
 #[test]
 fn what_breaks_off_is_kept_as_such() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (url, _asked) = provider(|stream| {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
         stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
     });
     let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
-    whole(send(&recorder.url, POST, &asking("hello")));
+    read_answer(send(&recorder.url, POST, &asking("hello")));
     // The provider has stopped.
-    let refused = whole(send(&recorder.url, POST, &asking("hello")));
+    let refused = read_answer(send(&recorder.url, POST, &asking("hello")));
     assert!(
         refused.starts_with("HTTP/1.1 502") && refused.contains("\"type\":\"error\""),
         "{refused}"
@@ -197,7 +197,7 @@ fn what_breaks_off_is_kept_as_such() {
 
 #[test]
 fn compressed_bodies_pass_through_and_are_kept_as_text() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let gzip = |bytes: &[u8]| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(bytes).unwrap();
@@ -229,25 +229,25 @@ fn compressed_bodies_pass_through_and_are_kept_as_text() {
 
 #[test]
 fn only_programs_on_this_machine_are_served() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut recorder = Serving::run(&here, "record --out r.jsonl --upstream http://127.0.0.1:9");
     for head in [
         POST.replace("localhost", "rebound.example"),
         format!("{POST}\r\norigin: https://page.example"),
         format!("{POST}\r\norigin: null"),
     ] {
-        let answer = whole(send(&recorder.url, &head, &asking("hello")));
+        let answer = read_answer(send(&recorder.url, &head, &asking("hello")));
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     }
     let upgrade = POST.replace("POST", "GET") + "\r\nupgrade: websocket";
-    assert!(whole(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
+    assert!(read_answer(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
     interrupt(&mut recorder);
     assert_eq!(lines(&here, "r.jsonl").len(), 1, "it is not recorded");
 }
 
 #[test]
 fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here
         .run("record --out a.jsonl --upstream http://127.0.0.1:9 -- sh -c")
         .arg("echo $OPENAI_BASE_URL; echo $ANTHROPIC_BASE_URL; exit 7")
@@ -256,7 +256,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     let (openai, anthropic) = (told[0], told[1]);
     assert!(anthropic.starts_with("http://127.0.0.1:"), "{anthropic}");
     assert_eq!(openai, format!("{anthropic}/v1"));
-    out.says(&["recording through http://127.0.0.1:", "no request came through"]);
+    out.stderr_contains(&["recording through http://127.0.0.1:", "no request came through"]);
     let of = |env: &str, variable: &str| {
         let name = format!("{variable}.jsonl");
         let run = here.run(&format!("record --quiet --out {name} --env {env} -- sh -c"));
@@ -283,7 +283,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
 
 #[test]
 fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut command = here.run("record --out r.jsonl -- sh -c").command();
     // The program prints that it is ready and handles the signal itself. It waits for input that
     // never arrives.
@@ -306,22 +306,28 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
 #[test]
 fn the_file_is_private_and_replaces_nothing() {
     use std::os::unix::fs::PermissionsExt;
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("record --out r.jsonl -- true").ok();
     let mode = std::fs::metadata(here.path("r.jsonl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let before = here.read("r.jsonl");
-    here.run("record --out r.jsonl -- true").fails_with(2).says(&["r.jsonl is there already"]);
+    here.run("record --out r.jsonl -- true")
+        .fails_with(2)
+        .stderr_contains(&["r.jsonl is there already"]);
     assert_eq!(here.read("r.jsonl"), before);
     here.run("record --out x.jsonl -- no-such-program-here")
         .fails_with(2)
-        .says(&["no-such-program-here cannot be started"]);
+        .stderr_contains(&["no-such-program-here cannot be started"]);
     assert!(!here.path("x.jsonl").exists());
-    here.run("record --out no/x.jsonl -- true").fails_with(2).says(&["no/x.jsonl"]);
-    here.run("record --out x.jsonl --env A=b -- true").fails_with(2).says(&["{url}"]);
-    here.run("record --out x.jsonl --agent pi -- true").fails_with(2).says(&["[record]"]);
-    here.run("record --out x.jsonl --agent nobody -- true").fails_with(2).says(&["nobody"]);
-    here.run("record -- true").fails_with(2).says(&["--out"]);
+    here.run("record --out no/x.jsonl -- true").fails_with(2).stderr_contains(&["no/x.jsonl"]);
+    here.run("record --out x.jsonl --env A=b -- true").fails_with(2).stderr_contains(&["{url}"]);
+    here.run("record --out x.jsonl --agent pi -- true")
+        .fails_with(2)
+        .stderr_contains(&["[record]"]);
+    here.run("record --out x.jsonl --agent nobody -- true")
+        .fails_with(2)
+        .stderr_contains(&["nobody"]);
+    here.run("record -- true").fails_with(2).stderr_contains(&["--out"]);
     assert!(!here.path("x.jsonl").exists());
 }
 
@@ -329,7 +335,7 @@ fn the_file_is_private_and_replaces_nothing() {
 fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
     let key = "AKIAIOSFODNN7EXAMPLQ";
     for redact in [false, true] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let (url, _asked) = provider(|stream| {
             respond(
                 stream,
@@ -340,7 +346,7 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
         let more = if redact { " --redact" } else { "" };
         let mut recorder =
             Serving::run(&here, &format!("record --out r.jsonl --upstream {url}{more}"));
-        whole(send(&recorder.url, POST, &asking(&format!("use {key}"))));
+        read_answer(send(&recorder.url, POST, &asking(&format!("use {key}"))));
         interrupt(&mut recorder);
         assert_eq!(here.read("r.jsonl").contains(key), !redact);
         assert_eq!(lines(&here, "r.jsonl")[0]["redacted"] == true, redact);
@@ -350,9 +356,9 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 
 #[test]
 fn a_recording_is_a_session_for_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
-    imported.says(&["1 summary, 1 of them new in c.jsonl"]);
+    imported.stderr_contains(&["1 summary, 1 of them new in c.jsonl"]);
     imported.prints(&[
         "\"format\":\"ctxbench-record\"",
         "\"agent\":\"agent-1\"",
@@ -366,7 +372,9 @@ fn a_recording_is_a_session_for_every_command() {
     assert_eq!(kept[1]["reply"], summary);
     assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
     // A second import adds nothing.
-    here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok().says(&["0 of them new"]);
+    here.run(&format!("import {RECORDING} --cassette c.jsonl"))
+        .ok()
+        .stderr_contains(&["0 of them new"]);
     here.run(&format!("validate {RECORDING}"))
         .ok()
         .prints(&["calls         10, compared 7, exactly right 7", "recorded 831 → 251"]);
@@ -387,7 +395,7 @@ fn the_official_clients_work_through_it() {
         ("openai_check.py", 16),
         ("openai_check.mjs", 13),
     ] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let server = Serving::run(&here, "serve");
         let line = format!("record --out r.jsonl --upstream {}", server.url);
         let mut recorder = Serving::run(&here, &line);

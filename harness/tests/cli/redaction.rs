@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 
 /// Random keys, assembled here so that secret scanners ignore this file.
 fn secrets() -> [String; 5] {
@@ -17,7 +17,7 @@ fn secrets() -> [String; 5] {
 }
 
 /// Returns a shell output with every secret, which is needed much later.
-fn shown() -> String {
+fn sample_text() -> String {
     let [github, anthropic, mail, home, password] = secrets();
     format!(
         "GITHUB_TOKEN={github}\nANTHROPIC_API_KEY={anthropic}\ndb_password = \"{password}\"\n\
@@ -36,7 +36,7 @@ fn conversation() -> String {
     };
     let result = |id: usize, text: &str| json!({"role": "tool", "tool_call_id": format!("c{id}"), "content": text});
     let mut messages = vec![json!({"role": "user", "content": "Why is the build slow?"})];
-    messages.extend([call(0, "env"), result(0, &shown())]);
+    messages.extend([call(0, "env"), result(0, &sample_text())]);
     for id in 1..8 {
         messages.extend([call(id, "cargo build"), result(id, "Compiling the mill")]);
     }
@@ -63,7 +63,7 @@ fn scripted() -> String {
 
 #[test]
 fn redacted_import_has_no_secrets() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("talk.json", conversation());
     let plain = here.run("import talk.json").ok();
     for secret in secrets() {
@@ -87,7 +87,7 @@ fn redacted_import_has_no_secrets() {
 
 #[test]
 fn report_has_no_secrets_by_default() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("mill.toml", scripted());
     here.run("run mill.toml --strategy none --transport direct --out out").ok();
     let [_, _, mail, home, _] = secrets();

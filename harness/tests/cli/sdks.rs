@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use common::{Folder, is_ignored, sdk};
+use common::{CommandFolder, is_ignored, sdk};
 
 /// A running `ctxbench serve`, or another command that prints its address.
 pub(crate) struct Serving {
@@ -18,11 +18,11 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    fn start(here: &Folder, more: &str) -> Serving {
+    fn start(here: &CommandFolder, more: &str) -> Serving {
         Serving::run(here, &format!("serve {more}"))
     }
 
-    pub(crate) fn run(here: &Folder, line: &str) -> Serving {
+    pub(crate) fn run(here: &CommandFolder, line: &str) -> Serving {
         let mut command = here.run(line).command();
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -48,7 +48,7 @@ impl Drop for Serving {
 /// Runs a script of `tests/sdk` and requires `checks` checks.
 fn passes(script: &str, checks: usize) {
     let dir = sdk::folder();
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let server = Serving::start(&here, "--log log.jsonl");
     runs(script, checks, &dir, &server.url);
     let log = here.read("log.jsonl");
@@ -131,7 +131,7 @@ fn serve_exits_with_0_on_a_signal() {
         if is_ignored(&format!("SIG{signal}")) {
             continue;
         }
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let mut server = Serving::start(&here, "--provider openai --script login-bug");
         let told = Command::new("kill")
             .args([format!("-{signal}"), server.child.id().to_string()])
@@ -146,13 +146,19 @@ fn serve_exits_with_0_on_a_signal() {
 
 #[test]
 fn invalid_serve_options_are_refused() {
-    let here = Folder::new();
-    here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
-    here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);
-    here.run("serve --fault 1:nonsense").fails_with(2).says(&["nonsense"]);
-    here.run("serve --provider none").fails_with(2).says(&["anthropic", "openai", "gemini"]);
-    here.run("serve --log missing/log.jsonl").fails_with(2).says(&["missing/log.jsonl"]);
+    let here = CommandFolder::new();
+    here.run("serve --script nothing.jsonl").fails_with(2).stderr_contains(&["nothing.jsonl"]);
+    here.run("serve --fault 0:500").fails_with(2).stderr_contains(&["0:500"]);
+    here.run("serve --fault 1:nonsense").fails_with(2).stderr_contains(&["nonsense"]);
+    here.run("serve --provider none").fails_with(2).stderr_contains(&[
+        "anthropic",
+        "openai",
+        "gemini",
+    ]);
+    here.run("serve --log missing/log.jsonl").fails_with(2).stderr_contains(&["missing/log.jsonl"]);
     let first = Serving::start(&here, "");
     let port = first.url.rsplit(':').next().unwrap();
-    here.run(&format!("serve --port {port}")).fails_with(2).says(&["cannot listen on", port]);
+    here.run(&format!("serve --port {port}"))
+        .fails_with(2)
+        .stderr_contains(&["cannot listen on", port]);
 }

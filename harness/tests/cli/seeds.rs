@@ -5,14 +5,14 @@ use crate::common;
 
 use std::collections::BTreeMap;
 
-use common::Folder;
+use common::CommandFolder;
 
 const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
     sliding-window --strategy reference";
 
 type Row = BTreeMap<String, String>;
 
-fn rows(here: &Folder, out: &str) -> Vec<Row> {
+fn rows(here: &CommandFolder, out: &str) -> Vec<Row> {
     here.csv(&format!("{out}/summary.csv"))
 }
 
@@ -23,7 +23,7 @@ fn codex<'a>(rows: &'a [Row], summariser: &str) -> Vec<&'a Row> {
 
 #[test]
 fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let both = format!("{RUN} --summarizer lossy --summarizer extractive");
     let run = here.run(&format!("{both} --seeds 0..3 --out several --jobs 2")).ok();
     let all = rows(&here, "several");
@@ -80,7 +80,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
 
 #[test]
 fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{RUN} login-bug --summarizer lossy --seeds 7..11")).ok();
     let all = rows(&here, "ctxbench-out");
     assert_eq!(
@@ -127,7 +127,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
 
 #[test]
 fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{RUN} --summarizer lossy --out plain")).ok();
     here.run(&format!("{RUN} --summarizer lossy --seeds 1 --out one")).ok();
     let (mut plain, mut one) = (here.files("plain"), here.files("one"));
@@ -144,13 +144,13 @@ fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
 
 #[test]
 fn numbers_of_seeds_that_make_no_sense_are_bad_usage() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for (arguments, words) in [
         ("--seeds -1", "-1"),
         ("--seeds many", "many"),
         ("--seeds 9..0", "9..0"),
         ("--seeds 18446744073709551615", "such as 0..9"),
     ] {
-        here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
+        here.run(&format!("{RUN} {arguments}")).fails_with(2).stderr_contains(&[words]);
     }
 }

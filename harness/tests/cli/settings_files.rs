@@ -1,19 +1,19 @@
 //! `--settings FILE`: settings files of products apply to their strategies.
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 
 const JSONC: &str = include_str!("../../../tests/data/settings/opencode.jsonc");
 const TOML: &str = include_str!("../../../tests/data/settings/config.toml");
 
 /// Labels of the rows, in order.
-fn rows(here: &Folder, options: &str) -> Vec<String> {
+fn rows(here: &CommandFolder, options: &str) -> Vec<String> {
     here.run(&format!("run login-bug {options} --transport direct --out out")).ok();
     here.csv("out/summary.csv").into_iter().map(|mut r| r.remove("strategy").unwrap()).collect()
 }
 
 #[test]
 fn comments_and_commas_at_the_end_are_read() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("opencode.jsonc", JSONC);
     let all =
         "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
@@ -27,7 +27,7 @@ fn comments_and_commas_at_the_end_are_read() {
 
 #[test]
 fn codex_has_its_own_file() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("work/config.toml", TOML);
     let options = "--strategy codex --settings work/config.toml";
     let expected = "codex:auto_compact_limit=90000,tool_output_tokens=4000";
@@ -36,7 +36,7 @@ fn codex_has_its_own_file() {
 
 #[test]
 fn files_of_one_name_are_told_apart_by_their_folders() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write(".gemini/settings.json", r#"{"model": {"compressionThreshold": 0.3}}"#);
     here.write("home/.pi/agent/settings.json", r#"{"compaction": {"reserveTokens": 20000}}"#);
     let env = r#"{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60", "DISABLE_AUTO_COMPACT": "1"}}"#;
@@ -74,7 +74,7 @@ fn files_of_one_name_are_told_apart_by_their_folders() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("opencode.json", "{\n  \"compaction\": { \"auto\": tru }\n}\n");
     here.write("my-opencode.json", r#"{"compaction": {"reserved": "much"}}"#);
     here.write("other.json", "{}");
@@ -97,7 +97,7 @@ fn what_is_wrong_is_said_with_its_place() {
 
 #[test]
 fn a_shape_that_the_product_would_not_read_is_refused_with_its_place() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let said = |strategy: &str, file: &str, text: &str| {
         here.write(file, text);
         let line = format!("run login-bug --strategy {strategy} --settings {file}");
@@ -132,7 +132,7 @@ fn a_shape_that_the_product_would_not_read_is_refused_with_its_place() {
 
 #[test]
 fn a_byte_order_mark_is_passed_over() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("opencode.json", "\u{feff}{\"compaction\": {\"prune\": true}}");
     let options = "--strategy opencode --settings opencode.json";
     assert_eq!(rows(&here, options), ["opencode:prune=true"]);

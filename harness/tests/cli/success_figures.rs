@@ -1,6 +1,6 @@
 //! Success figures in the published descriptions, and the products that reach them.
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 
 const PRODUCTS: [&str; 4] = ["claude-code", "codex", "opencode", "openoxide"];
 
@@ -20,7 +20,7 @@ enum Figure {
 
 impl Figure {
     /// Returns the figure of a product on a scenario. `None` if the results have no such figure.
-    fn of(self, here: &Folder, scenario: &str, product: &str) -> Option<f64> {
+    fn measure(self, here: &CommandFolder, scenario: &str, product: &str) -> Option<f64> {
         let rows = |file: &str| {
             let all = here.csv(&format!("out/{file}.csv")).into_iter();
             all.filter(|r| r["scenario"] == scenario && r["strategy"] == product)
@@ -123,7 +123,7 @@ const GOALS: [Goal; 8] = [
 
 #[test]
 fn products_reach_the_success_figures_of_the_documents() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let strategies = PRODUCTS.map(|p| format!(" --strategy {p}")).concat();
     let mut scenarios = GOALS.map(|g| g.scenario).to_vec();
     scenarios.dedup();
@@ -131,7 +131,7 @@ fn products_reach_the_success_figures_of_the_documents() {
     here.run(&line).ok();
     for goal in GOALS {
         let reaches = |product: &&str| {
-            goal.figure.of(&here, goal.scenario, product).is_some_and(goal.is_reached)
+            goal.figure.measure(&here, goal.scenario, product).is_some_and(goal.is_reached)
         };
         let reached: Vec<&str> = PRODUCTS.into_iter().filter(reaches).collect();
         assert_eq!(reached, goal.reached_by, "{}, {:?}", goal.source, goal.figure);

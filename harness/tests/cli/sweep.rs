@@ -2,18 +2,18 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 
 #[test]
 fn a_sweep_makes_a_row_for_each_value_and_a_table() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here
         .run(
             "run login-bug --strategy reference --strategy codex \
              --strategy codex:auto_compact_limit=[100k,9k..12k/3k,50%] --transport direct",
         )
         .ok();
-    out.says(&["note: 6 strategies, 6 runs"]);
+    out.stderr_contains(&["note: 6 strategies, 6 runs"]);
     let at = out.stdout.find("codex: auto_compact_limit (").expect("a table of the setting");
     let values: Vec<&str> = out.stdout[at..]
         .lines()
@@ -48,7 +48,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
 /// Percentages of a share setting are that share. A text is a single value regardless of its form.
 #[test]
 fn shares_take_per_cent_and_texts_are_not_swept() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let labels = |strategy: &str| {
         let line = format!("run login-bug --strategy {strategy} --transport direct --out out");
         here.run(&line).ok();

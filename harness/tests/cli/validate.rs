@@ -4,7 +4,7 @@ use crate::common;
 
 use std::path::Path;
 
-use common::{Folder, Output};
+use common::{CommandFolder, Output};
 use serde_json::{Value, json};
 
 fn data(name: &str) -> String {
@@ -21,7 +21,7 @@ fn parsed(out: &Output) -> Value {
 
 /// Returns the only file of a result.
 fn file(line: &str) -> Value {
-    parsed(&Folder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
+    parsed(&CommandFolder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
 }
 
 /// Returns line, cause and predictability of every miss.
@@ -85,7 +85,7 @@ fn new_turn_is_served_up_to_the_dropped_thinking() {
     // The same calls by a model that keeps reasoning: both predictions are wrong, and so is the one
     // of line 10, because no prompt of such a model shrinks.
     let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
-    let folder = Folder::new();
+    let folder = CommandFolder::new();
     folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
     let f = parsed(&folder.run("validate --json kept.jsonl").ok())["files"][0].clone();
     let wrong: Vec<(u64, bool)> = misses(&f).iter().map(|m| (m.0, m.2)).collect();
@@ -119,7 +119,7 @@ fn gateways_are_reported_separately_and_do_not_count() {
     assert_eq!(misses(&f), [miss(4, "gateway", false)]);
     let both =
         format!("{} {}", data("claude-code-gateway.jsonl"), data("claude-code-one-hour.jsonl"));
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let all = parsed(&here.run(&format!("validate --json --min 100 {both}")).ok());
     assert_eq!((&all["counted"]["exact"], &all["gateways"]["compared"]), (&2.into(), &2.into()));
     // Without IDs the pattern decides: three of five compared calls read nothing or an older prefix
@@ -136,7 +136,7 @@ fn gateways_are_reported_separately_and_do_not_count() {
     );
     here.run(&format!("validate --min 100 {}", data("claude-code-gateway.jsonl")))
         .fails_with(1)
-        .says(&["no calls to compare"]);
+        .stderr_contains(&["no calls to compare"]);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn reply_with_a_provider_tool_is_one_call() {
     let user = json!({"role": "user", "content": "more"});
     let talk = json!({"model": "claude-sonnet-4-5", "messages": [user, reply("s1", 0, 3000), user,
         reply("s2", 3000, 200), user, reply("s3", 3200, 200)]});
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("searched.json", talk.to_string());
     // Each call reads the tokens that the previous one read and wrote.
     here.run("validate searched.json --min 100")
@@ -189,11 +189,13 @@ fn reply_with_a_provider_tool_is_one_call() {
 
 #[test]
 fn min_share_decides_the_exit_code() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let path = data("claude-code-known-misses.jsonl");
     // 6 of 8 = 75 %.
     here.run(&format!("validate {path} --min 75")).ok();
-    here.run(&format!("validate {path} --min 75.1")).fails_with(1).says(&["6 of 8", "75.1"]);
+    here.run(&format!("validate {path} --min 75.1"))
+        .fails_with(1)
+        .stderr_contains(&["6 of 8", "75.1"]);
     here.run(&format!("validate {path}")).ok().prints(&[
         "exactly right 6 = 75.0 %",
         "lifetime 1",
@@ -203,12 +205,12 @@ fn min_share_decides_the_exit_code() {
 
 #[test]
 fn bad_recording_names_file_line_and_expected_value() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     let lines: Vec<&str> = good.lines().collect();
     let refuses = |name: &str, content: &str, words: &[&str]| {
         here.write(name, content);
-        here.run(&format!("validate {name}")).fails_with(2).says(words);
+        here.run(&format!("validate {name}")).fails_with(2).stderr_contains(words);
     };
     refuses(
         "noise.jsonl",
@@ -227,16 +229,18 @@ fn bad_recording_names_file_line_and_expected_value() {
         &["silent.jsonl:1", "no model call with counters"],
     );
     refuses("other.txt", "hello\n", &["other.txt:1", "`ctxbench validate --help` lists"]);
-    here.run("validate nowhere.jsonl").fails_with(2).says(&["nowhere.jsonl"]);
-    here.run(&format!("validate {} --min 200", data("pi.jsonl"))).fails_with(2).says(&["per cent"]);
+    here.run("validate nowhere.jsonl").fails_with(2).stderr_contains(&["nowhere.jsonl"]);
+    here.run(&format!("validate {} --min 200", data("pi.jsonl")))
+        .fails_with(2)
+        .stderr_contains(&["per cent"]);
     // A file that was cut while it was written is used up to the cut.
     here.write("cut.jsonl", format!("{good}{}", &lines[1][..40]));
-    here.run("validate cut.jsonl --min 100").ok().says(&["breaks off"]);
+    here.run("validate cut.jsonl --min 100").ok().stderr_contains(&["breaks off"]);
 }
 
 #[test]
 fn bad_file_in_a_folder_does_not_hide_others() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     here.write("all/deep/er/good.jsonl", &good);
     here.write("all/notes.jsonl", "hello\n");
@@ -244,11 +248,11 @@ fn bad_file_in_a_folder_does_not_hide_others() {
     here.run("validate all")
         .ok()
         .prints(&["good.jsonl (claude-code)"])
-        .says(&["skipped: all/notes.jsonl:1"]);
+        .stderr_contains(&["skipped: all/notes.jsonl:1"]);
     here.run("validate all/notes.jsonl nowhere.jsonl all/deep/er/good.jsonl")
         .fails_with(2)
         .prints(&["good.jsonl (claude-code)"])
-        .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
+        .stderr_contains(&["all/notes.jsonl:1", "nowhere.jsonl"]);
     // An archive is read like a folder.
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/packed/tree.zip");
     here.write("tree.zip", std::fs::read(packed).unwrap());
@@ -257,15 +261,17 @@ fn bad_file_in_a_folder_does_not_hide_others() {
         .prints(&[
             "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
         ])
-        .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
+        .stderr_contains(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
     // This also applies to an archive in a folder.
     here.write("some/below/tree.zip", std::fs::read(here.path("tree.zip")).unwrap());
     here.run("validate some")
         .ok()
         .prints(&["some/below/tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"])
-        .says(&["skipped: some/below/tree.zip/messages/openai-chat.jsonl"]);
+        .stderr_contains(&["skipped: some/below/tree.zip/messages/openai-chat.jsonl"]);
     here.write("empty/README.md", "");
-    here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
+    here.run("validate empty")
+        .fails_with(2)
+        .stderr_contains(&["no recording with counters among 0 files"]);
 }
 
 /// Excerpts of real sessions. A separate script counted the expected values: the bare law is true

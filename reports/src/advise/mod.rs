@@ -20,7 +20,7 @@ pub use agree::{WITHIN, disagreement};
 
 /// One value of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct SettingChange {
     /// Label of its row.
     pub label: String,
     /// Name of the setting in ctxbench.
@@ -49,7 +49,7 @@ pub struct Tried<'a> {
     /// Label of the present settings.
     pub product: &'a str,
     /// Values that were tried.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
     /// Cost of these sessions by the provider's counters, USD.
@@ -86,7 +86,7 @@ pub struct Sums {
     pub waited_ms: u64,
     /// Needs that ask for memory.
     pub needs: usize,
-    /// Needs with a fact that was no longer in the context.
+    /// Needs with a fact that the context did not contain.
     pub lost: usize,
     /// Compactions of every kind.
     pub compactions: u64,
@@ -94,9 +94,9 @@ pub struct Sums {
 
 /// Effect of one value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct ChangeOutcome {
     #[serde(flatten)]
-    pub change: Change,
+    pub change: SettingChange,
     /// True if the value is on the Pareto front of cost and needs kept. The front includes the
     /// present settings.
     pub front: bool,
@@ -130,7 +130,7 @@ pub struct Advice {
     pub median_usd: Option<f64>,
     /// Sums over all sessions with the present settings.
     pub now: Sums,
-    pub changes: Vec<Outcome>,
+    pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
 }
@@ -152,7 +152,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     let now: Vec<&RunRecord> = of(runs, product).collect();
     let all: Vec<&RunRecord> = runs.iter().collect();
     let differences = stats::by_settings(&all, product);
-    let outcomes: Vec<Outcome> = match &differences {
+    let outcomes: Vec<ChangeOutcome> = match &differences {
         Some(d) => {
             let front = on_front(d);
             changes.into_iter().filter_map(|c| outcome(d, &front, product, c, runs)).collect()
@@ -160,7 +160,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         None => Vec::new(),
     };
     let (decision, sentence) = match &differences {
-        Some(d) => decide(d, product, Sums::of(&now).compactions, &outcomes),
+        Some(d) => decide(d, product, Sums::from_runs(&now).compactions, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len())),
     };
     limits.extend(LIMITS.map(str::to_string));
@@ -176,7 +176,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         models: models.into_iter().map(str::to_string).collect(),
         recorded_usd,
         median_usd: stats::middle(now.iter().map(|r| r.summary.cost_usd).collect()),
-        now: Sums::of(&now),
+        now: Sums::from_runs(&now),
         changes: outcomes,
         left_out,
         limits,
@@ -189,7 +189,7 @@ pub fn to_text(advice: &Advice) -> String {
 }
 
 impl Sums {
-    fn of(runs: &[&RunRecord]) -> Sums {
+    fn from_runs(runs: &[&RunRecord]) -> Sums {
         runs.iter().fold(Sums::default(), |sums, r| {
             let lost = lost::of_run(r);
             Sums {
@@ -220,21 +220,21 @@ fn outcome(
     d: &Differences,
     front: &BTreeSet<&str>,
     product: &str,
-    change: Change,
+    change: SettingChange,
     runs: &[RunRecord],
-) -> Option<Outcome> {
+) -> Option<ChangeOutcome> {
     let row = d.row(&change.label)?;
     let pairs: Vec<(&RunRecord, &RunRecord)> = of(runs, product)
         .filter_map(|now| Some((now, of(runs, &change.label).find(|r| is_of(r, now))?)))
         .filter(|(now, then)| now.is_whole() && then.is_whole())
         .collect();
     let (before, after): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
-    Some(Outcome {
+    Some(ChangeOutcome {
         front: row.compacted > 0 && front.contains(row.strategy.as_str()),
         finished: row.sessions,
         differs: row.compacted,
-        now: Sums::of(&before),
-        then: Sums::of(&after),
+        now: Sums::from_runs(&before),
+        then: Sums::from_runs(&after),
         figures: row.figures.clone(),
         change,
     })
@@ -252,7 +252,7 @@ fn decide(
     d: &Differences,
     product: &str,
     compactions: u64,
-    outcomes: &[Outcome],
+    outcomes: &[ChangeOutcome],
 ) -> (Decision, String) {
     let name = fmt::one_line(product);
     let over = fmt::sessions(d.sessions);
@@ -272,25 +272,26 @@ fn decide(
         );
         return (Decision::TooFew, text);
     }
-    let words = |o: &Outcome| -> Vec<Verdict> {
+    let words = |o: &ChangeOutcome| -> Vec<Verdict> {
         deciding.iter().map(|(i, _)| o.figures[*i].verdict).collect()
     };
-    let better: Vec<&Outcome> =
+    let better: Vec<&ChangeOutcome> =
         outcomes.iter().filter(|o| words(o).contains(&Verdict::Better)).collect();
-    let free = |o: &&&Outcome| {
+    let free = |o: &&&ChangeOutcome| {
         let open = |v: &Verdict| matches!(v, Verdict::Worse | Verdict::DifferenceOnly);
         !words(o).iter().any(open) && o.finished == d.sessions
     };
-    let told = |o: &Outcome| {
-        let parts: Vec<String> = deciding.iter().map(|(i, m)| said(&o.figures[*i], m)).collect();
+    let told = |o: &ChangeOutcome| {
+        let parts: Vec<String> =
+            deciding.iter().map(|(i, m)| format_figure(&o.figures[*i], m)).collect();
         let finished = match d.sessions - o.finished {
             0 => String::new(),
             n => format!(", {} not finished", fmt::sessions(n)),
         };
         parts.join(", ") + &finished
     };
-    let by_cost = |a: &&&Outcome, b: &&&Outcome| {
-        let cost = |o: &Outcome| deciding.first().and_then(|(i, _)| o.figures[*i].mean);
+    let by_cost = |a: &&&ChangeOutcome, b: &&&ChangeOutcome| {
+        let cost = |o: &ChangeOutcome| deciding.first().and_then(|(i, _)| o.figures[*i].mean);
         let (a, b) = (cost(a).unwrap_or(f64::MAX), cost(b).unwrap_or(f64::MAX));
         a.total_cmp(&b)
     };
@@ -322,7 +323,7 @@ fn decide(
 }
 
 /// Formats a change with its verdict.
-fn said(figure: &Figure, metric: &Metric) -> String {
+fn format_figure(figure: &Figure, metric: &Metric) -> String {
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));
     match figure.verdict {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{FactRecord, Place, Status};
+use crate::record::{FactPlace, FactRecord, Status};
 use crate::sample;
 use ctxbench_core::fact::{FactKind, Match};
 
@@ -15,7 +15,7 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         exposed: None,
         request: Some(1),
         found: if i < lost { Match::Absent } else { Match::Verbatim },
-        place: if i < lost { Place::Nowhere } else { Place::Verbatim },
+        place: if i < lost { FactPlace::Nowhere } else { FactPlace::Verbatim },
         stale: false,
         both: false,
         contradicted: false,
@@ -36,8 +36,8 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
     r
 }
 
-fn change(value: u64) -> Change {
-    Change {
+fn change(value: u64) -> SettingChange {
+    SettingChange {
         label: format!("claude-code:threshold_percent={value}"),
         setting: "threshold_percent".into(),
         value: value.to_string(),

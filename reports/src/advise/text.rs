@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 
-use super::{Advice, Decision, Outcome, Sums};
+use super::{Advice, ChangeOutcome, Decision, Sums};
 use crate::{fmt, front, grid, stats};
 
 const HEAD: [&str; 7] =
@@ -86,7 +86,7 @@ fn lost(s: &Sums) -> String {
     }
 }
 
-fn row(o: &Outcome) -> Vec<String> {
+fn row(o: &ChangeOutcome) -> Vec<String> {
     let mark = if o.front { format!("{} ", front::MARK) } else { String::new() };
     let name = format!("{mark}{}={}", o.change.setting, o.change.value);
     if o.finished == 0 || o.differs == 0 {
@@ -139,7 +139,7 @@ fn row(o: &Outcome) -> Vec<String> {
 /// Notes on values with sums over fewer sessions, because some sessions did not finish.
 fn unfinished(a: &Advice) -> String {
     let fewer = a.changes.iter().filter(|o| o.finished < a.sessions);
-    let line = |o: &Outcome| {
+    let line = |o: &ChangeOutcome| {
         format!(
             "{}={}: {} not finished; its figures are of the other {}.\n",
             o.change.setting,
@@ -158,8 +158,8 @@ fn to_write(a: &Advice) -> String {
         Decision::Change(label) => Some(label),
         _ => None,
     };
-    let wanted = |o: &&Outcome| o.front || Some(&o.change.label) == advised;
-    let mut all: Vec<&Outcome> = a.changes.iter().filter(wanted).collect();
+    let wanted = |o: &&ChangeOutcome| o.front || Some(&o.change.label) == advised;
+    let mut all: Vec<&ChangeOutcome> = a.changes.iter().filter(wanted).collect();
     if all.is_empty() {
         return String::new();
     }

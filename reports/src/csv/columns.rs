@@ -6,7 +6,7 @@ use crate::record::{
     BreakEven, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord,
     Status,
 };
-use crate::spend::Part;
+use crate::spend::ModelSpend;
 
 /// A field with a column of this name.
 macro_rules! own {
@@ -193,7 +193,7 @@ pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(kept_outside),
 ];
 
-pub(super) const COSTS: &[Column<Part>] = &[
+pub(super) const COSTS: &[Column<ModelSpend>] = &[
     own!(agent),
     ("request_model", |p| p.model.cell()),
     own!(requests),

@@ -9,15 +9,16 @@ use std::{io, iter};
 
 use ctxbench_core::strategy::Standing;
 
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
 use crate::record::{FactRecord, RunRecord};
-use crate::stored::{Files, Stored};
+use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "csv", prints: false, make: Make::Rows(write) };
 
 /// Column name, and the function that reads the cell of a row.
 type Column<T> = (&'static str, fn(&T) -> Cell);
@@ -115,7 +116,7 @@ impl Table {
     }
 
     /// Returns the rows of a run, with the same columns as the head.
-    pub(crate) fn whole<'a>(
+    pub(crate) fn write_all<'a>(
         &self,
         r: &'a RunRecord,
         seeded: bool,
@@ -140,7 +141,7 @@ impl Table {
 
 /// Writes each table to a separate file. Numbers have at most six decimals, unknown values are
 /// `n/a`, and no text is a formula.
-fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
     let mut outs = Vec::new();
     for table in &TABLES {
@@ -151,7 +152,7 @@ fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), Re
     stored.sessions(&mut |session| {
         for run in session {
             for (table, out) in TABLES.iter().zip(&mut outs) {
-                for row in table.whole(run, seeded) {
+                for row in table.write_all(run, seeded) {
                     out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
                 }
             }
@@ -172,7 +173,7 @@ fn text(cell: Cell) -> String {
 
 /// Returns the text of one file by its name.
 #[cfg(test)]
-pub(crate) fn of(name: &str, results: &crate::record::Results) -> String {
+pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
     let files = FORMAT.render(results, &Looks::default()).expect("in memory");
     files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
@@ -184,7 +185,7 @@ mod tests {
     use crate::sample;
 
     fn summary(results: &Results) -> String {
-        of("summary.csv", results)
+        csv_text("summary.csv", results)
     }
 
     #[test]
@@ -219,14 +220,14 @@ mod tests {
             csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count()
         };
         assert_eq!(
-            count(of("requests.csv", &results)),
+            count(csv_text("requests.csv", &results)),
             results.runs.iter().map(|r| r.requests.len()).sum::<usize>()
         );
         assert_eq!(
-            count(of("compactions.csv", &results)),
+            count(csv_text("compactions.csv", &results)),
             results.runs.iter().map(|r| r.compactions.len()).sum::<usize>()
         );
-        assert_eq!(count(of("facts.csv", &results)), results.runs.len());
-        assert!(of("compactions.csv", &results).contains(",summarise,summary,mid_turn,"));
+        assert_eq!(count(csv_text("facts.csv", &results)), results.runs.len());
+        assert!(csv_text("compactions.csv", &results).contains(",summarise,summary,mid_turn,"));
     }
 }

@@ -19,7 +19,7 @@ impl GateReport {
             line("error", fault);
         }
         for (kind, outcome) in [("error", Outcome::Fail), ("notice", Outcome::Improved)] {
-            for check in self.of(outcome) {
+            for check in self.with_outcome(outcome) {
                 line(kind, &check.told());
             }
         }

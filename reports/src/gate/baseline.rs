@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::json::{self, ReadError};
-use crate::metrics::{self, Metric, Stored};
+use crate::metrics::{self, BaselinePresence, Metric};
 use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -64,7 +64,7 @@ impl Baseline {
         Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),
-            yardstick: yardstick::of(results),
+            yardstick: yardstick::from_results(results),
             rows: runs.iter().map(BaselineRow::of).collect(),
         }
     }
@@ -114,7 +114,7 @@ impl BaselineRow {
 
 impl Figures {
     fn of(run: &RunRecord) -> Figures {
-        let stored = metrics::shown(|m| &m.stored).into_iter();
+        let stored = metrics::sorted_columns(|m| &m.stored).into_iter();
         let known = stored.filter_map(|(m, _)| Some((m.column, m.measured(run).number()?)));
         Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())
     }
@@ -126,7 +126,9 @@ impl Figures {
 
 impl Serialize for Figures {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(metrics::shown(|m| &m.stored).iter().map(|(m, _)| (m.column, self.get(m))))
+        to.collect_map(
+            metrics::sorted_columns(|m| &m.stored).iter().map(|(m, _)| (m.column, self.get(m))),
+        )
     }
 }
 
@@ -135,16 +137,16 @@ impl<'de> Deserialize<'de> for Figures {
         // Reject unknown keys: a misspelled figure would be ignored and would no longer be gated.
         let fields = BTreeMap::<String, Value>::deserialize(from)?;
         let figures: Vec<&str> =
-            metrics::shown(|m| &m.stored).iter().map(|(m, _)| m.column).collect();
+            metrics::sorted_columns(|m| &m.stored).iter().map(|(m, _)| m.column).collect();
         if let Some(other) = fields.keys().find(|k| !figures.contains(&k.as_str())) {
             let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
             let hint = nearest::hint(other, &known);
             return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
         }
         let mut out = Figures::default();
-        for (metric, stored) in metrics::shown(|m| &m.stored) {
+        for (metric, stored) in metrics::sorted_columns(|m| &m.stored) {
             match fields.get(metric.column) {
-                None | Some(Value::Null) if *stored == Stored::WhereKnown => {}
+                None | Some(Value::Null) if *stored == BaselinePresence::WhereKnown => {}
                 None | Some(Value::Null) => {
                     return Err(D::Error::custom(format!(
                         "a row has no `{}`, so the gate cannot check it; remove the file and \
@@ -197,10 +199,10 @@ mod tests {
             all["rows"][0].as_object_mut().unwrap().remove(column);
             Baseline::parse(&all.to_string(), Path::new("b.json")).map_err(|e| e.to_string())
         };
-        for (metric, stored) in metrics::shown(|m| &m.stored) {
+        for (metric, stored) in metrics::sorted_columns(|m| &m.stored) {
             match (lacking(metric.column), stored) {
-                (Ok(_), Stored::WhereKnown) => {}
-                (Err(e), Stored::Always) => {
+                (Ok(_), BaselinePresence::WhereKnown) => {}
+                (Err(e), BaselinePresence::Always) => {
                     assert!(e.contains(&format!("a row has no `{}`", metric.column)), "{e}")
                 }
                 (other, _) => panic!("{}: {other:?}", metric.column),
@@ -223,7 +225,7 @@ mod tests {
         assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
         // Every written key is known to the reader.
         let row = serde_json::to_value(BaselineRow::default()).unwrap();
-        let figures = metrics::shown(|m| &m.stored).into_iter().map(|(m, _)| m.column);
+        let figures = metrics::sorted_columns(|m| &m.stored).into_iter().map(|(m, _)| m.column);
         let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
         let written = row.as_object().unwrap().keys().map(String::as_str);
         assert_eq!(written.collect::<BTreeSet<_>>(), known);

@@ -22,7 +22,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
     let mut gate = Checks { report: GateReport::default(), options, several };
-    let other = yardstick::differences(&baseline.yardstick, &yardstick::of(new));
+    let other = yardstick::differences(&baseline.yardstick, &yardstick::from_results(new));
     if !baseline.rows.is_empty() && !other.is_empty() {
         gate.report.faults.push(format!(
             "the baseline was measured with another yardstick ({}); measure alike, or store a new \
@@ -116,14 +116,14 @@ impl Checks<'_> {
         if !self.same_session(base, new) || !self.same_ending(base, new) {
             return;
         }
-        for (metric, gate) in metrics::shown(|m| &m.gated) {
+        for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
             let (b, n) = (base.figures.get(metric), new.figures.get(metric));
             if gate.decides && !self.options.limited(metric.column) {
                 let (outcome, text) = judge(metric, gate, b, n);
                 self.put(new, metric.column, outcome, text);
             }
             if let (false, Some(b), Some(n)) = (gate.decides, b, n)
-                && metric.better.gain(b, n) < -gate.slack.of(b)
+                && metric.better.gain(b, n) < -gate.slack.allowance(b)
             {
                 let text = format!("{} (not gated)", change(metric, gate, Some(b), Some(n)));
                 self.put(new, metric.column, Outcome::Noted, text);
@@ -234,7 +234,7 @@ impl Checks<'_> {
                 if unknown == 1 { "reads" } else { "read" }
             ));
         }
-        let gated = metrics::shown(|m| &m.gated);
+        let gated = metrics::sorted_columns(|m| &m.gated);
         let decides = gated.iter().any(|(m, gate)| gate.decides && m.column == metric);
         if decides || metric == "integrity_failures" {
             self.report.remarks.push(format!(
@@ -258,7 +258,7 @@ fn severity(status: Status) -> u8 {
 /// Formats a change, such as `cost 1.000 $ → 1.020 $`.
 fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
-    let show = |x: f64| format!("{}{}", unit.show(x), unit.suffix());
+    let show = |x: f64| format!("{}{}", unit.format_value(x), unit.suffix());
     let text = |x: Option<f64>| x.map_or("n/a".to_string(), show);
     if let (Some(b), Some(n)) = (base, new)
         && text(base) == text(new)
@@ -288,7 +288,7 @@ fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (
         Slack::By(x) if metric.unit == Unit::Percent => format!("{sign}{} points", fmt::exact(x)),
         Slack::By(x) => format!("{sign}{}", fmt::exact(x)),
     };
-    let (gain, slack) = (metric.better.gain(base, new), gate.slack.of(base));
+    let (gain, slack) = (metric.better.gain(base, new), gate.slack.allowance(base));
     let change = format!("{change} (allowed {allowed})");
     // The order of the comparisons makes NaN fail.
     if gain > slack + EPSILON {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{Check, GateReport, Outcome};
-use crate::junit::{self, Case, Verdict};
+use crate::junit::{self, Case, TestVerdict};
 use crate::markdown;
 
 impl GateReport {
@@ -19,7 +19,7 @@ impl GateReport {
         }
         let worth = [("fail", Outcome::Fail), ("better", Outcome::Improved)];
         let rows: Vec<(&str, &Check)> =
-            worth.iter().flat_map(|(word, o)| self.of(*o).map(|c| (*word, c))).collect();
+            worth.iter().flat_map(|(word, o)| self.with_outcome(*o).map(|c| (*word, c))).collect();
         if !rows.is_empty() {
             out.push_str("\n| | row | figure | what |\n|---|---|---|---|\n");
             for (word, c) in rows {
@@ -33,7 +33,7 @@ impl GateReport {
                 );
             }
         }
-        let notes = self.of(Outcome::Noted).map(Check::told);
+        let notes = self.with_outcome(Outcome::Noted).map(Check::told);
         for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {
             let lead = if i == 0 { "\n" } else { "" };
             let _ = writeln!(out, "{lead}- {}", markdown::text(&note));
@@ -55,7 +55,7 @@ impl GateReport {
         for check in self.checks.iter().filter(|c| c.outcome != Outcome::Noted) {
             let verdict = match check.outcome {
                 Outcome::Fail => failed(&check.reason),
-                _ => Verdict::Ok,
+                _ => TestVerdict::Ok,
             };
             let case = Case { name: check.metric.clone(), verdict };
             match suites.last_mut().filter(|(row, _)| *row == check.row) {
@@ -67,8 +67,8 @@ impl GateReport {
     }
 }
 
-fn failed(text: &str) -> Verdict {
-    Verdict::Failed { kind: "gate", message: text.into(), text: text.into() }
+fn failed(text: &str) -> TestVerdict {
+    TestVerdict::Failed { kind: "gate", message: text.into(), text: text.into() }
 }
 
 #[cfg(test)]

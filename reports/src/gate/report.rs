@@ -50,11 +50,11 @@ pub struct GateReport {
 impl GateReport {
     /// Returns true if nothing is worse than allowed.
     pub fn passed(&self) -> bool {
-        self.faults.is_empty() && self.of(Outcome::Fail).next().is_none()
+        self.faults.is_empty() && self.with_outcome(Outcome::Fail).next().is_none()
     }
 
     /// The checks with this outcome.
-    pub fn of(&self, outcome: Outcome) -> impl Iterator<Item = &Check> {
+    pub fn with_outcome(&self, outcome: Outcome) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |c| c.outcome == outcome)
     }
 
@@ -70,7 +70,7 @@ impl GateReport {
             ("better  ", Outcome::Improved),
             ("note    ", Outcome::Noted),
         ] {
-            for c in self.of(outcome) {
+            for c in self.with_outcome(outcome) {
                 let _ = writeln!(out, "{word}  {}", c.told());
             }
         }
@@ -85,8 +85,8 @@ impl GateReport {
 
     /// The result in one sentence.
     pub fn verdict(&self) -> String {
-        let failed = self.of(Outcome::Fail).count() + self.faults.len();
-        let better = self.of(Outcome::Improved).count();
+        let failed = self.with_outcome(Outcome::Fail).count() + self.faults.len();
+        let better = self.with_outcome(Outcome::Improved).count();
         let total = self.checks.iter().filter(|c| c.outcome != Outcome::Noted).count();
         let mut text = if failed > 0 {
             format!("gate failed: {failed} of {} checks", total + self.faults.len())

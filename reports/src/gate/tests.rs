@@ -17,8 +17,8 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     let mut new = results();
     change(codex(&mut new));
     let report = gate(&new, &baseline, &GateOptions::default());
-    assert_eq!(report.passed(), report.of(Outcome::Fail).count() == 0);
-    report.of(Outcome::Fail).map(|c| (c.metric.clone(), c.told())).collect()
+    assert_eq!(report.passed(), report.with_outcome(Outcome::Fail).count() == 0);
+    report.with_outcome(Outcome::Fail).map(|c| (c.metric.clone(), c.told())).collect()
 }
 
 #[test]
@@ -27,8 +27,8 @@ fn the_same_results_pass() {
     let report = gate(&results(), &Baseline::from_results(&results()), &GateOptions::default());
     assert!(
         report.passed()
-            && report.of(Outcome::Improved).count() == 0
-            && report.of(Outcome::Noted).count() == 0
+            && report.with_outcome(Outcome::Improved).count() == 0
+            && report.with_outcome(Outcome::Noted).count() == 0
     );
     assert!(report.to_text().starts_with("gate passed: "));
 }
@@ -82,7 +82,7 @@ fn numbers_that_vanish_fail_and_new_ones_are_noted() {
     codex(&mut old).summary.saved_pct = None;
     let report = gate(&results(), &Baseline::from_results(&old), &GateOptions::default());
     assert!(report.passed());
-    assert!(report.of(Outcome::Noted).any(|c| c.reason.contains("n/a → ")));
+    assert!(report.with_outcome(Outcome::Noted).any(|c| c.reason.contains("n/a → ")));
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn rows_missing_new_and_double() {
             && missing.to_text().contains("login-bug × codex: is in the baseline but not")
     );
     let new = gate(&all, &Baseline::from_results(&fewer), &GateOptions::default());
-    assert!(new.passed() && new.of(Outcome::Noted).count() == 1);
+    assert!(new.passed() && new.with_outcome(Outcome::Noted).count() == 1);
     let mut double = results();
     double.runs.push(double.runs[0].clone());
     assert!(!gate(&double, &Baseline::from_results(&all), &GateOptions::default()).passed());
@@ -108,7 +108,7 @@ fn a_new_row_that_breaks_rules_fails() {
     let report =
         gate(&sample::results(), &Baseline::from_results(&results()), &GateOptions::default());
     assert_eq!(
-        report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
+        report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
         ["integrity_failures"]
     );
 }
@@ -128,12 +128,22 @@ fn a_death_at_an_earlier_step_fails() {
     none.summary.steps_completed -= 1;
     none.summary.cost_usd *= 0.9;
     let report = gate(&new, &Baseline::from_results(&results()), &GateOptions::default());
-    assert_eq!(report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["status"]);
-    assert_eq!(report.of(Outcome::Improved).count(), 0, "a shorter life is not a cheaper one");
+    assert_eq!(
+        report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
+        ["status"]
+    );
+    assert_eq!(
+        report.with_outcome(Outcome::Improved).count(),
+        0,
+        "a shorter life is not a cheaper one"
+    );
 }
 
 /// Checks other than passes for a row with a changed baseline.
-fn told(base: impl Fn(&mut BaselineRow), new: impl Fn(&mut RunRecord)) -> Vec<(Outcome, String)> {
+fn checks_of(
+    base: impl Fn(&mut BaselineRow),
+    new: impl Fn(&mut RunRecord),
+) -> Vec<(Outcome, String)> {
     let mut baseline = Baseline::from_results(&results());
     base(baseline.rows.iter_mut().find(|r| r.strategy == "codex").unwrap());
     let mut changed = results();
@@ -156,11 +166,11 @@ fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
             (r.summary.steps_completed, r.summary.steps_total) = (n, n);
             r.summary.cost_usd *= 75.0;
         };
-        assert_eq!(told(|_| {}, longer), [(Outcome::Fail, said(120, n))]);
+        assert_eq!(checks_of(|_| {}, longer), [(Outcome::Fail, said(120, n))]);
     }
     // The baseline has no session length. A row that completed it cannot take more steps.
     let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
-    assert_eq!(told(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
+    assert_eq!(checks_of(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
 }
 
 #[test]
@@ -168,19 +178,19 @@ fn who_gets_further_in_the_same_session_is_better() {
     let died = |b: &mut BaselineRow| (b.status, b.steps_completed) = (Status::Overflow, 24);
     let further = "login-bug × codex: status overflow → completed, steps 24 → 120; its other \
                    figures are not compared";
-    assert_eq!(told(died, |_| {}), [(Outcome::Improved, further.to_string())]);
+    assert_eq!(checks_of(died, |_| {}), [(Outcome::Improved, further.to_string())]);
     let old = |b: &mut BaselineRow| (died(b), b.steps_total = None).1;
-    assert_eq!(told(old, |_| {}), [(Outcome::Improved, further.to_string())]);
+    assert_eq!(checks_of(old, |_| {}), [(Outcome::Improved, further.to_string())]);
     // More steps in a longer session are not an improvement.
     let longer = |r: &mut RunRecord| (r.summary.steps_completed, r.summary.steps_total) = (60, 200);
-    let found = told(died, |r| (r.status = Status::Overflow, longer(r)).1);
+    let found = checks_of(died, |r| (r.status = Status::Overflow, longer(r)).1);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].0 == Outcome::Fail && found[0].1.contains("(120 → 200 recorded steps)"));
     // A run that was not begun has no session length to compare.
     let none = |b: &mut BaselineRow| {
         (b.status, b.steps_completed, b.steps_total) = (Status::Error, 0, None);
     };
-    assert!(told(none, |_| {}).iter().all(|(outcome, _)| *outcome == Outcome::Improved));
+    assert!(checks_of(none, |_| {}).iter().all(|(outcome, _)| *outcome == Outcome::Improved));
 }
 
 #[test]
@@ -193,7 +203,7 @@ fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     assert!(!floor.passed());
     assert!(
         floor
-            .of(Outcome::Fail)
+            .with_outcome(Outcome::Fail)
             .all(|c| !c.row.contains("keep-nothing") && c.reason.contains("(floor 60)"))
     );
     let mut worse = results();

@@ -15,7 +15,7 @@ use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::strategy::Standing;
 
-use crate::record::{KeptBy, Place, RequestStatus, RunRecord, Status, word};
+use crate::record::{FactPlace, KeptBy, RequestStatus, RunRecord, Status, word};
 
 pub(crate) use table::METRICS;
 pub(crate) use unit::Unit;
@@ -37,7 +37,7 @@ pub enum Cell {
 pub(crate) struct Metric {
     /// Name of the column, also for `--max` and `--min`.
     pub(crate) column: &'static str,
-    kind: Kind,
+    kind: ColumnKind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
     /// True if the value can be below 0.
@@ -50,7 +50,7 @@ pub(crate) struct Metric {
     /// Explanation for new readers; empty for text columns.
     pub(crate) help: &'static str,
     /// Heading in the tables of strategies.
-    pub(crate) scored: Rank<Score>,
+    pub(crate) scored: Rank<ScoreColumn>,
     /// Heading in the collapsed details of the Markdown report.
     pub(crate) detail: Rank<&'static str>,
     /// True for an axis of the Pareto front. Requires [`Metric::judged`].
@@ -64,7 +64,7 @@ pub(crate) struct Metric {
     pub(crate) compared: Rank<f64>,
     pub(crate) gated: Rank<Gate>,
     /// Presence in the rows of a baseline.
-    pub(crate) stored: Rank<Stored>,
+    pub(crate) stored: Rank<BaselinePresence>,
     pub(crate) bmf: Option<When>,
     pub(crate) github_benchmark: Rank<When>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Metric {
 pub(crate) type Rank<T> = Option<(u16, T)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     /// Identifies the run; known even if nothing ran.
     Key,
     Word,
@@ -90,12 +90,12 @@ pub(crate) enum Better {
 }
 
 /// A column of the tables of strategies.
-pub(crate) struct Score {
+pub(crate) struct ScoreColumn {
     /// Heading in two lines.
     pub(crate) head: [&'static str; 2],
 }
 
-impl Score {
+impl ScoreColumn {
     /// Heading in one line.
     pub(crate) fn title(&self) -> String {
         match self.head[0].strip_suffix('-') {
@@ -115,7 +115,7 @@ pub(crate) struct Gate {
 
 /// Presence of a figure in the rows of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum BaselinePresence {
     /// A baseline without it is refused.
     Always,
     /// Some runs have no value.
@@ -148,7 +148,7 @@ impl Better {
 
 impl Slack {
     /// Tolerance in the unit of the column.
-    pub(crate) fn of(self, base: f64) -> f64 {
+    pub(crate) fn allowance(self, base: f64) -> f64 {
         match self {
             Slack::By(x) => x,
             Slack::Percent(p) => base.abs() * p / 100.0,
@@ -174,7 +174,7 @@ impl Metric {
     }
 
     fn cell(&self, r: &RunRecord) -> Cell {
-        if r.status == Status::NotApplicable && self.kind != Kind::Key {
+        if r.status == Status::NotApplicable && self.kind != ColumnKind::Key {
             // Nothing ran, so the value is unknown and not 0.
             Cell::Na
         } else {
@@ -194,7 +194,7 @@ impl Metric {
 
     /// Formats the value for people; `n/a` if there is none.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
-        self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
+        self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
 
     /// Name without the unit: the heading of the table, or the name of the column.
@@ -215,7 +215,8 @@ impl Metric {
         let mut values: Vec<f64> =
             runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
         values.sort_by(f64::total_cmp);
-        let (low, high) = (self.unit.show(*values.first()?), self.unit.show(*values.last()?));
+        let (low, high) =
+            (self.unit.format_value(*values.first()?), self.unit.format_value(*values.last()?));
         match self.better {
             _ if low == high => None,
             Better::Lower => Some(low),
@@ -265,7 +266,7 @@ cells! {
     KeptBy: way => word(way).cell();
     Match: found => word(found).cell();
     Phase: phase => word(phase).cell();
-    Place: place => word(place).cell();
+    FactPlace: place => word(place).cell();
     Purpose: purpose => word(purpose).cell();
     RequestStatus: status => word(status).cell();
     RewindMode: mode => mode.word().cell();
@@ -298,7 +299,7 @@ impl RunRecord {
 }
 
 /// Metrics of a view, in the order of the view.
-pub(crate) fn shown<T>(
+pub(crate) fn sorted_columns<T>(
     place: impl Fn(&'static Metric) -> &'static Rank<T>,
 ) -> Vec<(&'static Metric, &'static T)> {
     let mut found: Vec<(u16, &Metric, &T)> =
@@ -308,13 +309,13 @@ pub(crate) fn shown<T>(
 }
 
 /// The columns of the tables of strategies.
-pub(crate) fn scores() -> Vec<(&'static Metric, &'static Score)> {
-    shown(|m| &m.scored)
+pub(crate) fn scores() -> Vec<(&'static Metric, &'static ScoreColumn)> {
+    sorted_columns(|m| &m.scored)
 }
 
 /// All numeric metrics.
 pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
-    METRICS.iter().filter(|m| m.kind == Kind::Number)
+    METRICS.iter().filter(|m| m.kind == ColumnKind::Number)
 }
 
 /// Finds a metric by name; the error suggests similar names.
@@ -334,8 +335,8 @@ pub enum Holds {
 /// Contents of a column of `summary.csv`; the error suggests similar names.
 pub fn column(name: &str) -> Result<Holds, String> {
     named(name, METRICS.iter()).map(|m| match m.kind {
-        Kind::Number => Holds::Numbers(m.range()),
-        Kind::Key | Kind::Word => Holds::Words,
+        ColumnKind::Number => Holds::Numbers(m.range()),
+        ColumnKind::Key | ColumnKind::Word => Holds::Words,
     })
 }
 

@@ -2,7 +2,10 @@
 
 use super::Better::{Higher, Lower, Neither};
 use super::When::{Always, Finished};
-use super::{Better, Cell, Gate, Kind, Metric, Score, Slack, Stored, ToCell, Unit, When};
+use super::{
+    BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, ScoreColumn, Slack, ToCell, Unit,
+    When,
+};
 use crate::record::RunRecord;
 
 /// A field of the summary with a column of this name.
@@ -72,7 +75,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(50, 1.0)
         .gated(10, "tokens saved", Slack::By(0.5))
-        .stored(20, Stored::WhereKnown)
+        .stored(20, BaselinePresence::WhereKnown)
         .bmf(Finished)
         .github_benchmark(10, Finished),
     summary!(cost_usd, Unit::Usd, Lower)
@@ -87,7 +90,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(10)
         .compared(40, 1.0)
         .gated(30, "cost", Slack::Percent(1.0))
-        .stored(10, Stored::Always)
+        .stored(10, BaselinePresence::Always)
         .bmf(Finished)
         .github_benchmark(10, Finished),
     summary!(cost_saved_pct, Unit::Percent, Higher).signed().scored(
@@ -108,7 +111,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(60, 100.0)
         .gated(40, "prefix stability", Slack::By(0.005))
-        .stored(50, Stored::WhereKnown)
+        .stored(50, BaselinePresence::WhereKnown)
         .bmf(Finished)
         .github_benchmark(40, Finished),
     summary!(invalidated_tokens, Unit::Tokens, Lower)
@@ -169,7 +172,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(30)
         .compared(30, 1.0)
         .gated(20, "needs kept", Slack::By(0.5))
-        .stored(30, Stored::WhereKnown)
+        .stored(30, BaselinePresence::WhereKnown)
         .bmf(Always)
         .github_benchmark(20, Finished),
     summary!(exposed_pct, Unit::Percent, Neither)
@@ -191,14 +194,20 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(70, 0.5)
         .noted_by_gate(50, "in summary", Slack::By(0.5))
-        .stored(40, Stored::WhereKnown)
+        .stored(40, BaselinePresence::WhereKnown)
         .bmf(Finished)
         .github_benchmark(30, Finished),
 ];
 
 type Read = fn(&RunRecord) -> Cell;
 
-const fn row(column: &'static str, kind: Kind, unit: Unit, better: Better, read: Read) -> Metric {
+const fn row(
+    column: &'static str,
+    kind: ColumnKind,
+    unit: Unit,
+    better: Better,
+    read: Read,
+) -> Metric {
     Metric {
         column,
         kind,
@@ -223,15 +232,15 @@ const fn row(column: &'static str, kind: Kind, unit: Unit, better: Better, read:
 }
 
 const fn key(column: &'static str, read: Read) -> Metric {
-    row(column, Kind::Key, Unit::Count(""), Neither, read)
+    row(column, ColumnKind::Key, Unit::Count(""), Neither, read)
 }
 
 const fn word(column: &'static str, read: Read) -> Metric {
-    row(column, Kind::Word, Unit::Count(""), Neither, read)
+    row(column, ColumnKind::Word, Unit::Count(""), Neither, read)
 }
 
 const fn number(column: &'static str, unit: Unit, better: Better, read: Read) -> Metric {
-    row(column, Kind::Number, unit, better, read)
+    row(column, ColumnKind::Number, unit, better, read)
 }
 
 impl Metric {
@@ -252,7 +261,7 @@ impl Metric {
     }
 
     const fn scored(self, at: u16, head: [&'static str; 2], help: &'static str) -> Metric {
-        Metric { scored: Some((at, Score { head })), help, ..self }
+        Metric { scored: Some((at, ScoreColumn { head })), help, ..self }
     }
 
     const fn detail(self, at: u16, head: &'static str) -> Metric {
@@ -283,7 +292,7 @@ impl Metric {
         Metric { gated: Some((at, Gate { name, slack, decides: false })), ..self }
     }
 
-    const fn stored(self, at: u16, stored: Stored) -> Metric {
+    const fn stored(self, at: u16, stored: BaselinePresence) -> Metric {
         Metric { stored: Some((at, stored)), ..self }
     }
 

@@ -46,8 +46,11 @@ fn front_and_headline_metrics_are_judged() {
 #[test]
 fn people_read_seconds_and_per_cent() {
     assert_eq!(
-        (Unit::Millis.show(1_500.0), Unit::Millis.say(1_500.0)),
+        (Unit::Millis.format_value(1_500.0), Unit::Millis.describe(1_500.0)),
         ("1.5".into(), "1.5 s".into())
     );
-    assert_eq!((Unit::Share.show(0.25), Unit::Usd.say(2.0)), ("25.0".into(), "$2.000".into()));
+    assert_eq!(
+        (Unit::Share.format_value(0.25), Unit::Usd.describe(2.0)),
+        ("25.0".into(), "$2.000".into())
+    );
 }

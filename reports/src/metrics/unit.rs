@@ -51,7 +51,7 @@ impl Unit {
     }
 
     /// Formats a number of the column, without its unit.
-    pub(crate) fn show(self, x: f64) -> String {
+    pub(crate) fn format_value(self, x: f64) -> String {
         let x = self.converted(x);
         match self {
             Unit::Tokens => fmt::tokens(x),
@@ -82,10 +82,10 @@ impl Unit {
     }
 
     /// Formats a number with its unit, for a sentence.
-    pub(crate) fn say(self, x: f64) -> String {
+    pub(crate) fn describe(self, x: f64) -> String {
         match self {
-            Unit::Usd => format!("${}", self.show(x)),
-            _ => format!("{}{}", self.show(x), self.suffix()),
+            Unit::Usd => format!("${}", self.format_value(x)),
+            _ => format!("{}{}", self.format_value(x), self.suffix()),
         }
     }
 

@@ -3,9 +3,9 @@
 //! Each session may use an equal share of the remaining bytes, so small sessions leave room for
 //! later ones. It gets the first [`Part`] that fits. If none fits, only its figures remain.
 
-use super::chunk::{self, Part};
+use super::chunk::{self, Detail};
 use super::overview::Overview;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 /// Size of the HTML element around a chunk, bytes.
 const AROUND: usize = 64;
@@ -15,7 +15,7 @@ const AROUND: usize = 64;
 pub(super) struct Packed {
     /// Chunk of each session; `None` = left out.
     pub(super) chunks: Vec<Option<String>>,
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<Detail>>,
     /// Remaining budget, bytes.
     left: usize,
 }
@@ -28,9 +28,9 @@ impl Packed {
     }
 
     /// Packs the next session, the first of `left` remaining ones.
-    pub(super) fn add(&mut self, block: &Block<'_>, overview: &Overview<'_>, to_come: usize) {
+    pub(super) fn add(&mut self, block: &ReportBlock<'_>, overview: &Overview<'_>, to_come: usize) {
         let share = (self.left / to_come).saturating_sub(AROUND);
-        let parts = Part::ALL.into_iter().filter(|_| share > 0);
+        let parts = Detail::ALL.into_iter().filter(|_| share > 0);
         let fitting = parts.into_iter().find_map(|part| {
             let chunk = chunk::pack(block, overview, part);
             (chunk.len() <= share).then_some((chunk, part))
@@ -48,11 +48,11 @@ const NOTE: usize = 1_000;
 impl Packed {
     /// Note for readers about omitted parts; empty if there are none.
     pub(super) fn note(&self) -> String {
-        let count = |part: Option<Part>| self.parts.iter().filter(|p| **p == part).count();
+        let count = |part: Option<Detail>| self.parts.iter().filter(|p| **p == part).count();
         let told = [
-            (count(Some(Part::Short)), "with words that are cut short"),
-            (count(Some(Part::NoTexts)), "without words"),
-            (count(Some(Part::Thin)), "without words and with some of their steps only"),
+            (count(Some(Detail::Short)), "with words that are cut short"),
+            (count(Some(Detail::NoTexts)), "without words"),
+            (count(Some(Detail::Thin)), "without words and with some of their steps only"),
             (count(None), "by their figures only"),
         ];
         let told: Vec<String> =

@@ -16,14 +16,14 @@ use serde::Serialize;
 use super::clean;
 use super::overview::Overview;
 use crate::record::{
-    BreakEven, CompactionRecord, FactRecord, Place, Portion, RequestRecord, RunRecord,
+    BreakEven, CompactionRecord, FactPlace, FactRecord, Portion, RequestRecord, RunRecord,
 };
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 
 /// Level of detail of a session in the page. Texts are dropped before figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Part {
+pub(super) enum Detail {
     /// All figures and texts of the results.
     Whole,
     /// Texts cut to [`SHORT`] characters.
@@ -33,9 +33,10 @@ pub(super) enum Part {
     Thin,
 }
 
-impl Part {
+impl Detail {
     /// All levels, the most detailed first.
-    pub(super) const ALL: [Part; 4] = [Part::Whole, Part::Short, Part::NoTexts, Part::Thin];
+    pub(super) const ALL: [Detail; 4] =
+        [Detail::Whole, Detail::Short, Detail::NoTexts, Detail::Thin];
 }
 
 /// Maximum length of a text of a shortened session, characters.
@@ -46,9 +47,9 @@ const POINTS: usize = 150;
 
 #[derive(Serialize)]
 struct Chunk<'a> {
-    left: Part,
+    left: Detail,
     facts: Vec<Fact<'a>>,
-    runs: Vec<Run<'a>>,
+    runs: Vec<RunChunk<'a>>,
     /// Distinct texts; index 0 is the empty text.
     texts: &'a [String],
 }
@@ -62,16 +63,16 @@ struct Fact<'a> {
 }
 
 #[derive(Serialize)]
-struct Run<'a> {
+struct RunChunk<'a> {
     /// Index of the strategy in the overview.
     s: usize,
     version: &'a str,
     settings: Vec<(&'a String, &'a String)>,
     notes: Vec<String>,
     q: Series,
-    compactions: Vec<Compaction<'a>>,
+    compactions: Vec<CompactionChunk<'a>>,
     moves: Vec<Move>,
-    needs: Vec<Need<'a>>,
+    needs: Vec<NeedChunk<'a>>,
 }
 
 /// Answered requests of the main conversation; growing values are stored as differences.
@@ -85,7 +86,7 @@ struct Series {
 }
 
 #[derive(Serialize)]
-struct Compaction<'a> {
+struct CompactionChunk<'a> {
     seq: u64,
     step: u64,
     request: u64,
@@ -105,12 +106,12 @@ struct Compaction<'a> {
     paid: Option<bool>,
     needed: Option<u64>,
     retained: Option<f64>,
-    went: Vec<Shown<'a>>,
-    came: Vec<Shown<'a>>,
+    went: Vec<BlockGroup<'a>>,
+    came: Vec<BlockGroup<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct BlockGroup<'a> {
     kind: &'a str,
     blocks: u64,
     tokens: u64,
@@ -129,19 +130,19 @@ struct Excerpt<'a> {
 struct Move {
     fact: usize,
     compaction: u64,
-    from: Place,
-    to: Place,
+    from: FactPlace,
+    to: FactPlace,
     before: usize,
     after: usize,
 }
 
 #[derive(Serialize)]
-struct Need<'a> {
+struct NeedChunk<'a> {
     fact: usize,
     need: &'a str,
     /// Step of the request at the need; `None` = the run did not reach it.
     step: Option<u64>,
-    place: Place,
+    place: FactPlace,
     counts: bool,
     undelivered: bool,
     /// Number of compactions before the need.
@@ -150,24 +151,24 @@ struct Need<'a> {
 
 /// Distinct texts by index. Strategies on one session share most texts.
 struct Texts {
-    part: Part,
+    part: Detail,
     all: Vec<String>,
     places: HashMap<String, usize>,
 }
 
 impl Texts {
-    fn new(part: Part) -> Texts {
+    fn new(part: Detail) -> Texts {
         Texts { part, all: vec![String::new()], places: HashMap::from([(String::new(), 0)]) }
     }
 
     fn number(&mut self, text: &str) -> usize {
         let text = match self.part {
-            Part::Whole => text.to_string(),
-            Part::Short if text.chars().count() > SHORT => {
+            Detail::Whole => text.to_string(),
+            Detail::Short if text.chars().count() > SHORT => {
                 text.chars().take(SHORT - 1).chain(['…']).collect()
             }
-            Part::Short => text.to_string(),
-            Part::NoTexts | Part::Thin => return 0,
+            Detail::Short => text.to_string(),
+            Detail::NoTexts | Detail::Thin => return 0,
         };
         let next = self.all.len();
         let place = *self.places.entry(text.clone()).or_insert(next);
@@ -179,24 +180,30 @@ impl Texts {
 }
 
 /// Session as JSON, deflated with a zlib header, in base64; deterministic.
-pub(super) fn pack(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
+pub(super) fn pack(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> String {
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     let json = json(block, overview, part);
     packed.write_all(json.as_bytes()).expect("a vector takes every byte");
     BASE64_STANDARD.encode(packed.finish().expect("a vector takes every byte"))
 }
 
-fn json(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
+fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> String {
     let mut texts = Texts::new(part);
     let (facts, places) = facts(block, &mut texts);
-    let runs: Vec<Run<'_>> =
-        block.runs.iter().map(|r| run(r, overview.place(r), &places, &mut texts)).collect();
+    let runs: Vec<RunChunk<'_>> = block
+        .runs
+        .iter()
+        .map(|r| run(r, overview.strategy_index(r), &places, &mut texts))
+        .collect();
     let chunk = Chunk { left: part, facts, runs, texts: &texts.all };
     serde_json::to_string(&chunk).expect("plain data always serialises")
 }
 
 /// Facts of a session, with their indices by id.
-fn facts<'a>(block: &Block<'a>, texts: &mut Texts) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
+fn facts<'a>(
+    block: &ReportBlock<'a>,
+    texts: &mut Texts,
+) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
     let (mut all, mut places) = (Vec::new(), BTreeMap::new());
     for r in &block.runs {
         for f in &r.facts {
@@ -221,7 +228,7 @@ fn run<'a>(
     s: usize,
     facts: &BTreeMap<&str, usize>,
     texts: &mut Texts,
-) -> Run<'a> {
+) -> RunChunk<'a> {
     // Requests are indexed by their number.
     let step = |request: u64| {
         let last = || r.requests.iter().rfind(|q| q.agent.is_none());
@@ -229,7 +236,7 @@ fn run<'a>(
         at.or_else(last).map_or(0, |q| q.step)
     };
     let moves = r.lives.iter().filter_map(|l| Some((*facts.get(l.fact.as_str())?, &l.moves)));
-    Run {
+    RunChunk {
         s,
         version: &r.strategy.version,
         settings: r.strategy.settings.iter().collect(),
@@ -249,7 +256,7 @@ fn run<'a>(
         needs: r
             .facts
             .iter()
-            .map(|f: &FactRecord| Need {
+            .map(|f: &FactRecord| NeedChunk {
                 fact: facts.get(f.fact.as_str()).copied().unwrap_or_default(),
                 need: &f.need,
                 step: f.request.map(step),
@@ -267,10 +274,10 @@ fn run<'a>(
     }
 }
 
-fn series(r: &RunRecord, part: Part) -> Series {
+fn series(r: &RunRecord, part: Detail) -> Series {
     let own: Vec<&RequestRecord> = r.requests.iter().filter(|q| q.agent.is_none()).collect();
     let every = match part {
-        Part::Thin => own.len().div_ceil(POINTS).max(1),
+        Detail::Thin => own.len().div_ceil(POINTS).max(1),
         _ => 1,
     };
     let mut out = Series::default();
@@ -294,9 +301,9 @@ fn series(r: &RunRecord, part: Part) -> Series {
     out
 }
 
-fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> Compaction<'a> {
-    let mut shown = |all: &'a [Portion]| -> Vec<Shown<'a>> {
-        let one = |p: &'a Portion| Shown {
+fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> CompactionChunk<'a> {
+    let mut shown = |all: &'a [Portion]| -> Vec<BlockGroup<'a>> {
+        let one = |p: &'a Portion| BlockGroup {
             kind: &p.kind,
             blocks: p.blocks,
             tokens: p.tokens,
@@ -312,7 +319,7 @@ fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> Comp
         };
         all.iter().map(one).collect()
     };
-    Compaction {
+    CompactionChunk {
         seq: c.seq,
         step,
         request: c.before_request,

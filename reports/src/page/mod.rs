@@ -20,17 +20,18 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
-use crate::stored::{Files, Stored};
+use crate::stored::{Files, StoredResults};
 use crate::view::{self, Naming};
 use crate::{fmt, seeds};
 use budget::Packed;
 use overview::Overview;
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Maximum size of a page, bytes, so that it can be sent as an attachment.
 const MAX_BYTES: usize = 20_000_000;
@@ -51,13 +52,17 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-fn write(stored: &Stored<'_>, looks: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+fn write(
+    stored: &StoredResults<'_>,
+    looks: &Looks,
+    files: &mut dyn Files,
+) -> Result<(), ReportError> {
     write_page(stored, looks, "", files)
 }
 
 /// Writes the page. `matrix_md` is a Markdown table of the features of the systems, or empty.
 pub(crate) fn write_page(
-    stored: &Stored<'_>,
+    stored: &StoredResults<'_>,
     looks: &Looks,
     matrix_md: &str,
     files: &mut dyn Files,
@@ -68,13 +73,13 @@ pub(crate) fn write_page(
     Ok(out.flush()?)
 }
 
-fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
+fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
-    let overview = Overview::of(results, &blocks, looks);
+    let overview = Overview::new(results, &blocks, looks);
     let data = overview.json();
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
@@ -104,7 +109,7 @@ fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, R
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
-    let mut naming = Naming::of(results);
+    let mut naming = Naming::from_results(results);
     stored.sessions(&mut |session| {
         for block in naming.blocks(&seeds::as_one(session)) {
             packed.add(&block, &overview, left);

@@ -13,7 +13,7 @@ use crate::plots::{self, Looks, Mark};
 use crate::record::{Results, RunRecord, Status};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{fmt, front};
 
 /// Data of all views, without the details of sessions.
@@ -24,7 +24,7 @@ pub(super) struct Overview<'a> {
     metrics: Vec<MetricInfo>,
     strategies: Vec<Strategy>,
     groups: Vec<Group>,
-    blocks: Vec<Session>,
+    blocks: Vec<SessionOverview>,
     /// Index of each label in `strategies`.
     #[serde(skip)]
     places: BTreeMap<&'a str, usize>,
@@ -57,7 +57,7 @@ struct Group {
     against: String,
     x: Axis,
     y: Axis,
-    points: Vec<Point>,
+    points: Vec<FrontPoint>,
 }
 
 #[derive(Serialize)]
@@ -67,7 +67,7 @@ struct Axis {
 
 /// A strategy, or several that sent the same requests.
 #[derive(Serialize)]
-struct Point {
+struct FrontPoint {
     /// Index in `strategies`.
     s: usize,
     same: Vec<usize>,
@@ -87,7 +87,7 @@ struct Point {
 
 /// A session with one model and, where there are several, one summariser.
 #[derive(Serialize)]
-struct Session {
+struct SessionOverview {
     /// Unique name, for links.
     name: String,
     title: String,
@@ -97,11 +97,11 @@ struct Session {
     tags: Vec<String>,
     model: String,
     window: Option<u64>,
-    rows: Vec<Row>,
+    rows: Vec<OverviewRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct OverviewRow {
     /// Index in `strategies`.
     s: usize,
     /// Outcome, if the run did not finish.
@@ -124,7 +124,11 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl<'a> Overview<'a> {
-    pub(super) fn of(results: &'a Results, blocks: &[Block<'a>], looks: &Looks) -> Overview<'a> {
+    pub(super) fn new(
+        results: &'a Results,
+        blocks: &[ReportBlock<'a>],
+        looks: &Looks,
+    ) -> Overview<'a> {
         let labels = labels(blocks);
         let places: BTreeMap<&str, usize> =
             labels.iter().enumerate().map(|(i, r)| (*r, i)).collect();
@@ -135,8 +139,11 @@ impl<'a> Overview<'a> {
             front: front::HELP,
             metrics: metrics.iter().map(|m| MetricInfo::of(m)).collect(),
             strategies: strategies(results, &labels, looks, &mut taken),
-            groups: terms(blocks).iter().filter_map(|t| Group::of(t, &places)).collect(),
-            blocks: blocks.iter().map(|b| Session::of(b, &metrics, &places, &mut names)).collect(),
+            groups: terms(blocks).iter().filter_map(|t| Group::from_metric(t, &places)).collect(),
+            blocks: blocks
+                .iter()
+                .map(|b| SessionOverview::of(b, &metrics, &places, &mut names))
+                .collect(),
             places,
         }
     }
@@ -147,13 +154,13 @@ impl<'a> Overview<'a> {
     }
 
     /// Returns the index of the strategy of a run; every label of the results has one.
-    pub(super) fn place(&self, run: &RunRecord) -> usize {
+    pub(super) fn strategy_index(&self, run: &RunRecord) -> usize {
         self.places.get(run.strategy.label.as_str()).copied().unwrap_or_default()
     }
 }
 
 /// Distinct labels, in the order of the rows of the sessions.
-fn labels<'a>(blocks: &[Block<'a>]) -> Vec<&'a str> {
+fn labels<'a>(blocks: &[ReportBlock<'a>]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut runs: Vec<&'a RunRecord> = blocks.iter().flat_map(|b| b.runs.iter().copied()).collect();
     runs.sort_by(|a, b| view::row_order(a, b));
@@ -219,7 +226,7 @@ impl MetricInfo {
 
 impl Group {
     /// Returns `None` if there is nothing to compare.
-    fn of(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
+    fn from_metric(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
         let evidence = terms.evidence();
         let d = stats::by_yardstick(&evidence)?;
         let products: BTreeSet<&str> = evidence
@@ -250,7 +257,7 @@ impl Group {
                 told.push(format!("finished {} of {} sessions", s.sessions, d.sessions));
             }
             told.push(format!("compacted in {} of them", s.compacted));
-            Some(Point {
+            Some(FrontPoint {
                 s: places.get(s.strategy.as_str()).copied()?,
                 same: s.same.iter().filter_map(|l| places.get(l.as_str()).copied()).collect(),
                 x: value(cost).map(rounded),
@@ -290,21 +297,21 @@ fn loss(kept: &Figure, d: &Differences) -> Option<f64> {
 
 fn words(figure: &Figure, metric: &Metric, d: &Differences) -> String {
     if d.sessions == 1 {
-        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));
+        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));
     }
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     stats::change(figure, metric) + &interval
 }
 
-impl Session {
+impl SessionOverview {
     fn of(
-        block: &Block<'_>,
+        block: &ReportBlock<'_>,
         metrics: &[&Metric],
         places: &BTreeMap<&str, usize>,
         names: &mut BTreeSet<String>,
-    ) -> Session {
+    ) -> SessionOverview {
         let run = block.first();
-        let row = |(r, front): (&&RunRecord, bool)| Row {
+        let row = |(r, front): (&&RunRecord, bool)| OverviewRow {
             s: places.get(r.strategy.label.as_str()).copied().unwrap_or_default(),
             end: (r.status != Status::Completed).then(|| view::ending(r)).flatten(),
             broken: r.broken_rules(),
@@ -312,7 +319,7 @@ impl Session {
             beside: r.beside.is_some(),
             v: metrics.iter().map(|m| m.value(r).and_then(number)).collect(),
         };
-        Session {
+        SessionOverview {
             name: unique(block.name(), names),
             title: block.title(),
             terms: block.terms(),

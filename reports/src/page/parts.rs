@@ -156,8 +156,10 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
 
 fn difference_table(d: &Differences) -> Markup {
     let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
-    let metrics: Vec<(&Metric, Said)> =
-        stats::judged().enumerate().map(|(i, m)| (m, Said::of(d, i, m))).collect();
+    let metrics: Vec<(&Metric, ShownColumns)> = stats::judged()
+        .enumerate()
+        .map(|(i, m)| (m, ShownColumns::from_differences(d, i, m)))
+        .collect();
     html! { table.sort {
         thead { tr {
             th scope="col" { "strategy" } th scope="col" { "compacted" }
@@ -171,7 +173,7 @@ fn difference_table(d: &Differences) -> Markup {
         } }
         tbody { @for row in &d.strategies { tr {
             th scope="row" { (stats::name(row)) }
-            td data-v=(row.compacted) { (stats::seen(row)) }
+            td data-v=(row.compacted) { (stats::describe_exposure(row)) }
             @for (f, (m, said)) in row.figures.iter().zip(&metrics) {
                 @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
                     "p = {}, after Holm {}; {}", fmt::exact(p), fmt::exact(holm), fmt::sessions(f.sessions)
@@ -190,16 +192,16 @@ fn difference_table(d: &Differences) -> Markup {
 }
 
 /// Optional columns of a metric. A column is present if any strategy has a value in it.
-struct Said {
+struct ShownColumns {
     interval: bool,
     bill: bool,
     verdict: bool,
 }
 
-impl Said {
-    fn of(d: &Differences, metric: usize, m: &Metric) -> Said {
+impl ShownColumns {
+    fn from_differences(d: &Differences, metric: usize, m: &Metric) -> ShownColumns {
         let rows = || d.strategies.iter().map(|s| (s, &s.figures[metric]));
-        Said {
+        ShownColumns {
             interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),
             bill: rows().any(|(_, f)| stats::bill(f).is_some()),
             verdict: rows().any(|(_, f)| !matches!(stats::verdict(f), "" | "n/a")),

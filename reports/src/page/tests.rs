@@ -9,27 +9,27 @@ use serde_json::Value;
 
 use super::*;
 use crate::record::Results;
-use crate::record::{FactLife, FactMove, Place, RunRecord};
+use crate::record::{FactLife, FactMove, FactPlace, RunRecord};
 use crate::sample;
 
-fn of(results: &Results) -> String {
+fn render_page(results: &Results) -> String {
     let matrix = "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n";
-    page(&Stored::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
+    page(&StoredResults::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
 }
 
 /// Content of the script element with that id.
-fn held<'a>(page: &'a str, id: &str) -> Option<&'a str> {
+fn embedded<'a>(page: &'a str, id: &str) -> Option<&'a str> {
     let begin = page.find(&format!("<script id=\"{id}\""))?;
     let begin = begin + page[begin..].find('>')? + 1;
     Some(&page[begin..begin + page[begin..].find("</script>")?])
 }
 
 fn data(page: &str) -> Value {
-    serde_json::from_str(held(page, "data").unwrap()).unwrap()
+    serde_json::from_str(embedded(page, "data").unwrap()).unwrap()
 }
 
 fn chunk(page: &str, i: usize) -> Option<Value> {
-    let packed = BASE64_STANDARD.decode(held(page, &format!("d{i}"))?.trim()).unwrap();
+    let packed = BASE64_STANDARD.decode(embedded(page, &format!("d{i}"))?.trim()).unwrap();
     let mut json = String::new();
     ZlibDecoder::new(&packed[..]).read_to_string(&mut json).unwrap();
     Some(serde_json::from_str(&json).unwrap())
@@ -58,7 +58,7 @@ fn hostile() -> Results {
 
 #[test]
 fn nothing_in_the_results_becomes_markup() {
-    let page = of(&hostile());
+    let page = render_page(&hostile());
     assert!(page.contains("&lt;u&gt;d | e"));
     for bad in ["<script>alert", "<img", "<b>&", "<i>", "<u>", "<x>", "\u{202e}", "\u{0}"] {
         assert!(!page.contains(bad), "{bad:?}");
@@ -70,7 +70,7 @@ fn nothing_in_the_results_becomes_markup() {
 
 #[test]
 fn nothing_is_fetched_and_nothing_else_runs() {
-    let page = of(&sample::results());
+    let page = render_page(&sample::results());
     for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
         assert!(!page.contains(part), "{part}");
     }
@@ -95,7 +95,7 @@ fn nothing_is_fetched_and_nothing_else_runs() {
 
 #[test]
 fn what_is_broken_stands_on_the_first_screen() {
-    let page = of(&sample::results());
+    let page = render_page(&sample::results());
     let broken = page.find("INTEGRITY FAILURE").unwrap();
     assert!(broken < page.find("id=\"sessions\"").unwrap());
     assert!(page.contains("1 session · 12 strategies · 12 runs · claude-sonnet-4-6"));
@@ -104,7 +104,7 @@ fn what_is_broken_stands_on_the_first_screen() {
 #[test]
 fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     let results = sample::results();
-    let data = data(&of(&results));
+    let data = data(&render_page(&results));
     let metrics = data["metrics"].as_array().unwrap();
     assert_eq!(metrics.len(), crate::metrics::numbers().count());
     assert!(metrics.iter().all(|m| !m["help"].as_str().unwrap().is_empty()));
@@ -129,15 +129,15 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
 fn forgetful() -> Results {
     let mut results = sample::results();
     for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
-        r.facts[0].place = Place::Nowhere;
+        r.facts[0].place = FactPlace::Nowhere;
         r.lives = vec![FactLife {
             fact: "token-ttl".into(),
             tokens: vec!["900 s".into()],
             text: "the token lives 900 s".into(),
             moves: vec![FactMove {
                 compaction: 0,
-                from: Place::Verbatim,
-                to: Place::Nowhere,
+                from: FactPlace::Verbatim,
+                to: FactPlace::Nowhere,
                 before: "the token lives 900 s".into(),
                 after: "tokens expire".into(),
             }],
@@ -150,7 +150,7 @@ fn forgetful() -> Results {
 #[test]
 fn a_session_holds_its_compactions_in_their_words() {
     let results = forgetful();
-    let page = of(&results);
+    let page = render_page(&results);
     let (data, chunk) = (data(&page), chunk(&page, 0).unwrap());
     assert_eq!(chunk["left"], "whole");
     let place = |label: &str| {
@@ -195,7 +195,7 @@ fn several_models_and_like_names_have_links_of_their_own() {
     let mut twin = sample::run("login-bug", "codex ", 1);
     twin.strategy.name = "codex".into();
     results.runs.push(twin);
-    let data = data(&of(&results));
+    let data = data(&render_page(&results));
     let names: Vec<&str> =
         data["blocks"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["login-bug, claude-sonnet-4-6", "login-bug, gpt-5.4"]);
@@ -271,8 +271,8 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
 fn words_give_way_first_where_the_page_would_be_too_large() {
     let results = large(6, 4, 120);
     let blocks = view::blocks(&results);
-    let overview = Overview::of(&results, &blocks, &Looks::default());
-    let sizes: Vec<usize> = chunk::Part::ALL
+    let overview = Overview::new(&results, &blocks, &Looks::default());
+    let sizes: Vec<usize> = chunk::Detail::ALL
         .into_iter()
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())
         .collect();
@@ -301,7 +301,7 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
 #[test]
 #[ignore = "nightly: slow"]
 fn four_thousand_runs_stay_below_the_limit() {
-    let page = of(&large(200, 20, 250));
+    let page = render_page(&large(200, 20, 250));
     if let Some(file) = std::env::var_os("CTXBENCH_LARGE_PAGE") {
         std::fs::write(file, &page).unwrap();
     }
@@ -316,6 +316,6 @@ fn four_thousand_runs_stay_below_the_limit() {
 
 #[test]
 fn the_same_results_make_the_same_page() {
-    assert_eq!(of(&forgetful()), of(&forgetful()));
-    assert!(of(&Results::default()).contains("hold no runs"));
+    assert_eq!(render_page(&forgetful()), render_page(&forgetful()));
+    assert!(render_page(&Results::default()).contains("hold no runs"));
 }

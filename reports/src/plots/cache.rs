@@ -6,9 +6,9 @@ use plotters::style::{RGBColor, WHITE};
 
 use super::palette::{Styles, pale};
 use super::rows::{ROW, Rows, TOP, remark};
-use super::sheet::{At, Fault, GREY, INK, Scale, axis_x, sheet, text_width};
+use super::sheet::{Anchor, Fault, GREY, INK, Scale, axis_x, sheet, text_width};
 use crate::fmt;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 const PANEL: i32 = 620;
 const PARTS: [(&str, RGBColor); 3] = [
@@ -17,8 +17,8 @@ const PARTS: [(&str, RGBColor); 3] = [
     ("uncached", RGBColor(136, 34, 85)),
 ];
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
-    let rows = Rows::of(block);
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
+    let rows = Rows::from_block(block);
     let width = rows.left + PANEL + 40;
     sheet(width, rows.bottom() + 56, &|s| {
         s.title(
@@ -31,12 +31,12 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
         let mut x = rows.left;
         for (name, color) in PARTS {
             s.fill((x, TOP - 26), (x + 14, TOP - 13), color)?;
-            s.text(x + 20, TOP - 19, At::Left, 15, INK, name)?;
+            s.text(x + 20, TOP - 19, Anchor::Left, 15, INK, name)?;
             x += 44 + text_width(name, 15);
         }
         for (run, y) in rows.iter() {
             if run.status == Status::NotApplicable {
-                s.text(rows.left + 6, y, At::Left, 14, GREY, "n/a")?;
+                s.text(rows.left + 6, y, Anchor::Left, 14, GREY, "n/a")?;
                 continue;
             }
             let mut sum = 0.0;
@@ -62,7 +62,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
                 ((end + 8 + text_width(&text, 14)).min(width - 4), y + 8),
                 WHITE,
             )?;
-            s.text(end + 6, y, At::Left, 14, INK, &text)?;
+            s.text(end + 6, y, Anchor::Left, 14, INK, &text)?;
         }
         rows.labels(s, styles, width - 20)
     })

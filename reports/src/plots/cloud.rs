@@ -2,10 +2,12 @@
 //! gives their names. A line joins the points on the front.
 
 use super::palette::Style;
-use super::sheet::{At, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
+use super::sheet::{
+    Anchor, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
+};
 use crate::fmt;
 
-const LEFT: i32 = 84;
+const LEFT_MARGIN: i32 = 84;
 const TOP: i32 = 84;
 const WIDTH: i32 = 520;
 const LINE: i32 = 22;
@@ -18,7 +20,7 @@ pub(super) struct Cloud {
     pub(super) below: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<CloudPoint>,
     /// Labels of rows that have no point.
     pub(super) without: Vec<String>,
 }
@@ -32,7 +34,7 @@ pub(super) struct Axis {
 }
 
 /// A row as a point.
-pub(super) struct Point {
+pub(super) struct CloudPoint {
     pub(super) label: String,
     pub(super) at: (f64, f64),
     /// Both figures as text.
@@ -47,7 +49,7 @@ pub(super) struct Point {
 
 pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     let points = &cloud.points;
-    let entry = |i: usize, p: &Point| format!("{}  {}", i + 1, p.label);
+    let entry = |i: usize, p: &CloudPoint| format!("{}  {}", i + 1, p.label);
     let names = points.iter().enumerate().map(|(i, p)| text_width(&entry(i, p), TEXT)).max();
     let names = names.unwrap_or(0).max(120);
     let wide = points.iter().flat_map(|p| &p.figures).map(|f| text_width(f, 14)).max();
@@ -56,15 +58,15 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     let bottom = TOP + ((points.len() + without) as i32 * LINE + 80).max(360);
     let (x_min, x_max) = cloud.x.range;
     let (y_min, y_max) = cloud.y.range;
-    let x = Scale { min: x_min, max: x_max, start: LEFT, length: WIDTH };
+    let x = Scale { min: x_min, max: x_max, start: LEFT_MARGIN, length: WIDTH };
     let y = Scale { min: y_min, max: y_max, start: bottom, length: TOP - bottom };
-    let list = LEFT + WIDTH + 34;
+    let list = LEFT_MARGIN + WIDTH + 34;
     let columns = [1, 2].map(|i| list + names + 16 + column * i);
 
     sheet(columns[1] + 30, bottom + 54, &|s| {
         s.title(&cloud.title, &cloud.below)?;
         axis_x(s, x, TOP, bottom, fmt::exact, cloud.x.name)?;
-        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::exact, cloud.y.name)?;
+        axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::exact, cloud.y.name)?;
         front_line(s, points, x, y)?;
         let places: Vec<(i32, i32)> = points.iter().map(|p| (x.at(p.at.0), y.at(p.at.1))).collect();
         for (p, at) in points.iter().zip(&places) {
@@ -76,44 +78,44 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
                 s.line((at.0, y.at(low)), (at.0, y.at(high)), color, 1)?;
             }
         }
-        let flags = spread(&places, (LEFT, TOP, LEFT + WIDTH, bottom));
+        let flags = spread(&places, (LEFT_MARGIN, TOP, LEFT_MARGIN + WIDTH, bottom));
         for ((p, at), flag) in points.iter().zip(&places).zip(&flags) {
             if (at.0 - flag.0).abs().max((at.1 - flag.1).abs()) > 20 {
                 s.line(*at, *flag, p.style.color, 1)?;
             }
             mark(s, p, *at)?;
-            s.tell(*at, 8, &told(cloud, p));
+            s.add_tooltip(*at, 8, &tooltip(cloud, p));
         }
         for (i, flag) in flags.iter().enumerate() {
-            s.text(flag.0, flag.1, At::Middle, TEXT, INK, &(i + 1).to_string())?;
+            s.text(flag.0, flag.1, Anchor::Middle, TEXT, INK, &(i + 1).to_string())?;
         }
         for (at, head) in columns.iter().zip([cloud.x.head, cloud.y.head]) {
-            s.text(*at, TOP - 16, At::Right, 14, GREY, head)?;
+            s.text(*at, TOP - 16, Anchor::Right, 14, GREY, head)?;
         }
         for (i, p) in points.iter().enumerate() {
             let row = TOP + 6 + i as i32 * LINE;
             mark(s, p, (list, row))?;
-            s.text(list + 30, row, At::Right, TEXT, INK, &(i + 1).to_string())?;
-            s.text(list + 38, row, At::Left, TEXT, INK, &p.label)?;
+            s.text(list + 30, row, Anchor::Right, TEXT, INK, &(i + 1).to_string())?;
+            s.text(list + 38, row, Anchor::Left, TEXT, INK, &p.label)?;
             for (at, figure) in columns.iter().zip(&p.figures) {
-                s.text(*at, row, At::Right, 14, INK, figure)?;
+                s.text(*at, row, Anchor::Right, 14, INK, figure)?;
             }
         }
         for (i, name) in cloud.without.iter().take(WITHOUT).enumerate() {
             let row = TOP + 18 + (points.len() + i) as i32 * LINE;
-            s.text(list + 38, row, At::Left, 14, GREY, &format!("{name}: n/a"))?;
+            s.text(list + 38, row, Anchor::Left, 14, GREY, &format!("{name}: n/a"))?;
         }
         Ok(())
     })
 }
 
-fn told(cloud: &Cloud, p: &Point) -> String {
+fn tooltip(cloud: &Cloud, p: &CloudPoint) -> String {
     let front = if p.on_front { ", on the front" } else { "" };
     let [x, y] = &p.figures;
     format!("{}: {} {x}, {} {y}{front}", p.label, cloud.x.head, cloud.y.head)
 }
 
-fn mark(s: &Sheet<'_>, p: &Point, at: (i32, i32)) -> super::sheet::Drawn {
+fn mark(s: &Sheet<'_>, p: &CloudPoint, at: (i32, i32)) -> super::sheet::Drawn {
     if p.on_front {
         s.diamond(at, 10, p.style.color)?;
     }
@@ -121,7 +123,7 @@ fn mark(s: &Sheet<'_>, p: &Point, at: (i32, i32)) -> super::sheet::Drawn {
 }
 
 /// Draws the front as steps from row to row; no row is above them.
-fn front_line(s: &Sheet<'_>, points: &[Point], x: Scale, y: Scale) -> super::sheet::Drawn {
+fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super::sheet::Drawn {
     let mut front: Vec<(f64, f64)> = points.iter().filter(|p| p.on_front).map(|p| p.at).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     for pair in front.windows(2) {

@@ -8,13 +8,13 @@ use plotters::style::RGBColor;
 use super::palette::Styles;
 use super::rows::Names;
 use super::sheet::{
-    At, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
+    Anchor, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
 };
 use crate::fmt;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 const ALARM: RGBColor = RGBColor(178, 24, 43);
-const LEFT: i32 = 84;
+const LEFT_MARGIN: i32 = 84;
 const TOP: i32 = 72;
 const WIDTH: i32 = 640;
 const LINE: i32 = 22;
@@ -22,7 +22,7 @@ const LINE: i32 = 22;
 /// lines and are left out.
 const APART: usize = 12;
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
     let shown: Vec<&RunRecord> =
         block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
     let names = Names::of(block);
@@ -47,10 +47,10 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
         .max(1.0)
         * 1.06;
     let steps = shown.iter().map(|r| r.summary.steps_total).max().unwrap_or(1).max(1) as f64;
-    let x = Scale { min: 0.0, max: steps, start: LEFT, length: WIDTH };
+    let x = Scale { min: 0.0, max: steps, start: LEFT_MARGIN, length: WIDTH };
     let y = Scale { min: 0.0, max, start: bottom, length: TOP - bottom };
 
-    sheet(LEFT + WIDTH + 20 + legend, bottom + 54, &|s| {
+    sheet(LEFT_MARGIN + WIDTH + 20 + legend, bottom + 54, &|s| {
         let cut = if all > max {
             format!("; the reference goes on to {}", fmt::tokens(all))
         } else {
@@ -66,13 +66,13 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             &format!("{}{beyond}{cut}", block.terms()),
         )?;
         axis_x(s, x, TOP, bottom, fmt::exact, "step of the session")?;
-        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::tick, "tokens in the prompt")?;
+        axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::tick, "tokens in the prompt")?;
         if let Some(w) = line {
-            s.line((LEFT, y.at(w)), (LEFT + WIDTH, y.at(w)), ALARM, 2)?;
+            s.line((LEFT_MARGIN, y.at(w)), (LEFT_MARGIN + WIDTH, y.at(w)), ALARM, 2)?;
             s.text(
-                LEFT + 6,
+                LEFT_MARGIN + 6,
                 y.at(w) - 10,
-                At::Left,
+                Anchor::Left,
                 14,
                 ALARM,
                 &format!("window {}", fmt::tokens(w)),
@@ -151,19 +151,19 @@ fn marks(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
 }
 
 fn key(s: &Sheet<'_>, shown: &[&RunRecord], names: &Names<'_>, styles: &Styles) -> Drawn {
-    let left = LEFT + WIDTH + 20;
+    let left = LEFT_MARGIN + WIDTH + 20;
     for (i, run) in shown.iter().enumerate() {
         let y = TOP + 8 + i as i32 * LINE;
         s.path(&[(left, y), (left + 30, y)], styles.of_run(run), 3)?;
-        s.text(left + 38, y, At::Left, TEXT, INK, &names.marked(run))?;
+        s.text(left + 38, y, Anchor::Left, TEXT, INK, &names.marked(run))?;
     }
     let y = TOP + 8 + shown.len() as i32 * LINE + 12;
     s.polygon(&[(left + 10, y - 4), (left + 20, y - 4), (left + 15, y + 4)], GREY)?;
-    s.text(left + 38, y, At::Left, 14, GREY, "compaction")?;
+    s.text(left + 38, y, Anchor::Left, 14, GREY, "compaction")?;
     s.cross((left + 15, y + LINE), 5, GREY)?;
-    s.text(left + 38, y + LINE, At::Left, 14, GREY, "died here")?;
+    s.text(left + 38, y + LINE, Anchor::Left, 14, GREY, "died here")?;
     if shown.iter().any(|r| too_dense(r)) {
-        s.text(left, y + 2 * LINE, At::Left, 14, GREY, "very frequent ones not marked")?;
+        s.text(left, y + 2 * LINE, Anchor::Left, 14, GREY, "very frequent ones not marked")?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ const NAMES: [&str; HUES.len()] = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7
 /// The mark of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Mark {
-    /// Index of the shape. The script has fewer shapes than indices and wraps around.
+    /// Index of the shape. It may exceed the number of shapes in the script, which wraps around.
     pub(crate) shape: usize,
     /// Colour name: `h0` to `h9`, `reference` or `control`.
     pub(crate) hue: &'static str,
@@ -27,7 +27,7 @@ pub(crate) fn marks(results: &Results, looks: &Looks) -> BTreeMap<String, Mark> 
         None if color == REFERENCE => "reference",
         None => "control",
     };
-    let styles = Styles::of(results, looks);
+    let styles = Styles::from_results(results, looks);
     let mark = |(shape, (label, style)): (usize, (String, super::palette::Style))| {
         (label, Mark { shape, hue: named(style.color) })
     };

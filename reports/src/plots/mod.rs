@@ -18,19 +18,20 @@ pub use palette::Looks;
 
 use std::io::Write;
 
-use crate::formats::{Format, Make, ReportError};
-use crate::stored::{Files, Stored};
+use crate::formats::{Make, ReportError, ReportFormat};
+use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::terms;
-use crate::view::{self, Block, Naming};
+use crate::view::{self, Naming, ReportBlock};
 use crate::{fmt, seeds};
 use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format = Format { name: "svg", prints: false, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "svg", prints: false, make: Make::Rows(write) };
 
-type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
+type Draw = fn(&ReportBlock<'_>, &Styles) -> Result<String, Fault>;
 
 /// Name in the file name, and drawing function.
 const KINDS: [(&str, Draw); 4] = [
@@ -43,12 +44,12 @@ const KINDS: [(&str, Draw); 4] = [
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
 /// `plots/<scenario>-<plot>.svg`.
 pub(crate) fn write(
-    stored: &Stored<'_>,
+    stored: &StoredResults<'_>,
     looks: &Looks,
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
     let results = &*seeds::averaged(&stored.figures);
-    let styles = Styles::of(results, looks);
+    let styles = Styles::from_results(results, looks);
     let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
         let svg =
             drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
@@ -62,14 +63,14 @@ pub(crate) fn write(
         if let Some(drawn) = pooled::draw(&terms, &styles) {
             add(format!("plots/front{suffix}.svg"), drawn)?;
         }
-        let Some(sweeps) = Sweeps::of(&terms) else { continue };
+        let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
         for swept in &sweeps.swept {
             let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
             let drawn = sweep::draw(&sweeps, swept, &terms.name(), &styles);
             add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
-    let mut naming = Naming::of(results);
+    let mut naming = Naming::from_results(results);
     stored.sessions(&mut |session| {
         for block in naming.blocks(&seeds::as_one(session)) {
             for (name, draw) in KINDS {
@@ -191,7 +192,7 @@ mod tests {
         let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (Styles::of(&all, &looks), Styles::of(&few, &looks));
+        let (a, b) = (Styles::from_results(&all, &looks), Styles::from_results(&few, &looks));
         for run in &few.runs {
             assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
         }

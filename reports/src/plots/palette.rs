@@ -55,7 +55,7 @@ pub(super) struct Styles(pub(super) BTreeMap<String, Style>);
 impl Styles {
     /// Assigns styles by label. Names without settings choose before names with settings, and
     /// strategies with a preferred hue before the others; the rest is first come, first served.
-    pub(super) fn of(results: &Results, looks: &Looks) -> Styles {
+    pub(super) fn from_results(results: &Results, looks: &Looks) -> Styles {
         let labels: BTreeSet<(bool, usize, &str)> = results
             .runs
             .iter()

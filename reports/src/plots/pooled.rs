@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::cloud::{self, Axis, Cloud, Point};
+use super::cloud::{self, Axis, Cloud, CloudPoint};
 use super::palette::Styles;
 use super::sheet::Fault;
 use crate::metrics::Metric;
@@ -32,7 +32,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
             without.push(name);
             continue;
         };
-        points.push(Point {
+        points.push(CloudPoint {
             label: name,
             at,
             figures: [figure(row, cost, x, &d), stats::change(kept, y)],

@@ -7,8 +7,8 @@ use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
 use super::palette::{Styles, pale};
-use super::sheet::{At, Drawn, GREY, GRID, INK, Sheet, TEXT, text_width};
-use crate::view::Block;
+use super::sheet::{Anchor, Drawn, GREY, GRID, INK, Sheet, TEXT, text_width};
+use crate::view::ReportBlock;
 use crate::{fmt, front};
 
 /// Height of a row, pixels.
@@ -19,14 +19,14 @@ const LONGEST: usize = 36;
 
 /// The rows of a block, from top to bottom.
 pub(super) struct Rows<'a> {
-    block: &'a Block<'a>,
+    block: &'a ReportBlock<'a>,
     names: Names<'a>,
     /// Right edge of the labels, pixels.
     pub(super) left: i32,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn of(block: &'a Block<'a>) -> Rows<'a> {
+    pub(super) fn from_block(block: &'a ReportBlock<'a>) -> Rows<'a> {
         let names = Names::of(block);
         let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
         let widest = block.runs.iter().map(width).max().unwrap_or(0);
@@ -55,7 +55,7 @@ impl<'a> Rows<'a> {
             group = Some(now);
             s.fill((self.left - 18, y - 6), (self.left - 6, y + 6), styles.of_run(run).color)?;
             let ink = if now == Standing::Contender { INK } else { GREY };
-            s.text(self.left - 24, y, At::Right, TEXT, ink, &self.names.marked(run))?;
+            s.text(self.left - 24, y, Anchor::Right, TEXT, ink, &self.names.marked(run))?;
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
 pub(super) struct Names<'a>(BTreeSet<&'a str>);
 
 impl<'a> Names<'a> {
-    pub(super) fn of(block: &'a Block<'a>) -> Names<'a> {
+    pub(super) fn of(block: &'a ReportBlock<'a>) -> Names<'a> {
         let runs = block.runs.iter().zip(front::of_block(block));
         Names(runs.filter(|(_, on_it)| *on_it).map(|(r, _)| &*r.strategy.label).collect())
     }

@@ -2,23 +2,23 @@
 
 use crate::record::{RunRecord, Status};
 
-use super::cloud::{self, Axis, Cloud, Point};
+use super::cloud::{self, Axis, Cloud, CloudPoint};
 use super::palette::Styles;
 use super::rows::label;
 use super::sheet::Fault;
-use crate::view::Block;
+use crate::view::ReportBlock;
 use crate::{fmt, front};
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
     let front = front::of_block(block);
     let mut points = Vec::new();
     let mut without = Vec::new();
     for (run, on_front) in block.runs.iter().zip(front) {
-        let Some((cost, kept)) = place(run) else {
+        let Some((cost, kept)) = position(run) else {
             without.push(label(run));
             continue;
         };
-        points.push(Point {
+        points.push(CloudPoint {
             label: label(run),
             at: (cost, kept),
             figures: [fmt::usd(cost), fmt::pct(kept)],
@@ -56,7 +56,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     })
 }
 
-fn place(run: &RunRecord) -> Option<(f64, f64)> {
+fn position(run: &RunRecord) -> Option<(f64, f64)> {
     let kept = run.summary.needs_kept_pct.filter(|k| k.is_finite())?;
     (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite())
         .then_some((run.summary.cost_usd, kept))

@@ -28,7 +28,7 @@ pub(super) const TEXT: i32 = 15;
 
 /// Horizontal alignment of a text.
 #[derive(Clone, Copy)]
-pub(super) enum At {
+pub(super) enum Anchor {
     Left,
     Middle,
     Right,
@@ -37,12 +37,12 @@ pub(super) enum At {
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     width: i32,
-    words: RefCell<Words>,
+    words: RefCell<AccessibleText>,
 }
 
 /// SVG elements that plotters does not support.
 #[derive(Default)]
-struct Words {
+struct AccessibleText {
     /// Title of the picture, for screen readers.
     title: String,
     /// Elements with the tooltips of marks.
@@ -69,7 +69,7 @@ pub(super) fn sheet(
 }
 
 /// Adds the title at the beginning of the document and the marks at its end, on top of the drawing.
-fn with_words(svg: &str, words: &Words) -> String {
+fn with_words(svg: &str, words: &AccessibleText) -> String {
     let (begin, rest) = svg.split_at(svg.find('>').map_or(0, |at| at + 1));
     let (drawn, end) = rest.split_at(rest.rfind("</svg>").unwrap_or(rest.len()));
     let begin = begin.replacen("<svg ", "<svg role=\"img\" ", 1);
@@ -92,12 +92,12 @@ impl Sheet<'_> {
             fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
         };
         self.words.borrow_mut().title = fmt::one_line(title);
-        self.text(20, 22, At::Left, 20, INK, &fit(title, 20))?;
-        self.text(20, 46, At::Left, 14, GREY, &fit(below, 14))
+        self.text(20, 22, Anchor::Left, 20, INK, &fit(title, 20))?;
+        self.text(20, 46, Anchor::Left, 14, GREY, &fit(below, 14))
     }
 
     /// Adds a tooltip to a mark.
-    pub(super) fn tell(&self, (x, y): (i32, i32), radius: i32, text: &str) {
+    pub(super) fn add_tooltip(&self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
         self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");
@@ -108,7 +108,7 @@ impl Sheet<'_> {
         &self,
         x: i32,
         y: i32,
-        at: At,
+        at: Anchor,
         size: i32,
         color: RGBColor,
         text: &str,
@@ -119,7 +119,7 @@ impl Sheet<'_> {
 
     /// Draws vertical text, centred on the point.
     pub(super) fn text_up(&self, x: i32, y: i32, text: &str) -> Drawn {
-        let up = style(At::Middle, TEXT, GREY).transform(FontTransform::Rotate270);
+        let up = style(Anchor::Middle, TEXT, GREY).transform(FontTransform::Rotate270);
         self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
     }
 
@@ -181,11 +181,11 @@ impl Sheet<'_> {
     }
 }
 
-fn style(at: At, size: i32, color: RGBColor) -> TextStyle<'static> {
+fn style(at: Anchor, size: i32, color: RGBColor) -> TextStyle<'static> {
     let h = match at {
-        At::Left => HPos::Left,
-        At::Middle => HPos::Center,
-        At::Right => HPos::Right,
+        Anchor::Left => HPos::Left,
+        Anchor::Middle => HPos::Center,
+        Anchor::Right => HPos::Right,
     };
     let mut style = TextStyle::from(("sans-serif", size).into_font());
     style.color = color.to_backend_color();
@@ -242,10 +242,10 @@ pub(super) fn axis_x(
     for t in scale.ticks(75) {
         let x = scale.at(t);
         s.line((x, top), (x, bottom), GRID, 1)?;
-        s.text(x, bottom + 13, At::Middle, 14, GREY, &show(t))?;
+        s.text(x, bottom + 13, Anchor::Middle, 14, GREY, &show(t))?;
     }
     s.line((scale.start, bottom), (scale.start + scale.length, bottom), GREY, 1)?;
-    s.text(scale.start + scale.length / 2, bottom + 34, At::Middle, TEXT, GREY, name)
+    s.text(scale.start + scale.length / 2, bottom + 34, Anchor::Middle, TEXT, GREY, name)
 }
 
 /// Draws horizontal grid lines, their values to the left of them, and the name of the axis.
@@ -260,7 +260,7 @@ pub(super) fn axis_y(
     for t in scale.ticks(50) {
         let y = scale.at(t);
         s.line((left, y), (right, y), GRID, 1)?;
-        s.text(left - 7, y, At::Right, 14, GREY, &show(t))?;
+        s.text(left - 7, y, Anchor::Right, 14, GREY, &show(t))?;
     }
     s.line((left, scale.start), (left, scale.start + scale.length), GREY, 1)?;
     s.text_up(left - 56, scale.start + scale.length / 2, name)

@@ -5,15 +5,15 @@ use ctxbench_core::strategy::Standing;
 
 use super::palette::Styles;
 use super::rows::{ROW, Rows, TOP, bar_color, remark};
-use super::sheet::{At, Drawn, Fault, GREY, INK, Scale, Sheet, axis_x, sheet, text_width};
+use super::sheet::{Anchor, Drawn, Fault, GREY, INK, Scale, Sheet, axis_x, sheet, text_width};
 use crate::fmt;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 const PANEL: i32 = 330;
 const GAP: i32 = 40;
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
-    let rows = Rows::of(block);
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
+    let rows = Rows::from_block(block);
     let width = rows.left + 2 * PANEL + GAP + 30;
     sheet(width, rows.bottom() + 56, &|s| {
         let below = format!(
@@ -67,7 +67,7 @@ impl Panel {
         }
         for (run, y) in rows.iter() {
             if run.status == Status::NotApplicable {
-                s.text(left + 6, y, At::Left, 14, GREY, "n/a")?;
+                s.text(left + 6, y, Anchor::Left, 14, GREY, "n/a")?;
                 continue;
             }
             let end = scale.at(value(run)).max(left + 1);
@@ -81,7 +81,7 @@ impl Panel {
                 ((end + room).min(left + PANEL + GAP - 6), y + 8),
                 plotters::style::WHITE,
             )?;
-            s.text(end + 6, y, At::Left, 14, INK, &text)?;
+            s.text(end + 6, y, Anchor::Left, 14, INK, &text)?;
         }
         Ok(())
     }

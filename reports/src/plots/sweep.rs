@@ -1,13 +1,13 @@
 //! Effect of the values of a setting on cost, needs kept and waiting, in panels below each other.
 
 use super::palette::{Dash, Style, Styles};
-use super::sheet::{At, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
+use super::sheet::{Anchor, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
 use crate::fmt;
 use crate::metrics::Metric;
 use crate::stats::{self, Figure};
 use crate::sweep::{Curve, Sweeps, Swept, by_value};
 
-const LEFT: i32 = 96;
+const LEFT_MARGIN: i32 = 96;
 const TOP: i32 = 92;
 const HEIGHT: i32 = 170;
 /// Gap between two panels, pixels.
@@ -26,7 +26,7 @@ struct Dot {
 }
 
 /// Dots of a curve in one panel.
-struct Line {
+struct SweepLine {
     style: Style,
     dots: Vec<Dot>,
 }
@@ -45,12 +45,12 @@ pub(super) fn draw(
     let step = width / values.len().max(1) as i32;
     let x = |value: &str| {
         let i = values.iter().position(|v| *v == value).unwrap_or(0) as i32;
-        LEFT + step / 2 + i * step
+        LEFT_MARGIN + step / 2 + i * step
     };
     let several = swept.curves.len() > 1;
     let names = swept.curves.iter().map(|c| text_width(&c.rest, TEXT)).max().unwrap_or(0);
-    let list = LEFT + width + 30;
-    let right = if several { list + 24 + names } else { LEFT + width };
+    let list = LEFT_MARGIN + width + 30;
+    let right = if several { list + 24 + names } else { LEFT_MARGIN + width };
     let bottom = |i: usize| TOP + HEIGHT + i as i32 * (HEIGHT + GAP);
     let foot = bottom(panels.len().saturating_sub(1));
 
@@ -69,12 +69,12 @@ pub(super) fn draw(
             &format!("{how}; diamonds = on the front of cost against needs kept"),
         )?;
         for (k, (i, metric)) in panels.iter().enumerate() {
-            let lines: Vec<Line> =
+            let lines: Vec<SweepLine> =
                 swept.curves.iter().map(|c| line(sweeps, c, *i, metric, styles, &x)).collect();
             let (min, max) = range(&lines);
             let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
             let name = format!("{}{}", metric.name, unit(sweeps, *i, metric));
-            axis_y(s, y, LEFT, LEFT + width, fmt::exact, &name)?;
+            axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + width, fmt::exact, &name)?;
             for value in &values {
                 s.line((x(value), bottom(k)), (x(value), bottom(k) - HEIGHT), GRID, 1)?;
             }
@@ -89,18 +89,18 @@ pub(super) fn draw(
                         s.diamond(at, 9, l.style.color)?;
                     }
                     s.disc(at, 4, l.style.color, true)?;
-                    s.tell(at, 8, &dot.told);
+                    s.add_tooltip(at, 8, &dot.told);
                 }
             }
         }
         for value in &values {
-            s.text(x(value), foot + 14, At::Middle, 14, GREY, value)?;
+            s.text(x(value), foot + 14, Anchor::Middle, 14, GREY, value)?;
         }
-        s.text(LEFT + width / 2, foot + 38, At::Middle, TEXT, GREY, swept.setting)?;
+        s.text(LEFT_MARGIN + width / 2, foot + 38, Anchor::Middle, TEXT, GREY, swept.setting)?;
         for (i, c) in swept.curves.iter().enumerate().filter(|_| several) {
             let row = TOP + 10 + i as i32 * 22;
             s.disc((list, row), 5, style(c, styles).color, true)?;
-            s.text(list + 14, row, At::Left, TEXT, INK, &c.rest)?;
+            s.text(list + 14, row, Anchor::Left, TEXT, INK, &c.rest)?;
         }
         Ok(())
     })
@@ -128,30 +128,30 @@ fn line(
     metric: &Metric,
     styles: &Styles,
     x: &dyn Fn(&str) -> i32,
-) -> Line {
+) -> SweepLine {
     let one = sweeps.differences.sessions == 1;
     let dot = |(value, label): &(&str, &str)| {
         let (row, on_front) = sweeps.row(label);
         let f = &row?.figures[figure];
         let (y, said) = match one {
-            true => (metric.unit.converted(f.own_mean?), metric.unit.say(f.own_mean?)),
-            false => (shown(f, metric, f.mean?), stats::change(f, metric)),
+            true => (metric.unit.converted(f.own_mean?), metric.unit.describe(f.own_mean?)),
+            false => (axis_value(f, metric, f.mean?), stats::change(f, metric)),
         };
         let ends = f.interval.filter(|_| !one);
         let front = if on_front { ", on the front" } else { "" };
         Some(Dot {
             x: x(value),
             y,
-            interval: ends.map(|i| (shown(f, metric, i.low), shown(f, metric, i.high))),
+            interval: ends.map(|i| (axis_value(f, metric, i.low), axis_value(f, metric, i.high))),
             on_front,
             told: format!("{value}: {} {said}{front}", metric.name),
         })
     };
-    Line { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
+    SweepLine { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
 }
 
 /// Converts a change to the displayed unit.
-fn shown(f: &Figure, metric: &Metric, x: f64) -> f64 {
+fn axis_value(f: &Figure, metric: &Metric, x: f64) -> f64 {
     if f.scale == stats::Scale::Ratio { x } else { metric.unit.converted(x) }
 }
 
@@ -167,7 +167,7 @@ fn unit(sweeps: &Sweeps<'_>, figure: usize, metric: &Metric) -> String {
 }
 
 /// Range of all dots and intervals, with a margin.
-fn range(lines: &[Line]) -> (f64, f64) {
+fn range(lines: &[SweepLine]) -> (f64, f64) {
     let all = || {
         lines.iter().flat_map(|l| &l.dots).flat_map(|d| {
             let (low, high) = d.interval.unwrap_or((d.y, d.y));

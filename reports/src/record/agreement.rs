@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Link from the row of our implementation to the agent that was driven. It is a second row of the
 /// same product and does not compete.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct Counterpart {
     /// The label of the agent's own row.
     pub row: String,
     /// Agreement of the two; `None` if one of them did not finish the session.

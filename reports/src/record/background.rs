@@ -14,9 +14,9 @@ pub enum Fate {
     /// The conversation waited for it and used it.
     LateWaited,
     /// It was needed but not there yet, and the conversation continued without it. It was used
-    /// later or given up.
+    /// later or discarded.
     LateProceeded,
-    /// It was given up before it was needed, or the session ended first.
+    /// It was cancelled before it was needed, or the session ended first.
     Cancelled,
     /// The history that it covers had changed, so it was discarded.
     Stale,

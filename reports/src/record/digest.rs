@@ -11,7 +11,7 @@ use crate::{recorded, spend};
 /// Totals of a digested row; see [`RunRecord::digested`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digest {
-    sent: Sent,
+    sent: RequestDigest,
     summaries: SummaryCalls,
     sizes: (u64, u64),
     has_curve: bool,
@@ -21,7 +21,7 @@ pub struct Digest {
 
 /// Hash of the figures of all requests: equal for two runs that sent the same requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct RequestDigest {
     pub(crate) requests: usize,
     figures: u64,
 }
@@ -36,8 +36,8 @@ pub(crate) struct SummaryCalls {
 
 impl RunRecord {
     /// Removes requests, facts and texts, and adds the totals that reports over all sessions need.
-    /// Compactions are kept in rows with a table of single compactions: recorded rows and rows of
-    /// the same product.
+    /// Compactions are kept where a table lists them: in recorded rows and in rows of the recorded
+    /// product.
     pub fn digested(mut self) -> RunRecord {
         if self.digest.is_some() {
             return self;
@@ -68,7 +68,7 @@ impl RunRecord {
         self
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> RequestDigest {
         if let Some(d) = &self.digest {
             return d.sent;
         }
@@ -77,7 +77,7 @@ impl RunRecord {
             (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens).hash(&mut hash);
             q.cost_usd.to_bits().hash(&mut hash);
         }
-        Sent { requests: self.requests.len(), figures: hash.finish() }
+        RequestDigest { requests: self.requests.len(), figures: hash.finish() }
     }
 
     /// Tokens and cost of summaries: those that a strategy requested, and those that the provider

@@ -9,7 +9,7 @@ use ctxbench_core::fact::{FactKind, Match};
 /// Kind of block that contains a fact. If there are several, the last one in this list counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum FactPlace {
     #[default]
     Nowhere,
     Summary,
@@ -49,7 +49,7 @@ pub struct FactRecord {
     /// Quality of the match in the context.
     pub found: Match,
     /// Kind of block that contained the fact.
-    pub place: Place,
+    pub place: FactPlace,
     /// True if the context contained an older value that the fact had replaced, but not the fact.
     pub stale: bool,
     /// True if the context contained the fact and an older value that it had replaced.
@@ -97,8 +97,8 @@ pub struct FactLife {
 pub struct FactMove {
     /// Number of the compaction in the run.
     pub compaction: u64,
-    pub from: Place,
-    pub to: Place,
+    pub from: FactPlace,
+    pub to: FactPlace,
     /// Excerpt from before the compaction.
     pub before: Arc<str>,
     /// Excerpt around the fact after the compaction. If the fact was removed, the line of a summary

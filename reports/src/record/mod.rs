@@ -22,12 +22,12 @@ use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
 
-pub use agreement::{Agreement, Beside, Two, TwoFigures, TwoRequests};
+pub use agreement::{Agreement, Counterpart, Two, TwoFigures, TwoRequests};
 pub use background::{BackgroundRecord, Fate};
 pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_TEXT};
 pub use delegation::Delegation;
 pub use digest::Digest;
-pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
+pub use facts::{EXCERPT, FactLife, FactMove, FactPlace, FactRecord};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
@@ -72,7 +72,7 @@ pub struct RunRecord {
     pub note: Option<String>,
     /// The row of the real agent that this row of our implementation is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Beside>,
+    pub beside: Option<Counterpart>,
     /// Figures of the row.
     pub summary: Summary,
     /// Every request, those of subagents after those of the main conversation, each in order.
@@ -273,8 +273,8 @@ pub struct Summary {
     pub saved_pct: Option<f64>,
     /// Cost in USD, including summary calls.
     pub cost_usd: f64,
-    /// Cost in USD, estimated from the visible output because the counted output is a stub; only
-    /// for recorded rows.
+    /// Cost in USD, with the visible output where the counted output is a stub; only for recorded
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_estimate_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.

@@ -24,7 +24,7 @@ pub fn tokens_of(model: &str) -> String {
 pub type Yardstick = BTreeMap<String, String>;
 
 /// Reads the yardstick of results.
-pub fn of(results: &Results) -> Yardstick {
+pub fn from_results(results: &Results) -> Yardstick {
     let part = |name: &str| name == CALIBRATION || name == PRICES || name.starts_with(TOKENS);
     let all = results.assumptions.iter().filter(|(name, _)| part(name));
     all.map(|(name, value)| (name.clone(), value.clone())).collect()

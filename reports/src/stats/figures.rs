@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::PLAN;
 use super::bootstrap::{self, Interval};
-use super::runs::Pair;
+use super::runs::RunPair;
 use super::verdict::{self, Sample, Verdict};
 use crate::metrics::{self, Metric};
 
 /// Compared metrics, in reading order.
 pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
-    metrics::shown(|m| &m.judged).into_iter().map(|(m, ())| m)
+    metrics::sorted_columns(|m| &m.judged).into_iter().map(|(m, ())| m)
 }
 
 /// Tolerance for sums of the same dollars in another order.
@@ -71,12 +71,12 @@ impl Figure {
 
 /// Judges every figure of every strategy. Takes a list of pairs per strategy and returns a list of
 /// figures per strategy.
-pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
+pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
         let values: Vec<Vec<Values<'_>>> = strategies
             .iter()
-            .map(|pairs| pairs.iter().filter_map(|p| Values::of(metric, p)).collect())
+            .map(|pairs| pairs.iter().filter_map(|p| Values::from_pair(metric, p)).collect())
             .collect();
         // All strategies use the same scale, so that they can be ordered.
         let relative = metric.unit.is_relative() && values.iter().flatten().all(Values::has_ratio);
@@ -85,7 +85,7 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
         let judged = verdict::judge(&samples, metric.better, &PLAN);
         for (i, (row, judged)) in out.iter_mut().zip(judged).enumerate() {
             let (values, sample) = (&values[i], &samples[i]);
-            let told = |x| scale.told(x);
+            let told = |x| scale.to_percent(x);
             row.push(Figure {
                 column: metric.column,
                 scale,
@@ -109,14 +109,14 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
 
 /// Values of one metric in one session.
 struct Values<'a> {
-    pair: &'a Pair<'a>,
+    pair: &'a RunPair<'a>,
     base: f64,
     own: f64,
 }
 
 impl<'a> Values<'a> {
     /// Returns `None` unless both runs are whole and have the figure.
-    fn of(metric: &Metric, pair: &'a Pair<'a>) -> Option<Values<'a>> {
+    fn from_pair(metric: &Metric, pair: &'a RunPair<'a>) -> Option<Values<'a>> {
         let value = |r: &RunRecord| if r.is_whole() { metric.value(r) } else { None };
         Some(Values { pair, base: value(pair.base)?, own: value(pair.own)? })
     }
@@ -152,7 +152,7 @@ impl Scale {
     }
 
     /// Converts such a change, or a mean of changes, for display.
-    fn told(self, change: f64) -> f64 {
+    fn to_percent(self, change: f64) -> f64 {
         match self {
             Scale::Ratio => change.exp_m1() * 100.0,
             Scale::Difference => change,
@@ -174,7 +174,7 @@ pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runs::Seen;
+    use super::super::runs::Exposure;
     use super::*;
     use crate::record::Status;
 
@@ -188,7 +188,8 @@ mod tests {
     }
 
     fn of(runs: &[(RunRecord, RunRecord)]) -> Vec<Figure> {
-        let pairs = runs.iter().map(|(base, own)| Pair { base, own, seen: Seen::Own }).collect();
+        let pairs =
+            runs.iter().map(|(base, own)| RunPair { base, own, seen: Exposure::Own }).collect();
         figures(&[pairs]).remove(0)
     }
 

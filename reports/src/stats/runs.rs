@@ -9,15 +9,15 @@ use crate::record::RunRecord;
 
 /// Baseline and strategy on one session.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<'a> {
+pub(super) struct RunPair<'a> {
     pub(super) base: &'a RunRecord,
     pub(super) own: &'a RunRecord,
-    pub(super) seen: Seen,
+    pub(super) seen: Exposure,
 }
 
 /// Criterion for sessions that are informative about a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum Exposure {
     Own,
     /// The strategy compacted in either of two results.
     Either,
@@ -26,14 +26,14 @@ pub(super) enum Seen {
     Differs,
 }
 
-impl Pair<'_> {
+impl RunPair<'_> {
     /// Returns true if the session is informative about the strategy.
     pub(super) fn compacted(&self) -> bool {
         let did = |r: &RunRecord| r.summary.compactions > 0;
         match self.seen {
-            Seen::Own => did(self.own),
-            Seen::Either => did(self.own) || did(self.base),
-            Seen::Differs => self.own.sent() != self.base.sent(),
+            Exposure::Own => did(self.own),
+            Exposure::Either => did(self.own) || did(self.base),
+            Exposure::Differs => self.own.sent() != self.base.sent(),
         }
     }
 
@@ -46,7 +46,7 @@ impl Pair<'_> {
 pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
-    pub(super) fn of(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
+    pub(super) fn from_records(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
         let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
         for r in records {
             out.entry(r.strategy.label.as_str())
@@ -93,17 +93,17 @@ impl<'a> Runs<'a> {
 pub(super) fn pairs<'a>(
     base: &BTreeMap<&str, &'a RunRecord>,
     own: &BTreeMap<&str, &'a RunRecord>,
-    seen: Seen,
-) -> Vec<Pair<'a>> {
+    seen: Exposure,
+) -> Vec<RunPair<'a>> {
     let pair = |(session, own): (&&str, &&'a RunRecord)| {
-        Some(Pair { base: base.get(session)?, own, seen })
+        Some(RunPair { base: base.get(session)?, own, seen })
     };
     own.iter().filter_map(pair).collect()
 }
 
 /// Returns true if both strategies sent the same requests in all sessions, with the same outcomes.
 /// Compares hashes of the request figures.
-pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
+pub(super) fn sent_the_same(one: &[RunPair<'_>], other: &[RunPair<'_>]) -> bool {
     let same = |a: &RunRecord, b: &RunRecord| {
         std::ptr::eq(a, b)
             || (a.scenario.id == b.scenario.id

@@ -8,7 +8,7 @@ use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
 use super::figures::{Figure, figures, judged};
-use super::runs::{Pair, Runs, Seen, pairs, sent_the_same};
+use super::runs::{Exposure, RunPair, Runs, pairs, sent_the_same};
 use crate::{seeds, view};
 
 /// Comparison of every strategy with one baseline, for one model.
@@ -73,7 +73,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let mut out = Vec::new();
     for model in view::models(results) {
         let evidence = |r: &&RunRecord| r.model == model && r.is_evidence();
-        let runs = Runs::of(results.runs.iter().filter(evidence));
+        let runs = Runs::from_records(results.runs.iter().filter(evidence));
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
             let peak = b
@@ -88,7 +88,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         for baseline in [Some(reference), real].into_iter().flatten() {
             let mut labels = if several { runs.products() } else { vec![] };
             labels.retain(|l| *l != baseline);
-            out.push(against(&runs, model, baseline, &labels, Seen::Own));
+            out.push(against(&runs, model, baseline, &labels, Exposure::Own));
         }
     }
     out
@@ -98,23 +98,23 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
 /// `reference`, or without it the product that finished most sessions, which then has a row, too.
 /// One session is enough.
 pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
-    let runs = Runs::of(records.iter().copied());
+    let runs = Runs::from_records(records.iter().copied());
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
-    Some(against(&runs, &records.first()?.model, baseline, &labels, Seen::Own))
+    Some(against(&runs, &records.first()?.model, baseline, &labels, Exposure::Own))
 }
 
 /// Compares every product of these runs with one of them, which has a row, too: one product with
 /// several settings, each session with its own model. `compacted` counts the sessions in which any
 /// request differs, because not every setting concerns compaction.
 pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Differences> {
-    let runs = Runs::of(records.iter().copied());
+    let runs = Runs::from_records(records.iter().copied());
     let models: BTreeSet<&str> = records.iter().map(|r| r.model.as_str()).collect();
     let models = models.into_iter().collect::<Vec<_>>().join(", ");
     let labels = runs.products();
     let known = labels.iter().copied().find(|l| *l == baseline)?;
-    Some(against(&runs, &models, known, &labels, Seen::Differs))
+    Some(against(&runs, &models, known, &labels, Exposure::Differs))
 }
 
 /// Compares, per model, every strategy of `new` with the same strategy in `base`, over the sessions
@@ -124,8 +124,8 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
         let own = |r: &&RunRecord| r.model == model;
-        let old = Runs::of(base.runs.iter().filter(own));
-        let new = Runs::of(new.runs.iter().filter(own));
+        let old = Runs::from_records(base.runs.iter().filter(own));
+        let new = Runs::from_records(new.runs.iter().filter(own));
         let sessions = old.sessions().intersection(&new.sessions()).count();
         let mut labels: Vec<&str> = new.0.keys().copied().collect();
         labels.retain(|l| sessions > 1 && old.0.contains_key(l));
@@ -135,7 +135,9 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
             sessions,
             recordings: old.recordings().intersection(&new.recordings()).count(),
             heaviest: vec![],
-            strategies: rows(&labels, |label| pairs(&old.0[label], &new.0[label], Seen::Either)),
+            strategies: rows(&labels, |label| {
+                pairs(&old.0[label], &new.0[label], Exposure::Either)
+            }),
         }
     };
     models.into_iter().map(of_model).collect()
@@ -143,9 +145,9 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
 
 /// One row per strategy, or per group of strategies that sent the same requests: duplicate data
 /// would enlarge the family without adding evidence.
-fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<StrategyDifference> {
+fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<StrategyDifference> {
     let mut names: Vec<Vec<String>> = Vec::new();
-    let mut distinct: Vec<Vec<Pair<'a>>> = Vec::new();
+    let mut distinct: Vec<Vec<RunPair<'a>>> = Vec::new();
     for label in labels {
         let own = pairs(label);
         match distinct.iter().position(|other| sent_the_same(other, &own)) {
@@ -157,7 +159,7 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<Strat
         }
     }
     let figures = figures(&distinct);
-    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<Pair<'_>>), Vec<Figure>)| {
+    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<RunPair<'_>>), Vec<Figure>)| {
         let whole = || pairs.iter().filter(|p| p.is_whole());
         StrategyDifference {
             strategy: names.remove(0),
@@ -176,7 +178,7 @@ fn against(
     model: &str,
     baseline: &str,
     labels: &[&str],
-    seen: Seen,
+    seen: Exposure,
 ) -> Differences {
     let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label], seen));
     Differences {

@@ -105,18 +105,20 @@ pub(crate) fn verdict(figure: &Figure) -> &'static str {
 
 /// Mean change with sign and unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    known(figure, figure.mean).map_or("n/a".into(), |x| told(figure, metric, x))
+    shown_change(figure, figure.mean).map_or("n/a".into(), |x| format_change(figure, metric, x))
 }
 
 /// Value to display; `None` if the strategy neither compacted nor differed.
-fn known(figure: &Figure, told: Option<f64>) -> Option<f64> {
+fn shown_change(figure: &Figure, told: Option<f64>) -> Option<f64> {
     told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal)
 }
 
-fn told(figure: &Figure, metric: &Metric, x: f64) -> String {
+fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
     let (text, unit) = match figure.scale {
         Scale::Ratio => (fmt::signed(x, fmt::pct), " %"),
-        Scale::Difference => (fmt::signed(x, |x| metric.unit.show(x)), metric.unit.of_change()),
+        Scale::Difference => {
+            (fmt::signed(x, |x| metric.unit.format_value(x)), metric.unit.of_change())
+        }
     };
     if text == "±0" { text } else { text + unit }
 }
@@ -129,12 +131,12 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
         Scale::Ratio => ((100.0 + b) / (100.0 + a) - 1.0) * 100.0,
         Scale::Difference => b - a,
     };
-    between.is_finite().then(|| format!("{} {}", metric.name, told(to, metric, between)))
+    between.is_finite().then(|| format!("{} {}", metric.name, format_change(to, metric, between)))
 }
 
 /// Median change per session.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
-    known(figure, figure.median).map_or("n/a".into(), |x| told(figure, metric, x))
+    shown_change(figure, figure.median).map_or("n/a".into(), |x| format_change(figure, metric, x))
 }
 
 /// Change of the sum, per cent; `None` unless the figure is a ratio over several sessions.
@@ -146,9 +148,13 @@ pub(crate) fn bill(figure: &Figure) -> Option<String> {
 
 /// Interval, if there is one.
 pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
-    figure
-        .interval
-        .map(|i| format!("[{}, {}]", told(figure, metric, i.low), told(figure, metric, i.high)))
+    figure.interval.map(|i| {
+        format!(
+            "[{}, {}]",
+            format_change(figure, metric, i.low),
+            format_change(figure, metric, i.high)
+        )
+    })
 }
 
 /// All data of a figure in one cell.
@@ -171,11 +177,11 @@ pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
 
 /// Number of sessions in which the strategy compacted, out of those that it and the baseline
 /// finished.
-pub(crate) fn seen(row: &StrategyDifference) -> String {
+pub(crate) fn describe_exposure(row: &StrategyDifference) -> String {
     format!("{}/{}", row.compacted, row.sessions)
 }
 
-/// Reason why there is no table, although there are several sessions.
+/// Reason for a missing table, if there are several sessions.
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
     let first = results.runs.first()?;
     let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);
@@ -238,7 +244,7 @@ mod tests {
         );
         assert_eq!(change(&figure(Scale::Ratio, 0.0), metric("cost_usd")), "±0");
         let both = row(&["zeta"], None);
-        assert_eq!((name(&both), seen(&both)), ("codex = zeta".into(), "3/21".into()));
+        assert_eq!((name(&both), describe_exposure(&both)), ("codex = zeta".into(), "3/21".into()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tests intervals and verdicts on synthetic sessions with a known truth: coverage of a 95 %
-//! interval, and rate of verdicts without a difference. Seeded. Uses fewer draws than a report, but
-//! the same code.
+//! interval, and rate of verdicts without a difference. Seeded. Runs the code of the reports with
+//! fewer draws.
 
 use std::f64::consts::TAU;
 
@@ -16,9 +16,9 @@ const TRIALS: usize = 2_000;
 /// Three standard deviations of a share of 5 % in [`TRIALS`] trials.
 const SLACK: f64 = 0.015;
 
-pub(crate) struct Source(pub(crate) SplitMix64);
+pub(crate) struct SampleSource(pub(crate) SplitMix64);
 
-impl Source {
+impl SampleSource {
     fn uniform(&mut self) -> f64 {
         ((self.0.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
@@ -28,7 +28,7 @@ impl Source {
     }
 }
 
-type Draw = fn(&mut Source) -> f64;
+type Draw = fn(&mut SampleSource) -> f64;
 
 /// Name, distribution of a difference, and its true mean.
 const SHAPES: [(&str, Draw, f64); 4] = [
@@ -43,7 +43,7 @@ const SHAPES: [(&str, Draw, f64); 4] = [
 /// Share of the intervals that contain the true mean, and share of the trials with an interval.
 fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
     let plan = Sampling { resamples: 399, ..PLAN };
-    let mut source = Source(SplitMix64::named("coverage"));
+    let mut source = SampleSource(SplitMix64::named("coverage"));
     let (mut shown, mut covered) = (0, 0);
     for _ in 0..TRIALS {
         let differences: Vec<f64> = (0..n).map(|_| draw(&mut source)).collect();
@@ -90,7 +90,7 @@ fn three_or_five_sessions_have_no_interval() {
 /// `effect` is added to the first strategy.
 fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
     let plan = Sampling { draws: 999, resamples: 399, ..PLAN };
-    let mut source = Source(SplitMix64::named("verdicts"));
+    let mut source = SampleSource(SplitMix64::named("verdicts"));
     let (mut any, mut first) = (0, 0);
     for _ in 0..TRIALS {
         let shared: Vec<f64> = (0..n).map(|_| one(&mut source)).collect();

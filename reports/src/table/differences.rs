@@ -61,7 +61,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
         }
         let rows = d.strategies.iter().map(|row| {
             let name = fmt::elide(&stats::name(row), room);
-            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(row))];
+            let mut cells = vec![Cell::new(name), grid::figure(stats::describe_exposure(row))];
             for (i, m) in shown() {
                 let f = &row.figures[i];
                 cells.push(grid::figure(stats::change(f, m)));

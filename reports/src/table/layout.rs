@@ -5,7 +5,7 @@ use comfy_table::Cell;
 use super::columns::Column;
 use super::line::{TableLine, wrap};
 use crate::record::RunRecord;
-use crate::view::{self, Block, Scored};
+use crate::view::{self, ReportBlock, Scored};
 use crate::{fmt, front, grid};
 
 /// Cells of a row, and the widths of its two flexible columns.
@@ -21,7 +21,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn of(block: &Block<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
+    pub(super) fn new(block: &ReportBlock<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
         let gap = if width < 150 { 1 } else { 2 };
         let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
         let figures: Vec<Vec<String>> = block
@@ -61,7 +61,7 @@ impl<'a> Layout<'a> {
         Layout { columns, figures, marks, label, gap, notes }
     }
 
-    pub(super) fn draw(&self, block: &Block<'_>) -> Vec<String> {
+    pub(super) fn draw(&self, block: &ReportBlock<'_>) -> Vec<String> {
         let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
         head.extend(self.columns.iter().map(|c| grid::figure(c.head.join("\n"))));
         head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
@@ -79,7 +79,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Shortens a label to the column width. If several short labels are equal, each gets a number.
-    fn short_label(&self, block: &Block<'_>, run: &RunRecord) -> String {
+    fn short_label(&self, block: &ReportBlock<'_>, run: &RunRecord) -> String {
         let short = |r: &RunRecord| fmt::elide(&fmt::one_line(&r.strategy.label), self.label);
         let own = short(run);
         let alike: Vec<&str> = block
@@ -100,7 +100,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Labels and notes that do not fit into the table.
-    pub(super) fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<TableLine> {
+    pub(super) fn footnotes(&self, block: &ReportBlock<'_>, width: usize) -> Vec<TableLine> {
         let mut lines = Vec::new();
         for run in &block.runs {
             let label = fmt::one_line(&run.strategy.label);

@@ -10,7 +10,7 @@ use ctxbench_core::session::{Entry, Session};
 use serde_json::{Number, Value};
 
 /// A call with its arguments as JSON. Arguments that are not JSON become a string.
-pub(super) struct Call {
+pub(super) struct ToolUse {
     pub(super) tool: Arc<str>,
     pub(super) arguments: Json,
 }
@@ -58,10 +58,10 @@ impl From<Value> for Json {
 }
 
 /// A reply of the model.
-pub(super) struct Reply<'a> {
+pub(super) struct FactReply<'a> {
     pub(super) id: &'a str,
     pub(super) texts: Box<[Arc<str>]>,
-    pub(super) calls: Box<[Call]>,
+    pub(super) calls: Box<[ToolUse]>,
 }
 
 /// Source of a text that the model was shown.
@@ -82,10 +82,10 @@ pub(super) struct ShownText<'a> {
 }
 
 /// An event of the recording.
-pub(super) enum Event<'a> {
+pub(super) enum FactEvent<'a> {
     ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
-    Reply(usize, Reply<'a>),
+    Reply(usize, FactReply<'a>),
     /// The recorded program compacted the main conversation.
     Compacted(&'a str),
     /// The conversation was cleared.
@@ -96,7 +96,7 @@ pub(super) enum Event<'a> {
 pub(super) type Agent<'a> = Option<&'a str>;
 
 /// Returns the events of a session, in order.
-pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
+pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
     let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
     let mut asked: HashMap<&str, usize> = HashMap::new();
     let mut out = Vec::with_capacity(session.entries.len());
@@ -106,12 +106,12 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
         let event = match entry {
             Entry::User(m) => {
                 let texts = texts(m.content());
-                Event::ShownText(ShownText { key: &m.id, by: By::User, at: so_far, texts })
+                FactEvent::ShownText(ShownText { key: &m.id, by: By::User, at: so_far, texts })
             }
             Entry::Tool(m) => {
                 // Another agent may have made the call. Each agent numbers its own replies.
                 let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
-                Event::ShownText(ShownText {
+                FactEvent::ShownText(ShownText {
                     key: &m.call_id,
                     by: By::Tool,
                     at,
@@ -121,16 +121,17 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
             Entry::Assistant(m) => {
                 replies.insert(agent, so_far + 1);
                 let parts = m.content();
-                let calls: Box<[Call]> = parts.iter().filter_map(Part::as_call).map(call).collect();
+                let calls: Box<[ToolUse]> =
+                    parts.iter().filter_map(Part::as_call).map(call).collect();
                 for part in m.parts.iter().flatten().filter_map(Part::as_call).chain(&m.calls) {
                     asked.insert(&part.id, so_far + 1);
                 }
-                Event::Reply(so_far + 1, Reply { id: &m.id, texts: texts(parts), calls })
+                FactEvent::Reply(so_far + 1, FactReply { id: &m.id, texts: texts(parts), calls })
             }
             Entry::RecordedCompaction(c) => {
-                Event::Compacted(c.summary.as_deref().unwrap_or_default())
+                FactEvent::Compacted(c.summary.as_deref().unwrap_or_default())
             }
-            Entry::Clear { .. } | Entry::NewSession { .. } => Event::Cleared,
+            Entry::Clear { .. } | Entry::NewSession { .. } => FactEvent::Cleared,
             _ => continue,
         };
         out.push((agent, event));
@@ -138,10 +139,10 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
     out
 }
 
-fn call(call: &ctxbench_core::content::ToolCall) -> Call {
+fn call(call: &ctxbench_core::content::ToolCall) -> ToolUse {
     let arguments = escapes::from_str(&call.arguments)
         .map_or_else(|_| Json::Text((&*call.arguments).into()), |value: Value| value.into());
-    Call { tool: call.name.clone(), arguments }
+    ToolUse { tool: call.name.clone(), arguments }
 }
 
 fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
 
-use super::events::{Agent, Event, Json, Reply, leaves};
+use super::events::{Agent, FactEvent, FactReply, Json, leaves};
 use super::{GAP, Need};
 
 /// Names of members with the text of a task.
@@ -18,29 +18,29 @@ const BLANKS: usize = 2;
 
 /// Texts of one agent, each with the id and the number of the last reply that wrote it.
 #[derive(Default)]
-struct Window {
+struct ListWindow {
     tasks: HashMap<String, (String, usize)>,
     commands: HashMap<String, (String, usize)>,
 }
 
 /// Returns these needs, reply by reply.
-pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
-    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+pub(super) fn find(events: &[(Agent<'_>, FactEvent<'_>)]) -> Vec<Need> {
+    let mut windows: HashMap<Agent<'_>, ListWindow> = HashMap::new();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
-            Event::Compacted(summary) => window.compacted(summary),
-            Event::Cleared => windows.clear(),
-            Event::ShownText(_) => {}
+            FactEvent::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
+            FactEvent::Compacted(summary) => window.compacted(summary),
+            FactEvent::Cleared => windows.clear(),
+            FactEvent::ShownText(_) => {}
         }
     }
     needs
 }
 
-impl Window {
-    fn reply(&mut self, at: usize, reply: &Reply<'_>) -> Vec<Need> {
+impl ListWindow {
+    fn reply(&mut self, at: usize, reply: &FactReply<'_>) -> Vec<Need> {
         let mut needs: Vec<Need> = Vec::new();
         let mut written = Vec::new();
         for call in &reply.calls {

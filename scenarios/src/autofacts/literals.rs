@@ -7,8 +7,8 @@ use ctxbench_core::matcher::Literals;
 use ctxbench_core::session::Session;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, Event, Reply, ShownText};
-use super::said::{self, Piece, Tools, Written};
+use super::events::{Agent, FactEvent, FactReply, ShownText};
+use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
 use super::{GAP, Need, names, words};
 
 /// Minimum number of absolute paths in calls for deriving the project's folder, which at least half
@@ -27,7 +27,7 @@ struct LastShown<'a> {
 
 /// Literals that an agent's window has shown so far.
 #[derive(Default)]
-struct Window<'a> {
+struct LiteralWindow<'a> {
     seen: HashMap<&'a str, LastShown<'a>>,
     /// Names without case and separators, with the number of the reply before they were last shown:
     /// a reader of `session_store.rs` can write `SessionStore`.
@@ -36,12 +36,12 @@ struct Window<'a> {
     folders: HashMap<&'a str, usize>,
     /// Literals in new code of the agent, with the id and the number of the reply.
     made: HashMap<String, (String, usize)>,
-    long: Written,
+    long: LongArguments,
 }
 
 /// Facts about literals that are the same for the whole session.
 struct Constant {
-    tools: Tools,
+    tools: ArgumentValues,
     /// Literals of the system prompt, instruction files and the like.
     standing: HashSet<String>,
     /// The project's folder and its parents.
@@ -50,36 +50,40 @@ struct Constant {
 
 /// Returns these needs, reply by reply. Literals that the same result or message showed last make
 /// one need.
-pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) -> Vec<Need> {
+pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, FactEvent<'a>)]) -> Vec<Need> {
     let constant = Constant::new(session, events);
-    let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
+    let mut windows: HashMap<Agent<'_>, LiteralWindow<'_>> = HashMap::default();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::ShownText(shown) => window.note_shown(shown),
-            Event::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
-            Event::Compacted(summary) => window.compacted(summary),
-            Event::Cleared => windows.clear(),
+            FactEvent::ShownText(shown) => window.note_shown(shown),
+            FactEvent::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
+            FactEvent::Compacted(summary) => window.compacted(summary),
+            FactEvent::Cleared => windows.clear(),
         }
     }
     needs
 }
 
 impl Constant {
-    fn new(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
+    fn new(session: &Session, events: &[(Agent<'_>, FactEvent<'_>)]) -> Constant {
         let mut standing = HashSet::default();
         for text in session.entries.iter().filter_map(|e| e.standing_text()) {
             words::for_each(text, |_, word| {
                 standing.extend(words::forms(word).map(str::to_string));
             });
         }
-        Constant { tools: Tools::new(said::replies(events)), standing, roots: roots(events) }
+        Constant {
+            tools: ArgumentValues::new(said::replies(events)),
+            standing,
+            roots: roots(events),
+        }
     }
 }
 
 /// Returns the folders that at least half of the absolute paths in calls share.
-fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
+fn roots(events: &[(Agent<'_>, FactEvent<'_>)]) -> HashSet<String> {
     let mut all = 0;
     let mut below: HashMap<String, usize> = HashMap::default();
     for call in said::replies(events).flat_map(|r| &r.calls) {
@@ -98,7 +102,7 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     below.into_keys().collect()
 }
 
-impl<'a> Window<'a> {
+impl<'a> LiteralWindow<'a> {
     fn note_shown(&mut self, shown: &'a ShownText<'a>) {
         for text in &shown.texts {
             self.show_names(text, shown.at);
@@ -139,7 +143,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    fn reply(&mut self, at: usize, reply: &Reply<'_>, constant: &Constant) -> Vec<Need> {
+    fn reply(&mut self, at: usize, reply: &FactReply<'_>, constant: &Constant) -> Vec<Need> {
         let pieces = said::pieces(reply, &constant.tools, &self.long);
         let mut needs: Vec<Need> = Vec::new();
         let mut done: HashSet<String> = HashSet::default();
@@ -157,7 +161,7 @@ impl<'a> Window<'a> {
                 }
             });
         }
-        for (_, text) in pieces.iter().filter(|(piece, _)| *piece == Piece::New) {
+        for (_, text) in pieces.iter().filter(|(piece, _)| *piece == ReplyPart::New) {
             words::for_each(text, |_, word| {
                 self.made.insert(word.to_string(), (reply.id.to_string(), at));
             });
@@ -170,13 +174,13 @@ impl<'a> Window<'a> {
     fn needed<'w>(
         &self,
         at: usize,
-        piece: Piece,
+        piece: ReplyPart,
         word: &'w str,
         constant: &Constant,
     ) -> Option<(&'w str, &str, usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
             // The text that an edit replaces may have been written by the agent itself.
-            let (key, made) = self.made.get(word).filter(|_| piece == Piece::Old)?;
+            let (key, made) = self.made.get(word).filter(|_| piece == ReplyPart::Old)?;
             let gap = at - made;
             return (gap >= GAP).then_some((word, key, gap));
         };
@@ -186,9 +190,9 @@ impl<'a> Window<'a> {
         let seen = &self.seen[literal];
         let gap = at - self.last_known(word, literal).max(seen.last.at);
         let known_anyhow = match piece {
-            Piece::Old | Piece::Argument | Piece::Task => false,
-            Piece::New => !seen.own && !words::is_path(literal),
-            Piece::Prose => names::is_proper(literal) && !seen.defined,
+            ReplyPart::Old | ReplyPart::Argument | ReplyPart::Task => false,
+            ReplyPart::New => !seen.own && !words::is_path(literal),
+            ReplyPart::Prose => names::is_proper(literal) && !seen.defined,
         };
         (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
     }

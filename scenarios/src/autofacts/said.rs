@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::events::{Event, Reply, leaves};
+use super::events::{FactEvent, FactReply, leaves};
 use super::lists;
 
 /// Kind of a piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ReplyPart {
     /// Sentences, in a text or in an argument that describes a call.
     Prose,
     /// New code or text: the contents of a file, inserted text of an edit, a fenced block.
@@ -49,14 +49,14 @@ const FILLED_IN: usize = 1000;
 const OFTEN: usize = 3;
 
 /// Arguments of tools, learned from the session.
-pub(super) struct Tools {
+pub(super) struct ArgumentValues {
     /// Arguments, by tool and member, with few different values, which look like `in_progress`.
     /// Their values come from the tool, not from the session.
     fixed: HashSet<(String, String)>,
 }
 
-impl Tools {
-    pub(super) fn new<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
+impl ArgumentValues {
+    pub(super) fn new<'a>(replies: impl Iterator<Item = &'a FactReply<'a>>) -> ArgumentValues {
         #[derive(Default)]
         struct Uses {
             all: usize,
@@ -77,7 +77,9 @@ impl Tools {
         let fixed = |u: &Uses| {
             u.words >= OFTEN && u.words * 10 >= u.all * 9 && u.different.len() * 2 <= u.all
         };
-        Tools { fixed: uses.into_iter().filter(|(_, u)| fixed(u)).map(|(k, _)| k).collect() }
+        ArgumentValues {
+            fixed: uses.into_iter().filter(|(_, u)| fixed(u)).map(|(k, _)| k).collect(),
+        }
     }
 
     fn fixes(&self, tool: &str, name: &str, value: &str) -> bool {
@@ -91,11 +93,11 @@ fn is_keyword(value: &str) -> bool {
 
 /// Long arguments so far, each with the first tool that it was written for.
 #[derive(Default)]
-pub(super) struct Written(HashMap<String, String>);
+pub(super) struct LongArguments(HashMap<String, String>);
 
-impl Written {
+impl LongArguments {
     /// Records the arguments of a reply.
-    pub(super) fn note(&mut self, reply: &Reply<'_>) {
+    pub(super) fn note(&mut self, reply: &FactReply<'_>) {
         for call in &reply.calls {
             for (_, value) in leaves(&call.arguments) {
                 if value.len() >= FILLED_IN {
@@ -111,37 +113,41 @@ impl Written {
 }
 
 /// Returns the pieces of a reply, in order.
-pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec<(Piece, String)> {
+pub(super) fn pieces(
+    reply: &FactReply<'_>,
+    tools: &ArgumentValues,
+    written: &LongArguments,
+) -> Vec<(ReplyPart, String)> {
     let mut out = Vec::new();
     for text in &reply.texts {
         let mut fenced = false;
         for part in text.split("```") {
-            let piece = if fenced { Piece::New } else { Piece::Prose };
+            let piece = if fenced { ReplyPart::New } else { ReplyPart::Prose };
             out.push((piece, part.to_string()));
             fenced = !fenced;
         }
     }
     for call in &reply.calls {
         let tasks = lists::tasks(&call.arguments);
-        out.extend(tasks.iter().map(|t| (Piece::Task, t.to_string())));
+        out.extend(tasks.iter().map(|t| (ReplyPart::Task, t.to_string())));
         for (name, value) in leaves(&call.arguments) {
             if !tasks.is_empty() && call.arguments.text(name) != Some(&*value) {
                 // Other members of a task: its state, or its text again.
             } else if OLD.contains(&name) {
-                out.push((Piece::Old, value));
+                out.push((ReplyPart::Old, value));
             } else if written.filled_in(&call.tool, &value) || tools.fixes(&call.tool, name, &value)
             {
                 // Filled in by the program.
             } else if NEW.contains(&name) {
-                out.push((Piece::New, value));
+                out.push((ReplyPart::New, value));
             } else if is_patch(&value) {
                 for line in value.lines() {
                     let added = line.starts_with('+') && !line.starts_with("+++");
-                    let piece = if added { Piece::New } else { Piece::Old };
+                    let piece = if added { ReplyPart::New } else { ReplyPart::Old };
                     out.push((piece, line.to_string()));
                 }
             } else {
-                let piece = if is_prose(&value) { Piece::Prose } else { Piece::Argument };
+                let piece = if is_prose(&value) { ReplyPart::Prose } else { ReplyPart::Argument };
                 out.push((piece, value));
             }
         }
@@ -165,9 +171,11 @@ fn is_prose(text: &str) -> bool {
 }
 
 /// Returns all replies among the events.
-pub(super) fn replies<'a, A>(events: &'a [(A, Event<'a>)]) -> impl Iterator<Item = &'a Reply<'a>> {
+pub(super) fn replies<'a, A>(
+    events: &'a [(A, FactEvent<'a>)],
+) -> impl Iterator<Item = &'a FactReply<'a>> {
     events.iter().filter_map(|(_, e)| match e {
-        Event::Reply(_, r) => Some(r),
+        FactEvent::Reply(_, r) => Some(r),
         _ => None,
     })
 }

@@ -9,8 +9,8 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, By, Event, Reply, ShownText};
-use super::said::{self, Piece, Tools, Written};
+use super::events::{Agent, By, FactEvent, FactReply, ShownText};
+use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
 use super::stems::{Stem, Stems};
 use super::{GAP, Need};
 
@@ -40,13 +40,13 @@ struct Statement {
 
 /// Statements in an agent's window.
 #[derive(Default)]
-struct Window {
+struct StatementWindow {
     statements: Vec<Statement>,
     /// Indices of the statements with each stem, oldest first.
     holding: HashMap<Stem, Vec<usize>>,
     /// Number of the reply before each stem was last shown.
     shown: HashMap<Stem, u32>,
-    long: Written,
+    long: LongArguments,
     /// Tasks that the agent wrote earlier. Writing them again is not a statement.
     tasks: HashSet<String>,
 }
@@ -67,20 +67,20 @@ struct Vocabulary {
 }
 
 /// Returns these needs, reply by reply, at most one per reply.
-pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
+pub(super) fn find(events: &[(Agent<'_>, FactEvent<'_>)]) -> Vec<Need> {
     let (mut vocabulary, stems) = Vocabulary::new(events);
-    let tools = Tools::new(said::replies(events));
-    let mut windows: HashMap<Agent<'_>, Window> = HashMap::default();
+    let tools = ArgumentValues::new(said::replies(events));
+    let mut windows: HashMap<Agent<'_>, StatementWindow> = HashMap::default();
     let mut needs = Vec::new();
     for ((agent, event), stems) in events.iter().zip(&stems) {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::ShownText(shown) => window.note_shown(shown, stems, &mut vocabulary),
-            Event::Reply(at, reply) => {
+            FactEvent::ShownText(shown) => window.note_shown(shown, stems, &mut vocabulary),
+            FactEvent::Reply(at, reply) => {
                 needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
             }
-            Event::Compacted(summary) => window.compacted(summary, &mut vocabulary),
-            Event::Cleared => windows.clear(),
+            FactEvent::Compacted(summary) => window.compacted(summary, &mut vocabulary),
+            FactEvent::Cleared => windows.clear(),
         }
     }
     needs
@@ -88,13 +88,13 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 
 impl Vocabulary {
     /// Builds the vocabulary of a session. Also returns the distinct stems of each event.
-    fn new(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
+    fn new(events: &[(Agent<'_>, FactEvent<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
-        let mut stems = |(_, event): &(Agent<'_>, Event<'_>)| {
+        let mut stems = |(_, event): &(Agent<'_>, FactEvent<'_>)| {
             let texts = match event {
-                Event::ShownText(shown) => &shown.texts,
-                Event::Reply(_, reply) => &reply.texts,
+                FactEvent::ShownText(shown) => &shown.texts,
+                FactEvent::Reply(_, reply) => &reply.texts,
                 _ => return Box::default(),
             };
             messages += 1;
@@ -140,7 +140,7 @@ impl Vocabulary {
     }
 }
 
-impl Window {
+impl StatementWindow {
     fn note_shown(&mut self, shown: &ShownText<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
@@ -174,12 +174,12 @@ impl Window {
     fn reply(
         &mut self,
         at: usize,
-        reply: &Reply<'_>,
-        tools: &Tools,
+        reply: &FactReply<'_>,
+        tools: &ArgumentValues,
         vocabulary: &mut Vocabulary,
     ) -> Option<Need> {
         let mut pieces = said::pieces(reply, tools, &self.long);
-        pieces.retain(|(piece, text)| *piece != Piece::Task || self.tasks.insert(text.clone()));
+        pieces.retain(|(piece, text)| *piece != ReplyPart::Task || self.tasks.insert(text.clone()));
         let mut best: Option<(f64, usize, Vec<Stem>)> = None;
         for (piece, text) in &pieces {
             for line in lines(*piece, text) {
@@ -208,7 +208,7 @@ impl Window {
         &self,
         at: usize,
         line: &str,
-        piece: Piece,
+        piece: ReplyPart,
         vocabulary: &mut Vocabulary,
     ) -> Option<(f64, usize, Vec<Stem>)> {
         let stems = vocabulary.stems_of(&[line]);
@@ -242,7 +242,7 @@ impl Window {
                 && weight >= vocabulary.least
                 && weight >= SHARE * lighter
                 // Code that repeats the agent's own code does not take up its statements.
-                && !(by_agent && (piece == Piece::New || recent >= RECENT * weight));
+                && !(by_agent && (piece == ReplyPart::New || recent >= RECENT * weight));
             fits.then_some((weight, i, common))
         };
         common.into_iter().filter_map(fits).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
@@ -265,15 +265,15 @@ impl Window {
 }
 
 /// Returns whether the agent wrote a piece as prose.
-fn is_said(piece: Piece) -> bool {
-    matches!(piece, Piece::Prose | Piece::Task)
+fn is_said(piece: ReplyPart) -> bool {
+    matches!(piece, ReplyPart::Prose | ReplyPart::Task)
 }
 
 /// Returns the lines of a piece that may take up a statement: sentences of prose, and comments,
 /// titles and texts in new code.
-fn lines(piece: Piece, text: &str) -> impl Iterator<Item = &str> {
+fn lines(piece: ReplyPart, text: &str) -> impl Iterator<Item = &str> {
     let prose = is_said(piece).then(|| sentences(text));
-    let code = (piece == Piece::New).then(|| text.lines().filter(|l| plain_words(l) >= PLAIN));
+    let code = (piece == ReplyPart::New).then(|| text.lines().filter(|l| plain_words(l) >= PLAIN));
     prose.into_iter().flatten().chain(code.into_iter().flatten())
 }
 

@@ -48,14 +48,14 @@ impl Story {
         self.call("", "read", serde_json::json!({"path": "x"}), output)
     }
 
-    fn says(&mut self, text: &str) -> &mut Story {
+    fn reply(&mut self, text: &str) -> &mut Story {
         self.call(text, "wait", serde_json::json!({}), "")
     }
 
     /// Adds `n` replies without content.
     fn idles(&mut self, n: usize) -> &mut Story {
         (0..n).for_each(|_| {
-            self.says("");
+            self.reply("");
         });
         self
     }
@@ -84,10 +84,10 @@ fn fact(what: &str, origin: &str, needs: &[&str]) -> (String, String, Vec<String
 #[test]
 fn six_replies_are_far_enough_and_five_are_not() {
     let mut near = Story::new("go");
-    near.reads("parse_token").idles(4).says("`parse_token` it is");
+    near.reads("parse_token").idles(4).reply("`parse_token` it is");
     assert_eq!(near.found(), []);
     let mut far = Story::new("go");
-    far.reads("parse_token").idles(5).says("`parse_token` it is");
+    far.reads("parse_token").idles(5).reply("`parse_token` it is");
     assert_eq!(far.found(), [fact("parse_token", "c1", &["a7"])]);
 }
 
@@ -95,7 +95,7 @@ fn six_replies_are_far_enough_and_five_are_not() {
 fn the_last_showing_counts_and_not_the_first() {
     let mut story = Story::new("go");
     story.reads("parse_token").idles(3).reads("calls parse_token").idles(2);
-    story.says("`parse_token`").idles(2).says("`parse_token`").says("`parse_token`");
+    story.reply("`parse_token`").idles(2).reply("`parse_token`").reply("`parse_token`");
     // The call c5 showed it. The agent's text in a8 does not count.
     assert_eq!(story.found(), [fact("parse_token", "c5", &["a11", "a12"])]);
 }
@@ -111,7 +111,7 @@ fn the_user_shows_things_too() {
 fn what_one_message_showed_is_one_need_of_a_reply() {
     let mut story = Story::new("go");
     story.reads("parse_token read_token").reads("other_token").idles(5);
-    story.says("`read_token`, `parse_token` and `other_token`");
+    story.reply("`read_token`, `parse_token` and `other_token`");
     assert_eq!(
         story.found(),
         [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])]
@@ -125,9 +125,9 @@ fn what_follows_from_something_recent_is_no_need() {
     story.reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
     story.reads("src/session_store.rs").idles(1);
     story.call("", "read", serde_json::json!({"path": "/w/app/src/session_store.rs"}), "");
-    story.says("`SessionStore`");
+    story.reply("`SessionStore`");
     assert_eq!(story.found(), []);
-    story.says("`in_the_store`");
+    story.reply("`in_the_store`");
     assert_eq!(story.found(), [fact("in_the_store", "c1", &["a10"])]);
 }
 
@@ -147,7 +147,7 @@ fn what_any_program_may_say_is_needed_only_where_the_text_must_match() {
 fn names_of_products_in_prose_are_no_needs_and_those_that_were_defined_are() {
     let mut story = Story::new("go");
     story.reads("uses TypeScript\nclass TokenStore {").idles(5);
-    story.says("The TokenStore is plain TypeScript.");
+    story.reply("The TokenStore is plain TypeScript.");
     assert_eq!(story.found(), [fact("TokenStore", "c1", &["a7"])]);
 }
 
@@ -185,7 +185,7 @@ fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
     let mut story = Story::new("go");
     story.reads("kept_token lost_token");
     summary(&mut story);
-    story.idles(5).says("`kept_token` and `lost_token`");
+    story.idles(5).reply("`kept_token` and `lost_token`");
     assert_eq!(story.found(), [fact("kept_token", "c1", &["a7"])]);
 }
 
@@ -217,7 +217,7 @@ fn a_report_needs_that_a_command_was_run() {
     let run = serde_json::json!({"cmd": "npm test -- --run src/login.test.ts"});
     let mut story = Story::new("go");
     story.call("", "shell", run, "ok").idles(5);
-    story.says("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
+    story.reply("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
     assert_eq!(story.found(), [fact("login npm src", "a1", &["a7"])]);
 }
 
@@ -226,14 +226,14 @@ fn a_task_is_taken_up_in_other_words() {
     let task = "- transcripts with malformed fences do not crash the renderer";
     let mut story = Story::new("go");
     story.reads(task).idles(5);
-    story.says("Next a case for it: malformed fences must not crash rendering at all.");
+    story.reply("Next a case for it: malformed fences must not crash rendering at all.");
     let facts = story.facts();
     assert_eq!(story.found(), [fact("malform fenc crash render", "c1", &["a7"])]);
     assert_eq!((facts[0].kind, facts[0].tokens.len()), (FactKind::Constraint, 0));
     // Shown again in between.
     let mut again = Story::new("go");
     again.reads(task).idles(3).reads("malformed fences crash").idles(1);
-    again.says("Next a case for it: malformed fences must not crash rendering at all.");
+    again.reply("Next a case for it: malformed fences must not crash rendering at all.");
     assert_eq!(again.found(), []);
 }
 
@@ -241,12 +241,12 @@ fn a_task_is_taken_up_in_other_words() {
 fn a_decision_is_taken_up_and_an_announcement_is_not() {
     let later = "The compaction threshold now is in both generated paths.";
     let mut story = Story::new("go");
-    story.says("I will write the compaction threshold into both generated paths.").idles(5);
-    story.says(later);
+    story.reply("I will write the compaction threshold into both generated paths.").idles(5);
+    story.reply(later);
     assert_eq!(story.found(), [fact("compaction threshold generat path", "a1", &["a7"])]);
     let mut announced = Story::new("go");
-    announced.says("Now I write the compaction threshold into both generated paths.").idles(5);
-    announced.says(later);
+    announced.reply("Now I write the compaction threshold into both generated paths.").idles(5);
+    announced.reply(later);
     assert_eq!(announced.found(), []);
 }
 
@@ -255,7 +255,7 @@ fn a_cleared_conversation_starts_anew() {
     let mut story = Story::new("go");
     story.reads("parse_token").line(serde_json::json!({"type": "clear"}));
     story.user("u2", "go on");
-    story.idles(6).says("`parse_token`");
+    story.idles(6).reply("`parse_token`");
     assert_eq!(story.found(), []);
 }
 
@@ -269,7 +269,7 @@ fn of_many_needs_the_farthest_are_kept() {
             story.idles(1);
         }
     });
-    story.idles(6).says(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
+    story.idles(6).reply(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
     // The first ten were last shown one reply earlier than the others, so the last ten of the
     // others are dropped.
     let facts = story.facts();
@@ -294,7 +294,7 @@ fn a_result_in_another_window_than_its_call_is_no_trouble() {
 #[test]
 fn given_facts_stay() {
     let mut story = Story::new("go");
-    story.reads("parse_token").idles(5).says("`parse_token`");
+    story.reads("parse_token").idles(5).reply("`parse_token`");
     story.line(serde_json::json!({
         "type": "fact", "id": "f", "kind": "goal", "tokens": ["x"], "arises": "u1",
     }));

@@ -8,8 +8,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{Conversation, Turn, arguments, conversations, count_unanswered, front};
-use super::{Export, Lost};
+use super::conversation::{
+    ExportConversation, ExportTurn, arguments, conversations, count_unanswered, front,
+};
+use super::{Export, ExportLosses};
 
 pub(super) const EXPORT: Export = Export {
     title: "Anthropic messages",
@@ -27,25 +29,25 @@ struct Request<'a> {
     system: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
-    messages: Vec<Message>,
+    messages: Vec<ExportMessage>,
 }
 
 #[derive(Serialize)]
-struct Message {
+struct ExportMessage {
     role: &'static str,
-    content: Content,
+    content: ExportContent,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content {
+enum ExportContent {
     Text(String),
-    Blocks(Vec<Block>),
+    Blocks(Vec<ExportBlock>),
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Block {
+enum ExportBlock {
     /// A call, with its arguments as the model wrote them.
     Call {
         #[serde(rename = "type")]
@@ -57,10 +59,10 @@ enum Block {
     Other(Value),
 }
 
-fn request(session: &Session, lost: &mut Lost) -> String {
+fn request(session: &Session, lost: &mut ExportLosses) -> String {
     let all = conversations(session, lost);
     all.iter().skip(1).for_each(|_| lost.add("conversations of subagents"));
-    let Conversation { tools, turns, .. } = &all[0];
+    let ExportConversation { tools, turns, .. } = &all[0];
     let (system, turns) = front(turns);
     let system = match system.as_slice() {
         [] => None,
@@ -73,23 +75,29 @@ fn request(session: &Session, lost: &mut Lost) -> String {
     let mut messages = Vec::new();
     for turn in turns {
         match turn {
-            Turn::Standing(text) => {
+            ExportTurn::Standing(text) => {
                 lost.add("system texts amid the conversation, which are written as the user's");
-                messages.push(Message { role: "user", content: Content::Text(text.clone()) });
+                messages.push(ExportMessage {
+                    role: "user",
+                    content: ExportContent::Text(text.clone()),
+                });
             }
-            Turn::User(user) => {
+            ExportTurn::User(user) => {
                 lost.add_if(user.at.is_some(), "times");
                 messages.push(message("user", &user.content(), lost));
             }
-            Turn::Reply(reply, results) => {
+            ExportTurn::Reply(reply, results) => {
                 count_unanswered(reply, results, lost);
                 lost.add_if(reply.at.is_some(), "times");
                 lost.add_if(reply.usage.is_some(), "counters");
                 messages.push(message("assistant", &reply.content(), lost));
-                let results = results.iter().map(|r| Block::Other(result(r, lost)));
-                let results: Vec<Block> = results.collect();
+                let results = results.iter().map(|r| ExportBlock::Other(result(r, lost)));
+                let results: Vec<ExportBlock> = results.collect();
                 if !results.is_empty() {
-                    messages.push(Message { role: "user", content: Content::Blocks(results) });
+                    messages.push(ExportMessage {
+                        role: "user",
+                        content: ExportContent::Blocks(results),
+                    });
                 }
             }
         }
@@ -102,19 +110,24 @@ fn request(session: &Session, lost: &mut Lost) -> String {
     serde_json::to_string(&request).expect("texts, numbers and lists can be written")
 }
 
-fn message(role: &'static str, parts: &[Part], lost: &mut Lost) -> Message {
+fn message(role: &'static str, parts: &[Part], lost: &mut ExportLosses) -> ExportMessage {
     let content = match parts {
-        [Part::Text(text)] => Content::Text(text.to_string()),
+        [Part::Text(text)] => ExportContent::Text(text.to_string()),
         parts => {
-            let blocks: Vec<Block> = parts.iter().filter_map(|p| block(role, p, lost)).collect();
-            if blocks.is_empty() { Content::Text(String::new()) } else { Content::Blocks(blocks) }
+            let blocks: Vec<ExportBlock> =
+                parts.iter().filter_map(|p| block(role, p, lost)).collect();
+            if blocks.is_empty() {
+                ExportContent::Text(String::new())
+            } else {
+                ExportContent::Blocks(blocks)
+            }
         }
     };
-    Message { role, content }
+    ExportMessage { role, content }
 }
 
-fn block(role: &str, part: &Part, lost: &mut Lost) -> Option<Block> {
-    Some(Block::Other(match part {
+fn block(role: &str, part: &Part, lost: &mut ExportLosses) -> Option<ExportBlock> {
+    Some(ExportBlock::Other(match part {
         // The API does not accept empty texts.
         Part::Text(text) if text.is_empty() => return None,
         Part::Text(text) => json!({"type": "text", "text": &**text}),
@@ -123,14 +136,14 @@ fn block(role: &str, part: &Part, lost: &mut Lost) -> Option<Block> {
             json!({"type": "thinking", "thinking": &**text, "signature": signature})
         }
         Part::Call(call) => {
-            return Some(Block::Call {
+            return Some(ExportBlock::Call {
                 kind: "tool_use",
                 id: call.id.to_string(),
                 name: call.name.to_string(),
                 input: arguments(call, lost),
             });
         }
-        Part::Image(media) if role == "user" => return file(media, lost).map(Block::Other),
+        Part::Image(media) if role == "user" => return file(media, lost).map(ExportBlock::Other),
         _ => {
             lost.add("parts of other kinds");
             return None;
@@ -138,7 +151,7 @@ fn block(role: &str, part: &Part, lost: &mut Lost) -> Option<Block> {
     }))
 }
 
-fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
+fn result(result: &ToolEntry, lost: &mut ExportLosses) -> Value {
     lost.add_if(result.at.is_some(), "times");
     let parts = result.content();
     let content = match parts.as_slice() {
@@ -147,8 +160,8 @@ fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
             let mut blocks = Vec::new();
             for part in parts {
                 match block("user", part, lost) {
-                    Some(Block::Other(block)) => blocks.push(block),
-                    Some(Block::Call { .. }) => lost.add("parts of other kinds"),
+                    Some(ExportBlock::Other(block)) => blocks.push(block),
+                    Some(ExportBlock::Call { .. }) => lost.add("parts of other kinds"),
                     None => {}
                 }
             }
@@ -163,7 +176,7 @@ fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
 }
 
 /// Returns an image or a PDF file as a block.
-fn file(media: &Media, lost: &mut Lost) -> Option<Value> {
+fn file(media: &Media, lost: &mut ExportLosses) -> Option<Value> {
     let kind = match &*media.media_type {
         "application/pdf" => "document",
         kind if kind.starts_with("image/") => "image",

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{Conversation, Turn, arguments, conversations, in_places};
-use super::{Export, Lost};
+use super::conversation::{ExportConversation, ExportTurn, arguments, conversations, in_places};
+use super::{Export, ExportLosses};
 use crate::formats::{millis, of_millis};
 
 pub(super) const EXPORT: Export = Export {
@@ -32,8 +32,8 @@ struct Trajectory<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     trajectory_id: &'a str,
-    agent: Agent<'a>,
-    steps: Vec<Step<'a>>,
+    agent: AtifAgent<'a>,
+    steps: Vec<AtifStep<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ struct Trajectory<'a> {
 }
 
 #[derive(Serialize)]
-struct Agent<'a> {
+struct AtifAgent<'a> {
     name: &'a str,
     version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ struct Agent<'a> {
 }
 
 #[derive(Default, Serialize)]
-struct Step<'a> {
+struct AtifStep<'a> {
     step_id: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<String>,
@@ -64,7 +64,7 @@ struct Step<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<AtifCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     observation: Option<Observation>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ struct Step<'a> {
 }
 
 #[derive(Serialize)]
-struct Call {
+struct AtifCall {
     tool_call_id: String,
     function_name: String,
     arguments: Box<RawValue>,
@@ -83,7 +83,7 @@ struct Observation {
     results: Vec<Value>,
 }
 
-fn trajectory(session: &Session, lost: &mut Lost) -> String {
+fn trajectory(session: &Session, lost: &mut ExportLosses) -> String {
     let all = conversations(session, lost);
     let (main, agents) = all.split_at(1);
     let header = &session.header;
@@ -102,32 +102,32 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
 /// Writes a window as a trajectory. `agents` are the windows inside it.
 fn write_window<'a>(
     session: &'a Session,
-    window: &Conversation<'a>,
-    agents: &[Conversation<'a>],
-    lost: &mut Lost,
+    window: &ExportConversation<'a>,
+    agents: &[ExportConversation<'a>],
+    lost: &mut ExportLosses,
 ) -> Trajectory<'a> {
     let of_call = |call: Option<&str>| -> Vec<Value> {
         let before = agents.iter().filter(|a| a.before == call).filter_map(|a| a.agent);
         before.map(|id| json!({"trajectory_id": id})).collect()
     };
-    let mut steps: Vec<Step<'_>> = Vec::new();
+    let mut steps: Vec<AtifStep<'_>> = Vec::new();
     for turn in &window.turns {
         steps.push(match turn {
-            Turn::Standing(text) => {
-                Step { source: "system", message: text.as_str().into(), ..Step::default() }
+            ExportTurn::Standing(text) => {
+                AtifStep { source: "system", message: text.as_str().into(), ..AtifStep::default() }
             }
-            Turn::User(user) => Step {
+            ExportTurn::User(user) => AtifStep {
                 source: "user",
                 timestamp: time(session, user.at),
                 message: content(&user.content(), lost),
-                ..Step::default()
+                ..AtifStep::default()
             },
-            Turn::Reply(reply, results) => {
+            ExportTurn::Reply(reply, results) => {
                 let results = results.iter().map(|r| result(r, of_call(Some(&r.call_id)), lost));
                 let results: Vec<Value> = results.collect();
                 let observation = (!results.is_empty()).then_some(Observation { results });
                 let timestamp = time(session, reply.at);
-                Step { observation, timestamp, ..reply_step(reply, lost) }
+                AtifStep { observation, timestamp, ..reply_step(reply, lost) }
             }
         });
     }
@@ -136,7 +136,12 @@ fn write_window<'a>(
     if !rest.is_empty() {
         let results = vec![json!({"subagent_trajectory_ref": rest})];
         let observation = Some(Observation { results });
-        steps.push(Step { source: "system", message: "".into(), observation, ..Step::default() });
+        steps.push(AtifStep {
+            source: "system",
+            message: "".into(),
+            observation,
+            ..AtifStep::default()
+        });
     }
     for (n, step) in steps.iter_mut().enumerate() {
         step.step_id = n + 1;
@@ -146,7 +151,7 @@ fn write_window<'a>(
         schema_version: VERSION,
         session_id: None,
         trajectory_id: window.agent.unwrap_or_default(),
-        agent: Agent {
+        agent: AtifAgent {
             name: source.map_or("unknown", |s| &s.format),
             version: "unknown",
             model_name: session.header.model.as_deref(),
@@ -159,7 +164,7 @@ fn write_window<'a>(
     }
 }
 
-fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
+fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut ExportLosses) -> AtifStep<'a> {
     let parts = reply.content();
     lost.add_if(!in_places(&parts), "places of parts within a reply");
     let mut thoughts = Vec::new();
@@ -171,7 +176,7 @@ fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
                 lost.add_if(encrypted.is_some(), "encrypted reasoning");
                 thoughts.extend((!text.is_empty()).then_some(text));
             }
-            Part::Call(call) => tool_calls.push(Call {
+            Part::Call(call) => tool_calls.push(AtifCall {
                 tool_call_id: call.id.to_string(),
                 function_name: call.name.to_string(),
                 arguments: arguments(&call, lost),
@@ -179,20 +184,20 @@ fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
             other => rest.push(other),
         }
     }
-    Step {
+    AtifStep {
         source: "agent",
         model_name: reply.model.as_deref(),
         message: content(&rest, lost),
         reasoning_content: (!thoughts.is_empty()).then(|| thoughts.join("\n\n")),
         tool_calls,
         metrics: metrics(reply, lost),
-        ..Step::default()
+        ..AtifStep::default()
     }
 }
 
 /// Returns the counters of a reply. The prompt includes the tokens read from and written to the
 /// cache.
-fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
+fn metrics(reply: &AssistantEntry, lost: &mut ExportLosses) -> Option<Value> {
     let usage = reply.usage?;
     lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
     lost.add_if(usage.cache_write_1h > 0, "lifetimes of cache writes");
@@ -209,9 +214,9 @@ fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
 }
 
 /// Returns the sums of a window, or `None` if a reply has no counters.
-fn sums(window: &Conversation<'_>, steps: usize) -> Option<Value> {
+fn sums(window: &ExportConversation<'_>, steps: usize) -> Option<Value> {
     let replies = window.turns.iter().filter_map(|t| match t {
-        Turn::Reply(reply, _) => Some(reply.usage),
+        ExportTurn::Reply(reply, _) => Some(reply.usage),
         _ => None,
     });
     let usages = replies.collect::<Option<Vec<_>>>().filter(|u| !u.is_empty())?;
@@ -226,7 +231,7 @@ fn sums(window: &Conversation<'_>, steps: usize) -> Option<Value> {
     }))
 }
 
-fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut Lost) -> Value {
+fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut ExportLosses) -> Value {
     lost.add_if(result.at.is_some(), "times of results");
     let mut out = json!({
         "source_call_id": result.call_id,
@@ -242,7 +247,7 @@ fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut Lost) -> Value {
 }
 
 /// Returns a single text as a string, and any other content as a list.
-fn content(parts: &[Part], lost: &mut Lost) -> Value {
+fn content(parts: &[Part], lost: &mut ExportLosses) -> Value {
     let mut list = Vec::new();
     for part in parts {
         match part {

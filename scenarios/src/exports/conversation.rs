@@ -8,20 +8,20 @@ use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntr
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::Lost;
+use super::ExportLosses;
 
 /// Messages of one window.
 #[derive(Default)]
-pub(super) struct Conversation<'a> {
+pub(super) struct ExportConversation<'a> {
     /// Name of the subagent. `None` = the main conversation.
     pub(super) agent: Option<&'a str>,
     pub(super) tools: Vec<Tool<'a>>,
-    pub(super) turns: Vec<Turn<'a>>,
+    pub(super) turns: Vec<ExportTurn<'a>>,
     /// Call of the main conversation that has the first result after the beginning of this one.
     pub(super) before: Option<&'a str>,
 }
 
-pub(super) enum Turn<'a> {
+pub(super) enum ExportTurn<'a> {
     /// Text that is not part of a message, such as a system prompt.
     Standing(String),
     User(&'a UserEntry),
@@ -46,8 +46,11 @@ impl Tool<'_> {
 
 /// Returns the conversations of a session: the main one first, then subagents in order of their
 /// beginning.
-pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Conversation<'a>> {
-    let mut out = vec![Conversation::default()];
+pub(super) fn conversations<'a>(
+    session: &'a Session,
+    lost: &mut ExportLosses,
+) -> Vec<ExportConversation<'a>> {
+    let mut out = vec![ExportConversation::default()];
     let mut at: HashMap<Option<&str>, usize> = HashMap::from([(None, 0)]);
     // Window and turn of each call.
     let mut callers: HashMap<String, (usize, usize)> = HashMap::new();
@@ -58,7 +61,7 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
         }
         let agent = entry.agent();
         let window = *at.entry(agent).or_insert_with(|| {
-            out.push(Conversation { agent, ..Conversation::default() });
+            out.push(ExportConversation { agent, ..ExportConversation::default() });
             out.len() - 1
         });
         match entry {
@@ -67,17 +70,17 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
                 out[window].tools = tools.collect();
             }
             Entry::Tools { .. } => lost.add("later lists of tools"),
-            Entry::User(user) => out[window].turns.push(Turn::User(user)),
+            Entry::User(user) => out[window].turns.push(ExportTurn::User(user)),
             Entry::Assistant(reply) => {
                 let place = (window, out[window].turns.len());
                 callers.extend(reply.all_calls().iter().map(|c| (c.id.to_string(), place)));
-                out[window].turns.push(Turn::Reply(reply, Vec::new()));
+                out[window].turns.push(ExportTurn::Reply(reply, Vec::new()));
             }
             Entry::Tool(result) => {
                 let place = callers.get(&result.call_id).copied();
                 let turn = place.and_then(|(window, turn)| out[window].turns.get_mut(turn));
                 match turn {
-                    Some(Turn::Reply(_, results)) => results.push(result),
+                    Some(ExportTurn::Reply(_, results)) => results.push(result),
                     _ => lost.add("results without a call"),
                 }
                 lost.add_if(!result.effects.is_empty(), "results with the files they changed");
@@ -89,7 +92,7 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
             }
             other => {
                 if let Some(text) = standing(other).filter(|t| !t.is_empty()) {
-                    out[window].turns.push(Turn::Standing(text));
+                    out[window].turns.push(ExportTurn::Standing(text));
                 }
             }
         }
@@ -99,7 +102,11 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
 }
 
 /// Counts the calls of a reply that have no result. No API accepts such calls.
-pub(super) fn count_unanswered(reply: &AssistantEntry, results: &[&ToolEntry], lost: &mut Lost) {
+pub(super) fn count_unanswered(
+    reply: &AssistantEntry,
+    results: &[&ToolEntry],
+    lost: &mut ExportLosses,
+) {
     for _ in results.len()..reply.all_calls().len() {
         lost.add("calls without a result, which the API refuses");
     }
@@ -142,12 +149,12 @@ fn tool(definition: &Value) -> Option<Tool<'_>> {
 }
 
 /// Returns the texts before the first message, and the remaining turns.
-pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'a>]) {
-    let said = |t: &Turn<'_>| !matches!(t, Turn::Standing(_));
+pub(super) fn front<'a, 'b>(turns: &'b [ExportTurn<'a>]) -> (Vec<&'b str>, &'b [ExportTurn<'a>]) {
+    let said = |t: &ExportTurn<'_>| !matches!(t, ExportTurn::Standing(_));
     let at = turns.iter().position(said).unwrap_or(turns.len());
     let (before, rest) = turns.split_at(at);
-    let text = |t: &'b Turn<'a>| match t {
-        Turn::Standing(text) => Some(text.as_str()),
+    let text = |t: &'b ExportTurn<'a>| match t {
+        ExportTurn::Standing(text) => Some(text.as_str()),
         _ => None,
     };
     (before.iter().filter_map(text).collect(), rest)
@@ -155,7 +162,7 @@ pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'
 
 /// Returns the arguments of a call on one line, as the model wrote them. Arguments that are not a
 /// JSON object are wrapped in one.
-pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
+pub(super) fn arguments(call: &ToolCall, lost: &mut ExportLosses) -> Box<RawValue> {
     // Line ends within texts are escaped, so raw line ends only occur between values.
     let raw = |text: &str| RawValue::from_string(text.replace(['\n', '\r'], " "));
     // Parsed completely, since a raw value may contain text that no reader accepts.

@@ -29,7 +29,7 @@ pub struct Export {
     /// Whether a file can contain more than one session.
     pub several: bool,
     /// Writes a session as whole lines, and counts the entries that the format cannot express.
-    pub write: fn(&Session, &mut Lost) -> Result<String, UnwritableSession>,
+    pub write: fn(&Session, &mut ExportLosses) -> Result<String, UnwritableSession>,
 }
 
 /// All formats, ctxbench's own first.
@@ -51,9 +51,9 @@ pub fn names() -> Vec<&'static str> {
 
 /// Entries of a session that a format cannot express: number by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lost(BTreeMap<&'static str, usize>);
+pub struct ExportLosses(BTreeMap<&'static str, usize>);
 
-impl Lost {
+impl ExportLosses {
     fn add(&mut self, what: &'static str) {
         *self.0.entry(what).or_default() += 1;
     }
@@ -65,7 +65,7 @@ impl Lost {
     }
 
     /// Returns a readable list of the losses, or `None` if nothing is lost.
-    pub fn told(&self) -> Option<String> {
+    pub fn summary(&self) -> Option<String> {
         let all: Vec<String> = self.0.iter().map(|(what, n)| format!("{n} × {what}")).collect();
         (!all.is_empty()).then(|| all.join(", "))
     }

@@ -5,8 +5,10 @@ use ctxbench_core::content::Part;
 use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Conversation, Turn, conversations, count_unanswered, in_places};
-use super::{Export, Lost};
+use super::conversation::{
+    ExportConversation, ExportTurn, conversations, count_unanswered, in_places,
+};
+use super::{Export, ExportLosses};
 
 pub(super) const EXPORT: Export = Export {
     title: "OpenAI chat messages",
@@ -16,10 +18,10 @@ pub(super) const EXPORT: Export = Export {
     write: |session, lost| Ok(request(session, lost).to_string() + "\n"),
 };
 
-fn request(session: &Session, lost: &mut Lost) -> Value {
+fn request(session: &Session, lost: &mut ExportLosses) -> Value {
     let all = conversations(session, lost);
     all.iter().skip(1).for_each(|_| lost.add("conversations of subagents"));
-    let Conversation { tools, turns, .. } = &all[0];
+    let ExportConversation { tools, turns, .. } = &all[0];
     let mut out = Map::new();
     if let Some(model) = &session.header.model {
         out.insert("model".into(), model.as_str().into());
@@ -31,13 +33,13 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
     let mut messages = Vec::new();
     for turn in turns {
         match turn {
-            Turn::Standing(text) => messages.push(json!({"role": "system", "content": text})),
-            Turn::User(user) => {
+            ExportTurn::Standing(text) => messages.push(json!({"role": "system", "content": text})),
+            ExportTurn::User(user) => {
                 lost.add_if(user.at.is_some(), "times");
                 let content = content(&user.content(), true, lost);
                 messages.push(json!({"role": "user", "content": content}));
             }
-            Turn::Reply(reply, results) => {
+            ExportTurn::Reply(reply, results) => {
                 count_unanswered(reply, results, lost);
                 messages.push(reply_message(reply, lost));
                 messages.extend(results.iter().map(|r| result(r, lost)));
@@ -48,7 +50,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
     out.into()
 }
 
-fn reply_message(reply: &AssistantEntry, lost: &mut Lost) -> Value {
+fn reply_message(reply: &AssistantEntry, lost: &mut ExportLosses) -> Value {
     lost.add_if(reply.at.is_some(), "times");
     lost.add_if(reply.usage.is_some(), "counters");
     let parts = reply.content();
@@ -73,7 +75,7 @@ fn reply_message(reply: &AssistantEntry, lost: &mut Lost) -> Value {
     message
 }
 
-fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
+fn result(result: &ToolEntry, lost: &mut ExportLosses) -> Value {
     lost.add_if(result.at.is_some(), "times");
     lost.add_if(result.is_error == Some(true), "failures of tools");
     let content = content(&result.content(), false, lost);
@@ -82,7 +84,7 @@ fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
 
 /// Returns a single text as a string, and any other content as a list. Only user messages may
 /// contain images.
-fn content(parts: &[Part], images: bool, lost: &mut Lost) -> Value {
+fn content(parts: &[Part], images: bool, lost: &mut ExportLosses) -> Value {
     let mut list = Vec::new();
     for part in parts {
         match part {

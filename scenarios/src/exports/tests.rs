@@ -27,8 +27,8 @@ fn session() -> Session {
     jsonl::read(SESSION.as_bytes(), "s.jsonl").unwrap().session
 }
 
-fn written(name: &str) -> (Value, String, Lost) {
-    let mut lost = Lost::default();
+fn written(name: &str) -> (Value, String, ExportLosses) {
+    let mut lost = ExportLosses::default();
     let text = (by_name(name).unwrap().write)(&session(), &mut lost).unwrap();
     assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
     (serde_json::from_str(&text).unwrap(), text, lost)
@@ -79,7 +79,7 @@ fn a_session_becomes_a_trajectory() {
     // Unchanged, but on one line.
     assert!(text.contains(r#""arguments":{"b": 1, "a": 2.50}"#), "{text}");
     assert_eq!(
-        lost.told().unwrap(),
+        lost.summary().unwrap(),
         "1 × arguments that are not a JSON object, 1 × commands to compact, 1 × encrypted reasoning, \
          1 × facts, 1 × files on disk, 1 × places of parts within a reply, 1 × sizes of window, \
          reply and prefix, 1 × times of results"
@@ -108,7 +108,7 @@ fn a_session_becomes_chat_messages() {
         ],
     });
     assert_eq!(value, expected);
-    let lost = lost.told().unwrap();
+    let lost = lost.summary().unwrap();
     for words in [
         "1 × conversations of subagents",
         "1 × counters",
@@ -143,16 +143,16 @@ fn a_session_becomes_messages_of_anthropic() {
         ],
     });
     assert_eq!(value, expected);
-    let lost = lost.told().unwrap();
+    let lost = lost.summary().unwrap();
     assert!(lost.contains("1 × names of images") && !lost.contains("reasoning"), "{lost}");
 }
 
 #[test]
 fn our_own_form_loses_nothing_and_a_wrong_name_tells_the_nearest() {
-    let mut lost = Lost::default();
+    let mut lost = ExportLosses::default();
     let text = (by_name("session").unwrap().write)(&session(), &mut lost).unwrap();
     assert_eq!(
-        (jsonl::read(text.as_bytes(), "s.jsonl").unwrap().session, lost.told()),
+        (jsonl::read(text.as_bytes(), "s.jsonl").unwrap().session, lost.summary()),
         (session(), None)
     );
     let e = by_name("openia").err().unwrap().to_string();
@@ -183,7 +183,7 @@ fn arguments_that_no_reader_takes_are_kept_as_text() {
         ("{\"a\":1e999}", "{\"arguments\":\"{\\\"a\\\":1e999}\"}"),
     ] {
         let call = ToolCall::new("c", "read", written);
-        let found = conversation::arguments(&call, &mut Lost::default());
+        let found = conversation::arguments(&call, &mut ExportLosses::default());
         assert_eq!(found.get(), expected.trim(), "{written}");
     }
 }

@@ -11,7 +11,7 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::source::Source;
 use super::unpack::{Damaged, Packing};
-use crate::error::{Fault, InputError};
+use crate::error::{InputError, LineFault};
 
 /// Raw bytes: a file or memory.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl<'a> Archive<'a> {
             let what = format!("the archive has {n} files of this name; only the last is read");
             let fix = "pack it again with a name for each";
             let called = format!("{}/{}", self.name, below(&name));
-            (name, Fault::new(1, what, "one file of each name", fix).at(&called))
+            (name, LineFault::new(1, what, "one file of each name", fix).at(&called))
         });
         told.collect()
     }
@@ -113,7 +113,9 @@ impl<'a> Archive<'a> {
         let found = zip.by_name_raw(name.as_bytes()).map_err(|e| damaged(&called, &e))?;
         if found.encrypted() {
             let fix = "unpack it with its password";
-            return Err(Fault::new(1, "encrypted", "a member without a password", fix).at(&called));
+            return Err(
+                LineFault::new(1, "encrypted", "a member without a password", fix).at(&called)
+            );
         }
         let packing = match found.compression() {
             CompressionMethod::Stored => None,
@@ -122,7 +124,7 @@ impl<'a> Archive<'a> {
             other => {
                 let what = format!("compressed as {other}");
                 let expected = "stored, deflate or Zstandard";
-                return Err(Fault::new(1, what, expected, "unpack it first").at(&called));
+                return Err(LineFault::new(1, what, expected, "unpack it first").at(&called));
             }
         };
         let member = Member {
@@ -150,7 +152,7 @@ fn is_of_macos(name: &str) -> bool {
 
 fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
     let what = format!("the zip archive cannot be read ({e})");
-    Fault::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
+    LineFault::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
 }
 
 /// Position of a file in an archive.

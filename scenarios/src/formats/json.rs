@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::lines::RecordedLine;
 use super::recording::Recording;
 use super::source::unread;
-use crate::error::{Fault, InputError};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 
 /// Parses the value at the beginning of a text that may be truncated. A truncated value is left
@@ -136,7 +136,7 @@ impl<'a> Document<'a> {
 
     /// Returns a value inside the document as a document.
     pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
-        let line = Lines { document: self, at: 0, line: self.line }.line_of(raw.get());
+        let line = LineCounter { document: self, at: 0, line: self.line }.line_of(raw.get());
         Document { text: raw.get(), file: self.file, line }
     }
 
@@ -154,13 +154,13 @@ impl<'a> Document<'a> {
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
-        Fault::new(line, what, expected, fix).at(self.file)
+        LineFault::new(line, what, expected, fix).at(self.file)
     }
 
     /// Returns the objects of a list in the document. Other items are left out with a note.
     pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
         let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
-        let mut lines = Lines { document: self, at: 0, line: self.line };
+        let mut lines = LineCounter { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
             let number = lines.line_of(item.get());
@@ -177,18 +177,18 @@ impl<'a> Document<'a> {
     }
 }
 
-fn broken_off(line: usize, expected: &str) -> Fault {
-    Fault::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
+fn broken_off(line: usize, expected: &str) -> LineFault {
+    LineFault::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
 }
 
 /// Finds the line numbers of successive parts of a text.
-struct Lines<'a> {
+struct LineCounter<'a> {
     document: &'a Document<'a>,
     at: usize,
     line: usize,
 }
 
-impl Lines<'_> {
+impl LineCounter<'_> {
     fn line_of(&mut self, part: &str) -> usize {
         let text = self.document.text;
         let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

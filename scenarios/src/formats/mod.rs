@@ -39,13 +39,14 @@ use ctxbench_core::nearest;
 use ctxbench_core::plural::pluralize;
 
 use crate::autofacts;
-use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
+use crate::error::{ImportError, InputError, LineFault, LoadError, Loaded};
 
 pub use archive::Archive;
 pub(crate) use archive::below;
 pub use lines::RecordedLine;
 pub use recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
 };
 pub use source::{Head, Source};
 pub(crate) use source::{unpacked, unread};
@@ -142,7 +143,7 @@ impl Format {
         });
         let nothing = || {
             let expected = format!("a recording of {}", self.title);
-            Fault::new(1, "nothing in it", expected, "check the format").at(source.name())
+            LineFault::new(1, "nothing in it", expected, "check the format").at(source.name())
         };
         let ended = match read {
             Ok(()) => (!any).then(nothing),

@@ -16,12 +16,12 @@ use crate::bounds::{self, TAKEN};
 /// A recording and the notes on it.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
-    pub steps: Vec<Step>,
+    pub steps: Vec<RecordingStep>,
     /// Session id if a file can contain several sessions. Otherwise the file's name is used.
     pub id: Option<String>,
     /// Title given by a person. Otherwise the first text of the user is used.
     pub title: Option<String>,
-    pub route: Route,
+    pub route: ProviderRoute,
     /// Context window that the program assumed, tokens.
     pub context_window: Option<u64>,
     /// Whether the file is the record of a subagent. Its messages then form the session.
@@ -40,7 +40,7 @@ pub struct Recording {
 
 /// A line of a recording, or a part of it.
 #[derive(Clone, Debug, Default)]
-pub struct Step {
+pub struct RecordingStep {
     /// Line number, from 1.
     pub line: usize,
     /// Name by which later lines refer to it.
@@ -52,7 +52,7 @@ pub struct Step {
     /// Subagent of the conversation that it belongs to. `None` = the main conversation.
     pub agent: Option<String>,
     pub view: View,
-    pub what: What,
+    pub what: StepKind,
 }
 
 /// Views that contain a step.
@@ -67,7 +67,7 @@ pub enum View {
 }
 
 #[derive(Clone, Debug, Default)]
-pub enum What {
+pub enum StepKind {
     /// No content, only a link in the chain of parents.
     #[default]
     Link,
@@ -78,13 +78,13 @@ pub enum What {
     Input(Input),
     /// Text of a compaction that replaces the removed messages.
     Summary(Input),
-    Reply(Reply),
+    Reply(RecordingReply),
     /// Counters for the reply made of the parts since the last counters.
     Counted {
         counters: Counters,
         model: String,
     },
-    Compaction(Compaction),
+    Compaction(RecordingCompaction),
     /// The newest turns of the user were taken back.
     RolledBack {
         turns: usize,
@@ -101,7 +101,7 @@ pub enum What {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Compaction {
+pub struct RecordingCompaction {
     pub pre_tokens: Option<u64>,
     pub post_tokens: Option<u64>,
     pub summary: Option<String>,
@@ -110,26 +110,26 @@ pub struct Compaction {
     /// Instructions of the user for the summary.
     pub instructions: Option<String>,
     /// Reply with the summary, if recorded.
-    pub reply: Option<Box<Reply>>,
+    pub reply: Option<Box<RecordingReply>>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     pub id: Option<String>,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<MessagePart>,
     /// Number of content blocks as the provider counts them.
     pub blocks: usize,
 }
 
 /// A reply of the model, or a part of one.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct RecordingReply {
     pub id: Option<String>,
     /// Id that all parts of a reply share. `None` = the part belongs to the parts before it, and
     /// its counters follow as [`What::Counted`].
     pub response: Option<String>,
     pub model: Option<String>,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<MessagePart>,
     pub blocks: usize,
     /// Counters of the provider, or the reason why they are unknown.
     pub counters: Result<Counters, String>,
@@ -139,9 +139,9 @@ pub struct Reply {
     pub sent_ms: Option<i64>,
 }
 
-impl Default for Reply {
-    fn default() -> Reply {
-        Reply {
+impl Default for RecordingReply {
+    fn default() -> RecordingReply {
+        RecordingReply {
             id: None,
             response: None,
             model: None,
@@ -154,9 +154,9 @@ impl Default for Reply {
     }
 }
 
-impl Reply {
+impl RecordingReply {
     /// Adds a further part of the same reply.
-    pub(super) fn join(&mut self, more: Reply) {
+    pub(super) fn join(&mut self, more: RecordingReply) {
         self.pieces.extend(more.pieces);
         if more.counters.is_ok() {
             (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
@@ -166,13 +166,13 @@ impl Reply {
 
 /// A part of a message.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum MessagePart {
     /// Written by the user or the model.
     Said(Part),
     /// Added to the context by the program itself.
-    Added(Part, Place),
+    Added(Part, ContextPlace),
     /// Result of a tool.
-    Result { call_id: String, pieces: Vec<Piece>, is_error: bool },
+    Result { call_id: String, pieces: Vec<MessagePart>, is_error: bool },
     /// Shown to the user only. A different text for the model is a [`Piece::Opaque`] or is missing.
     Shown(Part),
     /// Question to a tool of the provider, from an item of this `kind` without a result.
@@ -185,7 +185,7 @@ pub enum Piece {
 
 /// Position in the session for text of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ContextPlace {
     /// It joins a message.
     Message,
     /// A memory file with this name if it precedes the first message, otherwise like
@@ -196,19 +196,19 @@ pub enum Place {
     System,
 }
 
-impl Piece {
-    pub fn text(text: &str) -> Piece {
-        Piece::Said(Part::Text(text.into()))
+impl MessagePart {
+    pub fn text(text: &str) -> MessagePart {
+        MessagePart::Said(Part::Text(text.into()))
     }
 
     /// Returns the part for the session.
     pub fn into_part(self) -> Option<Part> {
         match self {
-            Piece::Said(part)
-            | Piece::Added(part, _)
-            | Piece::Shown(part)
-            | Piece::Unanswered { asked: part, .. } => Some(part),
-            Piece::Result { .. } | Piece::Opaque | Piece::Unknown(_) => None,
+            MessagePart::Said(part)
+            | MessagePart::Added(part, _)
+            | MessagePart::Shown(part)
+            | MessagePart::Unanswered { asked: part, .. } => Some(part),
+            MessagePart::Result { .. } | MessagePart::Opaque | MessagePart::Unknown(_) => None,
         }
     }
 }
@@ -227,12 +227,12 @@ pub struct Counters {
     /// is unknown.
     pub long: Option<bool>,
     /// Values that are not numbers of tokens.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<InvalidCounter>,
 }
 
 /// Counter that is not a number of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidCounter {
     /// Name and value of the counter.
     pub told: String,
     /// Value that is used instead.
@@ -277,7 +277,7 @@ pub(super) fn tokens(value: &Value) -> Option<u64> {
 
 /// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large value
 /// becomes the maximum.
-fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 {
+fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<InvalidCounter>) -> u64 {
     let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
     let taken = match tokens(value) {
         Some(n) if n <= MAX_TOKENS => return n,
@@ -285,28 +285,28 @@ fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 
         None if value.as_f64().is_some_and(|f| f > MAX_TOKENS as f64) => bounds::TOKENS,
         None => 0,
     };
-    wrong.push(Wrong { told: format!("{name} is {value}"), taken });
+    wrong.push(InvalidCounter { told: format!("{name} is {value}"), taken });
     taken
 }
 
 /// Describes counters that are not numbers of tokens, and the values used instead: the first one
 /// that inflates the figures, then the first of the others. Counters that are merely too large are
 /// reported together with the bounds.
-pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
-    let wrong = |step: &Step| {
+pub(super) fn wrong_counters(steps: &[RecordingStep], file: &str) -> Vec<String> {
+    let wrong = |step: &RecordingStep| {
         let reply = match &step.what {
-            What::Reply(reply) => reply,
-            What::Compaction(c) => c.reply.as_deref()?,
+            StepKind::Reply(reply) => reply,
+            StepKind::Compaction(c) => c.reply.as_deref()?,
             _ => return None,
         };
         let wrong = reply.counters.as_ref().ok()?.wrong.iter();
         Some(wrong.map(|w| (step.line, w.clone())).collect::<Vec<_>>())
     };
-    let all: Vec<(usize, Wrong)> = steps.iter().filter_map(wrong).flatten().collect();
+    let all: Vec<(usize, InvalidCounter)> = steps.iter().filter_map(wrong).flatten().collect();
     let taken = [(bounds::TOKENS, ", the largest there is"), (0, "")];
     let note = |(taken, meaning): (u64, &str)| {
         let mut all = all.iter().filter(|(_, w)| w.taken == taken);
-        let (line, Wrong { told, .. }) = all.next()?;
+        let (line, InvalidCounter { told, .. }) = all.next()?;
         let more = match all.count() {
             0 => String::new(),
             1 => "; so is one more counter".to_string(),
@@ -332,7 +332,7 @@ pub enum NoteKind {
 
 /// Route of the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum ProviderRoute {
     /// Directly to the provider, with the evidence.
     Direct(String),
     /// Through a proxy or another cloud, with the evidence.
@@ -341,9 +341,9 @@ pub enum Route {
     Unknown(String),
 }
 
-impl Default for Route {
-    fn default() -> Route {
-        Route::Unknown("the recording names no provider".into())
+impl Default for ProviderRoute {
+    fn default() -> ProviderRoute {
+        ProviderRoute::Unknown("the recording names no provider".into())
     }
 }
 

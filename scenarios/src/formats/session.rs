@@ -13,13 +13,14 @@ use ctxbench_core::session::{
 use serde_json::Map;
 
 use super::recording::{
-    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What, wrong_counters,
+    ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, View, wrong_counters,
 };
 use super::source::Source as Read;
 use super::time;
-use crate::bounds::{self, Number};
+use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{Fault, ImportError, Loaded};
+use crate::error::{ImportError, LineFault, Loaded};
 
 /// Builds the session at the end of a recording.
 pub(super) fn put_together(
@@ -37,7 +38,8 @@ pub(super) fn put_together(
         warnings.push(format!("{file}: {n} × {kind}"));
     }
     warnings.extend(wrong_counters(&steps, file));
-    let mut builder = Builder { warnings, start: start(&steps), ..Builder::default() };
+    let mut builder =
+        SessionBuilder { warnings, start: start(&steps), ..SessionBuilder::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
@@ -53,10 +55,10 @@ pub(super) fn put_together(
 
 /// Returns the start of the main conversation, ms since 1970. A subagent may precede it in the
 /// file, with later times.
-fn start(steps: &[Step]) -> Option<i64> {
-    let is_timed = |s: &&Step| match &s.what {
-        What::Input(input) => !input.pieces.iter().all(|p| matches!(p, Piece::Added(..))),
-        What::Reply(_) | What::Compaction(_) => true,
+fn start(steps: &[RecordingStep]) -> Option<i64> {
+    let is_timed = |s: &&RecordingStep| match &s.what {
+        StepKind::Input(input) => !input.pieces.iter().all(|p| matches!(p, MessagePart::Added(..))),
+        StepKind::Reply(_) | StepKind::Compaction(_) => true,
         _ => false,
     };
     let mut main = steps.iter().filter(|s| s.agent.is_none()).filter(is_timed);
@@ -65,11 +67,11 @@ fn start(steps: &[Step]) -> Option<i64> {
 
 /// Returns counted calls on branches that the session did not end with, once each, with line and
 /// time.
-fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
-    let key = |s: &Step, r: &Reply| Some((s.agent.clone(), r.response.clone()?));
+fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
+    let key = |s: &RecordingStep, r: &RecordingReply| Some((s.agent.clone(), r.response.clone()?));
     let of = |wanted: bool| {
         steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(|s| {
-            let What::Reply(reply) = &s.what else { return None };
+            let StepKind::Reply(reply) = &s.what else { return None };
             Some((s, reply, key(s, reply)?))
         })
     };
@@ -78,7 +80,7 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
     let summaries: HashSet<&String> = steps
         .iter()
         .filter_map(|s| match &s.what {
-            What::Compaction(c) => c.reply.as_ref()?.response.as_ref(),
+            StepKind::Compaction(c) => c.reply.as_ref()?.response.as_ref(),
             _ => None,
         })
         .collect();
@@ -110,21 +112,21 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
 
 /// Returns the steps of the session. Parts of a reply or compaction are joined into one step at the
 /// first part. Counts unknown parts by their description.
-fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> {
-    let mut out: Vec<Step> = Vec::new();
+fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> Vec<RecordingStep> {
+    let mut out: Vec<RecordingStep> = Vec::new();
     // Position of each reply by conversation and response, and of the reply that is still open.
     let mut replies: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut open: Option<usize> = None;
     for mut step in steps.into_iter().filter(|s| s.view != View::Calls) {
         match &mut step.what {
-            What::Reply(more) => {
+            StepKind::Reply(more) => {
                 note_unknown(&more.pieces, unknown);
                 let key = more.response.clone().map(|r| (step.agent.clone(), r));
                 let place = match &key {
                     Some(key) => replies.get(key).copied(),
                     None => open,
                 };
-                if let Some(What::Reply(reply)) = place.map(|i| &mut out[i].what) {
+                if let Some(StepKind::Reply(reply)) = place.map(|i| &mut out[i].what) {
                     reply.join(std::mem::take(more));
                     continue;
                 }
@@ -134,8 +136,8 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                     None => open = Some(out.len()),
                 }
             }
-            What::Counted { counters, .. } => {
-                if let Some(What::Reply(reply)) = open.map(|i| &mut out[i].what)
+            StepKind::Counted { counters, .. } => {
+                if let Some(StepKind::Reply(reply)) = open.map(|i| &mut out[i].what)
                     && reply.counters.is_err()
                     && counters.prompt() > 0
                 {
@@ -145,34 +147,42 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                 }
                 continue;
             }
-            What::Summary(input) => {
+            StepKind::Summary(input) => {
                 note_unknown(&input.pieces, unknown);
                 let words = std::mem::take(&mut input.pieces).into_iter();
-                let words: Vec<Part> = words.filter_map(Piece::into_part).collect();
+                let words: Vec<Part> = words.filter_map(MessagePart::into_part).collect();
                 let text = Some(joined_text(&words, "\n"));
                 let last = out.iter_mut().rev().find(|s| {
-                    s.agent == step.agent && !matches!(&s.what, What::Input(i) if i.only_added())
+                    s.agent == step.agent
+                        && !matches!(&s.what, StepKind::Input(i) if i.only_added())
                 });
-                if let Some(What::Compaction(Compaction { summary: none @ None, .. })) =
-                    last.map(|s| &mut s.what)
+                if let Some(StepKind::Compaction(RecordingCompaction {
+                    summary: none @ None,
+                    ..
+                })) = last.map(|s| &mut s.what)
                 {
                     *none = text;
                     continue;
                 }
-                step.what = What::Compaction(Compaction { summary: text, ..Default::default() });
+                step.what = StepKind::Compaction(RecordingCompaction {
+                    summary: text,
+                    ..Default::default()
+                });
                 open = None;
             }
-            What::Input(input) => {
+            StepKind::Input(input) => {
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            What::Compaction(_) | What::RolledBack { .. } | What::Cleared => open = None,
-            What::Unknown(kind) => {
+            StepKind::Compaction(_) | StepKind::RolledBack { .. } | StepKind::Cleared => {
+                open = None
+            }
+            StepKind::Unknown(kind) => {
                 *unknown.entry(format!("{kind}{UNKNOWN}")).or_default() += 1;
                 continue;
             }
-            What::System(_) | What::Tools(_) => {}
-            What::Link | What::Note { .. } => continue,
+            StepKind::System(_) | StepKind::Tools(_) => {}
+            StepKind::Link | StepKind::Note { .. } => continue,
         }
         out.push(step);
     }
@@ -183,16 +193,16 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
 const UNKNOWN: &str = ", which this importer does not know; left out";
 const UNANSWERED: &str = ", without their results in the recording; kept as a line of text";
 
-fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
+fn note_unknown(pieces: &[MessagePart], unknown: &mut BTreeMap<String, usize>) {
     for piece in pieces {
         match piece {
-            Piece::Unknown(kind) => {
+            MessagePart::Unknown(kind) => {
                 *unknown.entry(format!("content block {kind:?}{UNKNOWN}")).or_default() += 1;
             }
-            Piece::Unanswered { kind, .. } => {
+            MessagePart::Unanswered { kind, .. } => {
                 *unknown.entry(format!("{kind}{UNANSWERED}")).or_default() += 1;
             }
-            Piece::Result { pieces, .. } => note_unknown(pieces, unknown),
+            MessagePart::Result { pieces, .. } => note_unknown(pieces, unknown),
             _ => {}
         }
     }
@@ -201,13 +211,13 @@ fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
 impl Input {
     /// Returns whether the input contains only text that the program added.
     fn only_added(&self) -> bool {
-        !self.pieces.iter().any(|p| matches!(p, Piece::Said(_) | Piece::Result { .. }))
+        !self.pieces.iter().any(|p| matches!(p, MessagePart::Said(_) | MessagePart::Result { .. }))
     }
 }
 
 /// Builder of a session.
 #[derive(Default)]
-struct Builder {
+struct SessionBuilder {
     items: Vec<Located>,
     warnings: Vec<String>,
     ids: HashSet<String>,
@@ -220,24 +230,24 @@ struct Builder {
     start: Option<i64>,
 }
 
-impl Builder {
-    fn step(&mut self, step: Step) {
-        let Step { line, stamp, what, .. } = step;
+impl SessionBuilder {
+    fn step(&mut self, step: RecordingStep) {
+        let RecordingStep { line, stamp, what, .. } = step;
         let stamp = stamp.as_deref();
         match what {
-            What::System(text) if !self.window_begun() => self.system(line, text),
-            What::Tools(definitions) if !self.window_begun() => {
+            StepKind::System(text) if !self.window_begun() => self.system(line, text),
+            StepKind::Tools(definitions) if !self.window_begun() => {
                 let (agent, extra) = (self.agent.clone(), Map::new());
                 self.entry(line, Entry::Tools { definitions, agent, extra });
             }
-            What::Input(input) => self.input(line, input, stamp),
-            What::Reply(reply) => self.reply(line, reply, stamp),
+            StepKind::Input(input) => self.input(line, input, stamp),
+            StepKind::Reply(reply) => self.reply(line, reply, stamp),
             // Compactions in a subagent's window do not count as compactions of the session.
-            What::Compaction(_) if self.agent.is_some() => {}
-            What::Compaction(c) => self.compaction(line, c, stamp),
-            What::RolledBack { turns } => self.roll_back(turns),
-            What::Cleared if self.agent.is_some() => {}
-            What::Cleared => {
+            StepKind::Compaction(_) if self.agent.is_some() => {}
+            StepKind::Compaction(c) => self.compaction(line, c, stamp),
+            StepKind::RolledBack { turns } => self.roll_back(turns),
+            StepKind::Cleared if self.agent.is_some() => {}
+            StepKind::Cleared => {
                 self.held.remove(&None);
                 self.entry(line, Entry::Clear { extra: Map::new() });
             }
@@ -249,11 +259,11 @@ impl Builder {
         let mut said = Vec::new();
         for piece in input.pieces {
             match piece {
-                Piece::Result { call_id, pieces, is_error } => {
-                    let parts = pieces.into_iter().filter_map(Piece::into_part).collect();
+                MessagePart::Result { call_id, pieces, is_error } => {
+                    let parts = pieces.into_iter().filter_map(MessagePart::into_part).collect();
                     self.result(line, &call_id, parts, is_error.then_some(true), stamp);
                 }
-                Piece::Added(part, place) => self.added(line, part, place),
+                MessagePart::Added(part, place) => self.added(line, part, place),
                 other => said.extend(other.into_part()),
             }
         }
@@ -262,14 +272,14 @@ impl Builder {
         }
     }
 
-    fn added(&mut self, line: usize, part: Part, place: Place) {
+    fn added(&mut self, line: usize, part: Part, place: ContextPlace) {
         match place {
             _ if self.begun() => self.hold(part),
-            Place::Message => self.hold(part),
-            Place::System => {
+            ContextPlace::Message => self.hold(part),
+            ContextPlace::System => {
                 part.as_text().into_iter().for_each(|t| self.system(line, t.to_string()));
             }
-            Place::Memory(path) => {
+            ContextPlace::Memory(path) => {
                 if let Some(text) = part.as_text().map(str::to_string) {
                     self.entry(line, Entry::Memory { path, text, extra: Default::default() });
                 }
@@ -324,21 +334,24 @@ impl Builder {
         self.entry(line, Entry::User(entry));
     }
 
-    fn reply(&mut self, line: usize, reply: Reply, stamp: Option<&str>) {
+    fn reply(&mut self, line: usize, reply: RecordingReply, stamp: Option<&str>) {
         let usage = counted(&reply);
-        let Reply { id, pieces, model, .. } = reply;
-        let (results, pieces): (Vec<Piece>, Vec<Piece>) =
-            pieces.into_iter().partition(|p| matches!(p, Piece::Result { .. }));
-        let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
+        let RecordingReply { id, pieces, model, .. } = reply;
+        let (results, pieces): (Vec<MessagePart>, Vec<MessagePart>) =
+            pieces.into_iter().partition(|p| matches!(p, MessagePart::Result { .. }));
+        let mut parts: Vec<Part> = pieces.into_iter().filter_map(MessagePart::into_part).collect();
         // A tool of the provider returns its result within the reply, which remains one request.
         // Results for calls of an earlier reply come before this one.
-        let (own, earlier): (Vec<Piece>, Vec<Piece>) = results.into_iter().partition(|result| {
-            let called = |part: &Part| match (part, result) {
-                (Part::Call(call), Piece::Result { call_id, .. }) => *call.id == **call_id,
-                _ => false,
-            };
-            parts.iter().any(called)
-        });
+        let (own, earlier): (Vec<MessagePart>, Vec<MessagePart>) =
+            results.into_iter().partition(|result| {
+                let called = |part: &Part| match (part, result) {
+                    (Part::Call(call), MessagePart::Result { call_id, .. }) => {
+                        *call.id == **call_id
+                    }
+                    _ => false,
+                };
+                parts.iter().any(called)
+            });
         self.input(line, Input { pieces: earlier, ..Input::default() }, stamp);
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
@@ -409,8 +422,8 @@ impl Builder {
         );
     }
 
-    fn compaction(&mut self, line: usize, compaction: Compaction, stamp: Option<&str>) {
-        let Compaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
+    fn compaction(&mut self, line: usize, compaction: RecordingCompaction, stamp: Option<&str>) {
+        let RecordingCompaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
             compaction;
         let (mut model, mut usage) = (None, None);
         if let Some(reply) = reply {
@@ -461,7 +474,7 @@ impl Builder {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };
-            let fault = Fault::new(
+            let fault = LineFault::new(
                 1,
                 format!("no messages{why}"),
                 format!("a recording of {format} with at least one message"),
@@ -492,7 +505,7 @@ impl Builder {
         let mut prefix = calibration::prefix(main, &by, recorded);
         let numbers = prefix
             .iter_mut()
-            .map(|n| Number::new("prefix_tokens", n, bounds::FILLER_TOKENS))
+            .map(|n| BoundedNumber::new("prefix_tokens", n, bounds::FILLER_TOKENS))
             .collect();
         bounds::clamp(numbers, file, 1, &mut self.warnings);
         loaded.session.header.prefix_tokens = prefix;
@@ -534,11 +547,11 @@ impl From<Counters> for RecordedUsage {
 
 /// Returns the counters of a reply. If the output counter is a stub, the count of its parts is
 /// added as an estimate.
-fn counted(reply: &Reply) -> Option<RecordedUsage> {
+fn counted(reply: &RecordingReply) -> Option<RecordedUsage> {
     let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
     if reply.output_is_stub {
         let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
-        let parts = reply.pieces.iter().cloned().filter_map(Piece::into_part);
+        let parts = reply.pieces.iter().cloned().filter_map(MessagePart::into_part);
         usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
     }
     Some(usage)

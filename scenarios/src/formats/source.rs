@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::archive::{self, Archive, Member, Raw};
 use super::json;
 use super::unpack::{self, Damaged, Packing};
-use crate::error::{Fault, InputError};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 use crate::jsonl::numbered;
 
@@ -42,7 +42,7 @@ enum Location<'a> {
 }
 
 /// Encoding of a file's bytes.
-enum Form {
+enum Encoding {
     Plain,
     Packed(Packing),
     Zip,
@@ -93,12 +93,12 @@ impl<'a> Source<'a> {
     /// Returns the path of an uncompressed file or folder, or `None` for sources in memory, in an
     /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
-        let path = self.place()?;
-        let plain = path.is_dir() || matches!(self.form(), Ok(Form::Plain) | Err(_));
+        let path = self.disk_path()?;
+        let plain = path.is_dir() || matches!(self.form(), Ok(Encoding::Plain) | Err(_));
         plain.then_some(path)
     }
 
-    fn place(&self) -> Option<&'a Path> {
+    fn disk_path(&self) -> Option<&'a Path> {
         match self.location {
             Location::Alone(Raw::Path(path)) => Some(path),
             _ => None,
@@ -107,8 +107,8 @@ impl<'a> Source<'a> {
 
     /// Returns the path that companion files lie next to. For a link, this is the path of its
     /// target.
-    pub fn beside(&self) -> Option<Cow<'a, Path>> {
-        let path = self.place().filter(|_| !self.alone)?;
+    pub fn folder(&self) -> Option<Cow<'a, Path>> {
+        let path = self.disk_path().filter(|_| !self.alone)?;
         let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
         Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
     }
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
     pub fn head(&self) -> Result<Head, InputError> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
-        if let Some(folder) = self.place().filter(|p| p.is_dir()) {
+        if let Some(folder) = self.disk_path().filter(|p| p.is_dir()) {
             let list = || -> io::Result<Vec<String>> {
                 let name =
                     |e: io::Result<fs::DirEntry>| Ok(e?.file_name().to_string_lossy().into_owned());
@@ -136,7 +136,7 @@ impl<'a> Source<'a> {
         head.whole = (bytes.len() as u64) < HEAD_BYTES;
         head.text = decoded(Cow::Owned(bytes)).into_owned();
         if head.text.starts_with(DATABASE)
-            && let Some(path) = self.place()
+            && let Some(path) = self.disk_path()
         {
             head.text += &log_head(path);
         }
@@ -146,10 +146,10 @@ impl<'a> Source<'a> {
     /// Returns the zip archive, or `None` if the source is not one.
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
         match (&self.location, self.form()?) {
-            (Location::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
-            (Location::In(_), Form::Zip) => {
+            (Location::Alone(raw), Encoding::Zip) => Archive::open(&self.name, *raw).map(Some),
+            (Location::In(_), Encoding::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
-                Err(Fault::new(1, what, "a file that is not an archive", fix).at(&self.name))
+                Err(LineFault::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
             _ => Ok(None),
         }
@@ -159,12 +159,12 @@ impl<'a> Source<'a> {
     /// replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
         let form = self.form()?;
-        if let (Location::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.location, &form) {
+        if let (Location::Alone(Raw::Bytes(bytes)), Encoding::Plain) = (&self.location, &form) {
             return Ok(decoded(Cow::Borrowed(bytes)));
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let plain = matches!((&self.location, form), (Location::Alone(_), Form::Plain));
+        let plain = matches!((&self.location, form), (Location::Alone(_), Encoding::Plain));
         let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
@@ -219,8 +219,8 @@ impl<'a> Source<'a> {
     /// Returns a stream of the unpacked bytes.
     pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let packed = match self.form()? {
-            Form::Packed(packing) => Some(packing),
-            Form::Plain | Form::Zip => None,
+            Encoding::Packed(packing) => Some(packing),
+            Encoding::Plain | Encoding::Zip => None,
         };
         let raw = self.raw()?;
         Ok(match packed {
@@ -237,13 +237,13 @@ impl<'a> Source<'a> {
         raw.map_err(|e| self.unread(&e))
     }
 
-    fn form(&self) -> Result<Form, InputError> {
+    fn form(&self) -> Result<Encoding, InputError> {
         let mut start = Vec::new();
         self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
         Ok(match Packing::detect(&start) {
-            Some(packing) => Form::Packed(packing),
-            None if archive::begins(&start) => Form::Zip,
-            None => Form::Plain,
+            Some(packing) => Encoding::Packed(packing),
+            None if archive::begins(&start) => Encoding::Zip,
+            None => Encoding::Plain,
         })
     }
 
@@ -280,10 +280,10 @@ pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
-        return Fault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
+        return LineFault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
     }
     let what = format!("it cannot be read ({e})");
-    Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
+    LineFault::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
 
 /// Converts bytes to text, replacing invalid UTF-8.
@@ -339,7 +339,7 @@ pub struct Head {
 
 impl Head {
     /// Creates a head from a complete text.
-    pub fn of(text: &str, name: &str) -> Head {
+    pub fn from_text(text: &str, name: &str) -> Head {
         Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
     }
 
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_document_is_no_row_of_lines() {
-        let is = |t: &str| Head::of(t, "x").is_document();
+        let is = |t: &str| Head::from_text(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
     }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn an_archive_of_tar_is_known_by_its_header_or_its_name() {
         let header = |magic: &str| format!("{:\0<257}{magic}\0", "a/1.jsonl");
-        let is = |text: &str, name: &str| Head::of(text, name).is_tar();
+        let is = |text: &str, name: &str| Head::from_text(text, name).is_tar();
         assert!(is(&header("ustar"), "sessions") && !is(&header("other"), "sessions"));
         assert!(is("", "x.tar") && is("", "X.TGZ") && is("", "x.tar.xz") && !is("", "tar.jsonl"));
     }

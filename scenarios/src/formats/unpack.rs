@@ -55,7 +55,7 @@ impl Packing {
     /// Returns a stream of the unpacked bytes.
     pub(super) fn unpacked<'a>(self, packed: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
         let taken = Rc::new(Cell::new(0));
-        let packed = Counted { inner: packed, taken: taken.clone() };
+        let packed = CountingReader { inner: packed, taken: taken.clone() };
         let decoder: Box<dyn Read + 'a> = match self {
             Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
@@ -99,12 +99,12 @@ impl From<Damaged> for io::Error {
 }
 
 /// Counts the bytes that were read.
-struct Counted<R> {
+struct CountingReader<R> {
     inner: R,
     taken: Rc<Cell<u64>>,
 }
 
-impl<R: BufRead> Read for Counted<R> {
+impl<R: BufRead> Read for CountingReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buf)?;
         self.taken.set(self.taken.get() + n as u64);
@@ -112,7 +112,7 @@ impl<R: BufRead> Read for Counted<R> {
     }
 }
 
-impl<R: BufRead> BufRead for Counted<R> {
+impl<R: BufRead> BufRead for CountingReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }

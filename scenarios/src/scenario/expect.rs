@@ -8,8 +8,8 @@ use ctxbench_core::nearest;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use super::Reader;
-use crate::error::Fault;
+use super::ScenarioReader;
+use crate::error::LineFault;
 use crate::toml_tree;
 
 /// Checks of a scenario's outcome.
@@ -74,14 +74,14 @@ pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 /// Keys of a range.
 pub(crate) const BOUNDS: [&str; 2] = ["min", "max"];
 
-impl Reader<'_> {
-    pub(super) fn expect(&self, tree: &DeTable<'_>) -> Result<Expect, Fault> {
+impl ScenarioReader<'_> {
+    pub(super) fn expect(&self, tree: &DeTable<'_>) -> Result<Expect, LineFault> {
         let mut out = Expect { file: self.file.to_string(), ..Expect::default() };
         let Some(value) = tree.get("expect") else { return Ok(out) };
         let DeValue::Table(checks) = value.get_ref() else {
             let line = self.line_of(tree, "expect");
             let what = "\"expect\" is not a table";
-            return Err(Fault::new(line, what, "[expect]", "write it as a table"));
+            return Err(LineFault::new(line, what, "[expect]", "write it as a table"));
         };
         for (key, check) in checks {
             let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
@@ -93,7 +93,7 @@ impl Reader<'_> {
                     out.strategies.push(ExpectedRow { label: name.into(), line, cells });
                 }
                 _ => {
-                    return Err(Fault::new(
+                    return Err(LineFault::new(
                         line,
                         format!("unknown check {name:?}"),
                         "a known check or a table named after a strategy",
@@ -105,7 +105,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    fn cells(&self, of: &DeTable<'_>) -> Result<Vec<ExpectedCell>, Fault> {
+    fn cells(&self, of: &DeTable<'_>) -> Result<Vec<ExpectedCell>, LineFault> {
         let mut out = Vec::new();
         for (key, value) in of {
             let (column, line) = (key.get_ref().to_string(), self.lines.line_at(key.span().start));
@@ -122,7 +122,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    fn range(&self, column: &str, of: &DeTable<'_>, line: usize) -> Result<Expected, Fault> {
+    fn range(&self, column: &str, of: &DeTable<'_>, line: usize) -> Result<Expected, LineFault> {
         self.known_keys(of, &BOUNDS, "a range")?;
         let bound = |key: &str| match of.get(key) {
             None => Ok(None),
@@ -133,7 +133,7 @@ impl Reader<'_> {
         };
         match (bound("min")?, bound("max")?) {
             (None, None) => Err(unfit(column, line)),
-            (Some(least), Some(most)) if least > most => Err(Fault::new(
+            (Some(least), Some(most)) if least > most => Err(LineFault::new(
                 line,
                 format!("{column:?} is from {least} to {most}, which no number is"),
                 "a min that is not above the max",
@@ -144,15 +144,15 @@ impl Reader<'_> {
     }
 }
 
-fn whole_number(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
+fn whole_number(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, LineFault> {
     toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
         let what = format!("{key:?} does not fit");
-        Fault::new(line, what, "a whole number from 0 on", "correct the number")
+        LineFault::new(line, what, "a whole number from 0 on", "correct the number")
     })
 }
 
-fn unfit(column: &str, line: usize) -> Fault {
+fn unfit(column: &str, line: usize) -> LineFault {
     let expected =
         "a number, a word, or a range such as { min = 1, max = 2 } with one bound or both";
-    Fault::new(line, format!("{column:?} does not fit"), expected, "correct the value")
+    LineFault::new(line, format!("{column:?} does not fit"), expected, "correct the value")
 }

@@ -4,9 +4,9 @@ use ctxbench_core::session::Millis;
 use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 
-use super::Reader;
-use crate::bounds::{self, Number};
-use crate::error::Fault;
+use super::ScenarioReader;
+use crate::bounds::{self, BoundedNumber};
+use crate::error::LineFault;
 use crate::toml_tree;
 
 /// Which requests a fault is about.
@@ -70,11 +70,11 @@ impl ProviderFault {
 pub(crate) const FAULT: &[&str] =
     &["on", "nth", "times", "status", "code", "message", "text", "tokens", "after_ms"];
 
-impl Reader<'_> {
-    pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, Fault> {
+impl ScenarioReader<'_> {
+    pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, LineFault> {
         let Some(value) = tree.get("fault") else { return Ok(Vec::new()) };
         let not_tables = |line| {
-            Fault::new(
+            LineFault::new(
                 line,
                 "\"fault\" is not a list of tables",
                 "[[fault]]",
@@ -96,7 +96,7 @@ impl Reader<'_> {
                     .count();
                 let mut fault: ProviderFault =
                     serde_json::from_value(object.into()).map_err(|e| {
-                        Fault::new(
+                        LineFault::new(
                             line,
                             format!("a fault that does not fit: {e}"),
                             "on = \"sample\" or \"summary\", and an answer",
@@ -105,7 +105,7 @@ impl Reader<'_> {
                     })?;
                 if answers != 1 {
                     let what = format!("a fault with {answers} answers");
-                    return Err(Fault::new(
+                    return Err(LineFault::new(
                         line,
                         what,
                         "exactly one of \"status\", \"text\", \"tokens\"",
@@ -117,16 +117,18 @@ impl Reader<'_> {
                     || fault.status.is_some_and(|s| !(400..600).contains(&s))
                 {
                     let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
-                    return Err(Fault::new(
+                    return Err(LineFault::new(
                         line,
                         "a fault out of range",
                         expected,
                         "correct the number",
                     ));
                 }
-                let tokens =
-                    fault.tokens.as_mut().map(|n| Number::new("tokens", n, bounds::FILLER_TOKENS));
-                let after = Number::new("after_ms", &mut fault.after_ms, bounds::MS);
+                let tokens = fault
+                    .tokens
+                    .as_mut()
+                    .map(|n| BoundedNumber::new("tokens", n, bounds::FILLER_TOKENS));
+                let after = BoundedNumber::new("after_ms", &mut fault.after_ms, bounds::MS);
                 bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
                 Ok(fault)
             })

@@ -5,19 +5,23 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
-use super::Reader;
+use super::ScenarioReader;
 use crate::check::Located;
-use crate::error::Fault;
+use crate::error::LineFault;
 use crate::fields::{self, KINDS, KindFields};
 use crate::toml_tree;
 
 /// A table with its line number.
 type Step = (usize, Map<String, Value>);
 
-impl Reader<'_> {
+impl ScenarioReader<'_> {
     /// Appends the steps and facts of the file. Messages without an id get `m1`, `m2`, … by
     /// position.
-    pub(super) fn steps(&self, tree: &DeTable<'_>, items: &mut Vec<Located>) -> Result<(), Fault> {
+    pub(super) fn steps(
+        &self,
+        tree: &DeTable<'_>,
+        items: &mut Vec<Located>,
+    ) -> Result<(), LineFault> {
         let mut steps = self.tables(tree, "step")?;
         for (line, step) in self.tables(tree, "fact")? {
             let mut step = step;
@@ -42,7 +46,7 @@ impl Reader<'_> {
                 && let Some(text) = step.remove("text")
                 && step.insert("output".to_string(), text).is_some()
             {
-                return Err(Fault::new(
+                return Err(LineFault::new(
                     line,
                     "both \"text\" and \"output\"",
                     "one of the two",
@@ -59,10 +63,10 @@ impl Reader<'_> {
     }
 
     /// Returns the tables of an array with their line numbers. Unknown keys are errors.
-    fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<Step>, Fault> {
+    fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<Step>, LineFault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
         let not_tables = |line| {
-            Fault::new(
+            LineFault::new(
                 line,
                 format!("{key:?} is not a list of tables"),
                 format!("[[{key}]]"),
@@ -85,7 +89,7 @@ impl Reader<'_> {
                 self.known_keys(table, &step_keys(kind), &format!("an entry of type {tag:?}"))?;
             } else {
                 let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
-                return Err(Fault::new(
+                return Err(LineFault::new(
                     line,
                     "a step without \"type\"",
                     format!("one of {kinds}"),
@@ -98,7 +102,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), Fault> {
+    fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), LineFault> {
         for (key, known) in NESTED {
             match table.get(*key).map(|v| v.get_ref()) {
                 Some(DeValue::Table(t)) => self.known_keys(t, known, &format!("{key:?}"))?,
@@ -119,12 +123,12 @@ impl Reader<'_> {
         tag: &str,
         step: &mut Map<String, Value>,
         line: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LineFault> {
         let (Some(field), Some(name)) = (text_field(tag), step.remove("file")) else {
             return Ok(());
         };
         let Value::String(name) = name else {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 "\"file\" is not a string",
                 "the name of a file in the scenario's folder",
@@ -132,7 +136,7 @@ impl Reader<'_> {
             ));
         };
         if step.contains_key(field) {
-            return Err(Fault::new(
+            return Err(LineFault::new(
                 line,
                 format!("both \"file\" and {field:?}"),
                 "one of the two",
@@ -140,7 +144,7 @@ impl Reader<'_> {
             ));
         }
         let text = self.beside.text(&name).map_err(|e| {
-            Fault::new(
+            LineFault::new(
                 line,
                 format!("cannot read {name:?}: {e}"),
                 "a text file in the scenario's folder",
@@ -149,7 +153,7 @@ impl Reader<'_> {
         })?;
         let value = if field == "definitions" {
             serde_json::from_str(&text).map_err(|e| {
-                Fault::new(
+                LineFault::new(
                     line,
                     format!("{name}: {e}"),
                     "a JSON list of tools",

@@ -4,7 +4,7 @@
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
 
-use crate::testing::{Played, Script, calls, play, play_on, says, user};
+use crate::testing::{Played, Script, calls, play, play_on, text_answer, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
@@ -15,8 +15,8 @@ fn script() -> Script {
         replies: vec![
             calls("look", "c1", "read_file", PATH),
             calls("plan", "c2", "edit_file", PATH),
-            says("closing"),
-            says("because"),
+            text_answer("closing"),
+            text_answer("because"),
         ],
         outputs: vec!["content".into(), "written, see line 7".into()],
         files: vec!["file"],
@@ -27,7 +27,7 @@ fn script() -> Script {
 }
 
 fn edits(p: &Played) -> Vec<&Request> {
-    p.of(Purpose::Edit)
+    p.with_purpose(Purpose::Edit)
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn the_editor_sees_files_and_the_proposal_alone() {
     );
     // The editor's rules follow the proposal. The architect has no rules.
     let asks = |r: &Request| r.blocks.last().unwrap().text.contains("Show every change");
-    assert!(asks(edit) && !p.of(Purpose::Sample).into_iter().any(asks));
+    assert!(asks(edit) && !p.with_purpose(Purpose::Sample).into_iter().any(asks));
     assert_eq!(&*edit.model.name, "claude-haiku-4-5");
     assert!(edit.tools.is_none() && edit.breakpoints.is_empty());
 }
@@ -56,7 +56,7 @@ fn the_editor_sees_files_and_the_proposal_alone() {
 fn nothing_of_the_edit_comes_back() {
     let p = play("aider:architect=true,auto_accept=false", 1.0, script());
     assert_eq!(edits(&p).len(), 1, "the user lets nothing but the edit pass");
-    let last = p.of(Purpose::Sample)[3];
+    let last = p.with_purpose(Purpose::Sample)[3];
     assert_eq!(
         Played::outline(last)[5..],
         [
@@ -111,9 +111,13 @@ fn no_ping_follows_an_edit_until_the_program_is_started_again() {
         let spec = format!(
             "aider:cache_prompts=true,keepalive_pings=1,auto_accept=false,architect={architect}"
         );
-        let replies = vec![calls("plan", "c1", "edit_file", PATH), says("closing"), says("yes")];
+        let replies = vec![
+            calls("plan", "c1", "edit_file", PATH),
+            text_answer("closing"),
+            text_answer("yes"),
+        ];
         let p = play(&spec, 1.0, Script { actions, replies, ..Script::default() });
-        p.of(Purpose::Ping).len()
+        p.with_purpose(Purpose::Ping).len()
     };
     let idle = || Action::Idle { ms: 600_000 };
     let once = || vec![user("m1", "do it"), idle()];
@@ -127,7 +131,7 @@ fn a_prompt_too_large_for_the_editor_is_a_question() {
     // At this scale, gpt-4.1 takes a thousand tokens instead of a million, and Haiku two hundred.
     let long = || Script {
         actions: vec![user("m1", "do it")],
-        replies: vec![calls(&"word ".repeat(300), "c1", "edit_file", PATH), says("closing")],
+        replies: vec![calls(&"word ".repeat(300), "c1", "edit_file", PATH), text_answer("closing")],
         ..Script::default()
     };
     let asked = |editor: &str, oversize: &str| {

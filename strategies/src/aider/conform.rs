@@ -1,14 +1,14 @@
 //! Runs Aider's rules on recorded inputs.
 
 use super::summary::{
-    Content, Count, Ending, Failure, Message, OBSERVED, Rules, head_limit, quoted, summarize,
-    summarize_all, summarize_end, too_big,
+    ChatLine, Ending, LineContent, OBSERVED, SummaryFailure, SummaryRules, TokenCount, head_limit,
+    quoted, summarize, summarize_all, summarize_end, too_big,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conform_texts::{cache_headers, roundtrip, split_markdown};
-use crate::conform::{Conformance, Context, Fault, Function, Label, nullable, read};
+use crate::conform::{Conformance, Context, Function, Label, MemberError, nullable, read};
 
 /// Conformance data of Aider: recordings of its routines, but not of whole sessions.
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -52,23 +52,25 @@ struct MessageInput {
     content: Value,
 }
 
-fn messages(list: Vec<MessageInput>) -> Result<Vec<Message>, Fault> {
+fn messages(list: Vec<MessageInput>) -> Result<Vec<ChatLine>, MemberError> {
     let content = |v: Value| match v {
-        Value::String(t) => Ok(Content::Text(t.into())),
-        Value::Null => Ok(Content::Null),
-        Value::Array(_) => Ok(Content::Parts(python_json(&v))),
-        other => Err(Fault::Input(format!("a content is a text, a list or null, not {other}"))),
+        Value::String(t) => Ok(LineContent::Text(t.into())),
+        Value::Null => Ok(LineContent::Null),
+        Value::Array(_) => Ok(LineContent::Parts(python_json(&v))),
+        other => {
+            Err(MemberError::Input(format!("a content is a text, a list or null, not {other}")))
+        }
     };
-    list.into_iter().map(|m| Ok(Message { role: m.role, content: content(m.content)? })).collect()
+    list.into_iter().map(|m| Ok(ChatLine { role: m.role, content: content(m.content)? })).collect()
 }
 
-fn written(list: &[Message]) -> Result<Value, Fault> {
+fn written(list: &[ChatLine]) -> Result<Value, MemberError> {
     list.iter()
         .map(|m| {
             let content = match &m.content {
-                Content::Text(t) => json!(**t),
-                Content::Null => Value::Null,
-                Content::Parts(p) => serde_json::from_str(p)?,
+                LineContent::Text(t) => json!(**t),
+                LineContent::Null => Value::Null,
+                LineContent::Parts(p) => serde_json::from_str(p)?,
             };
             Ok(json!({"role": m.role, "content": content}))
         })
@@ -84,19 +86,19 @@ enum Counter {
     Json,
 }
 
-impl Count for Counter {
-    fn one(&self, m: &Message) -> u64 {
+impl TokenCount for Counter {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         let chars = match (self, &m.content) {
             (Counter::Json, _) => m.json().chars().count(),
-            (Counter::Content, Content::Text(t)) => t.chars().count(),
-            (Counter::Content, Content::Parts(t)) => t.chars().count(),
-            (Counter::Content, Content::Null) => 0,
+            (Counter::Content, LineContent::Text(t)) => t.chars().count(),
+            (Counter::Content, LineContent::Parts(t)) => t.chars().count(),
+            (Counter::Content, LineContent::Null) => 0,
         };
         (chars as u64).div_ceil(4)
     }
 
-    fn list(&self, m: &[Message]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+    fn list(&self, m: &[ChatLine]) -> u64 {
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 
@@ -172,15 +174,15 @@ impl Summariser<'_> {
     }
 }
 
-fn constant<'a>(c: &'a Context, name: &str) -> Result<&'a str, Fault> {
+fn constant<'a>(c: &'a Context, name: &str) -> Result<&'a str, MemberError> {
     let text = c.facts.get("constants").and_then(|o| o.get(name)).and_then(Value::as_str);
-    text.ok_or_else(|| Fault::Input(format!("the file has no constant `{name}`")))
+    text.ok_or_else(|| MemberError::Input(format!("the file has no constant `{name}`")))
 }
 
-fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<Rules, Fault> {
-    let first = models.first().ok_or_else(|| Fault::Input("no models".into()))?;
+fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<SummaryRules, MemberError> {
+    let first = models.first().ok_or_else(|| MemberError::Input("no models".into()))?;
     let prefix = constant(c, "summary_prefix")?.to_string();
-    Ok(Rules {
+    Ok(SummaryRules {
         max_tokens,
         head_limit: head_limit(first.max_input_tokens, 1.0),
         prefix,
@@ -188,16 +190,16 @@ fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<Rules, Fault>
     })
 }
 
-fn error(f: Failure) -> &'static str {
+fn error(f: SummaryFailure) -> &'static str {
     match f {
-        Failure::AllModelsFailed => "all_models_failed",
-        Failure::ContentNotText => "content_not_text",
+        SummaryFailure::AllModelsFailed => "all_models_failed",
+        SummaryFailure::ContentNotText => "content_not_text",
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum FunctionName {
     Summarize,
     SummarizeAll,
     TooBig,
@@ -206,7 +208,7 @@ enum Entry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Summarise {
-    entry: Entry,
+    entry: FunctionName,
     count: Counter,
     messages: Vec<MessageInput>,
     max_tokens: f64,
@@ -214,7 +216,7 @@ struct Summarise {
     models: Vec<Model>,
 }
 
-fn summarise(c: &Context, input: Value) -> Result<Value, Fault> {
+fn summarise(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Summarise = read(input)?;
     let list = messages(i.messages)?;
     let rules = rules(c, i.max_tokens, &i.models)?;
@@ -227,22 +229,26 @@ fn summarise(c: &Context, input: Value) -> Result<Value, Fault> {
     let mut out =
         json!({"total_tokens": i.count.list(&list), "too_big": big, "input_mutated": false});
     match i.entry {
-        Entry::Summarize => match summarize(&list, &rules, &i.count, &mut |t| model.ask(t)) {
-            Ok(s) => {
-                out["result"] = written(&s.messages)?;
-                out["input_mutated"] = json!(s.input_changed);
-                out["max_depth"] = json!(s.depth);
+        FunctionName::Summarize => {
+            match summarize(&list, &rules, &i.count, &mut |t| model.ask(t)) {
+                Ok(s) => {
+                    out["result"] = written(&s.messages)?;
+                    out["input_mutated"] = json!(s.input_changed);
+                    out["max_depth"] = json!(s.depth);
+                }
+                Err(e) => {
+                    out["error"] = json!(error(e.cause));
+                    out["max_depth"] = json!(e.depth);
+                }
             }
-            Err(e) => {
-                out["error"] = json!(error(e.cause));
-                out["max_depth"] = json!(e.depth);
+        }
+        FunctionName::SummarizeAll => {
+            match summarize_all(&list, &rules.prefix, &mut |t| model.ask(t)) {
+                Ok(all) => out["result"] = written(&all)?,
+                Err(e) => out["error"] = json!(error(e)),
             }
-        },
-        Entry::SummarizeAll => match summarize_all(&list, &rules.prefix, &mut |t| model.ask(t)) {
-            Ok(all) => out["result"] = written(&all)?,
-            Err(e) => out["error"] = json!(error(e)),
-        },
-        Entry::TooBig => out["result"] = json!(big),
+        }
+        FunctionName::TooBig => out["result"] = json!(big),
     }
     out["calls"] = Value::Array(model.calls);
     Ok(out)
@@ -269,13 +275,13 @@ enum Snapshot {
     AfterAppend,
 }
 
-fn turn_thread(c: &Context, input: Value) -> Result<Value, Fault> {
+fn turn_thread(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: TurnThread = read(input)?;
     let rules = rules(c, i.max_tokens, &i.models)?;
     let before = messages(i.done.into_iter().chain(i.cur).collect())?;
     let mut done = before.clone();
     if let Some(text) = i.message {
-        done.extend([Message::text("user", text), Message::text("assistant", "Ok.")]);
+        done.extend([ChatLine::text("user", text), ChatLine::text("assistant", "Ok.")]);
     }
     let snapshot = match i.snapshot {
         Snapshot::BeforeAppend => before.clone(),

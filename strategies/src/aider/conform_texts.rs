@@ -1,11 +1,11 @@
 //! Runs Aider's history file and prompt order on recorded inputs.
 
 use super::chunks::Chunks;
-use super::markdown::{Speaker, append, append_start, split_chat_history_markdown};
+use super::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_markdown};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::conform::{Context, Fault, read};
+use crate::conform::{Context, MemberError, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,11 +14,11 @@ struct SplitMarkdown {
     include_tool: bool,
 }
 
-fn spoken(list: Vec<(Speaker, String)>) -> Value {
+fn spoken(list: Vec<(MarkdownSpeaker, String)>) -> Value {
     list.into_iter().map(|(who, text)| json!({"role": who.word(), "content": text})).collect()
 }
 
-pub(super) fn split_markdown(_: &Context, input: Value) -> Result<Value, Fault> {
+pub(super) fn split_markdown(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: SplitMarkdown = read(input)?;
     Ok(spoken(split_chat_history_markdown(&i.text, i.include_tool)))
 }
@@ -38,15 +38,15 @@ enum Operation {
     Tool,
 }
 
-pub(super) fn roundtrip(_: &Context, input: Value) -> Result<Value, Fault> {
+pub(super) fn roundtrip(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Roundtrip = read(input)?;
     let mut file = String::new();
     for (operation, text) in &i.turns {
         match operation {
             Operation::Start => append_start(&mut file, text),
-            Operation::User => append(&mut file, Speaker::User, text),
-            Operation::Assistant => append(&mut file, Speaker::Assistant, text),
-            Operation::Tool => append(&mut file, Speaker::Tool, text),
+            Operation::User => append(&mut file, MarkdownSpeaker::User, text),
+            Operation::Assistant => append(&mut file, MarkdownSpeaker::Assistant, text),
+            Operation::Tool => append(&mut file, MarkdownSpeaker::Tool, text),
         }
     }
     let back = |include_tool| spoken(split_chat_history_markdown(&file, include_tool));
@@ -59,9 +59,9 @@ struct CacheHeaders {
     chunks: Map<String, Value>,
 }
 
-pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, Fault> {
+pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, MemberError> {
     let mut i: CacheHeaders = read(input)?;
-    let mut part = |name: &str| -> Result<Vec<Value>, Fault> {
+    let mut part = |name: &str| -> Result<Vec<Value>, MemberError> {
         i.chunks.remove(name).map_or(Ok(Vec::new()), read)
     };
     let chunks = Chunks {
@@ -75,7 +75,7 @@ pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, Fault> {
         reminder: part("reminder")?,
     };
     if let Some(odd) = i.chunks.keys().next() {
-        return Err(Fault::Input(format!("unknown part `{odd}`")));
+        return Err(MemberError::Input(format!("unknown part `{odd}`")));
     }
     let mut all = chunks.all();
     for at in chunks.breakpoints() {

@@ -53,7 +53,7 @@ impl Created {
     }
 
     /// Formats all files for the prompt.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn listing(&self) -> String {
         let one = |(path, text): (&String, &String)| {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             format!("\n{path}\n```\n{text}{end}```\n")
@@ -78,6 +78,6 @@ mod tests {
         assert!(!files.take("Edit", unknown), "nobody knows what the rest of it is");
         assert!(!files.take("read_file", r#"{"path":"b.rs"}"#));
         let want = "\na.rs\n```\none\nthree\n```\n\nb.rs\n```\nfn b() {}\n```\n";
-        assert_eq!(files.shown(), want);
+        assert_eq!(files.listing(), want);
     }
 }

@@ -18,7 +18,7 @@
 
 use ctxbench_core::tokens::o200k;
 
-use super::summary::{Content, Count, Message, SplitRules, SummaryPlan};
+use super::summary::{ChatLine, LineContent, SplitRules, SummaryPlan, TokenCount};
 
 /// Maximum depth of the recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
@@ -30,17 +30,17 @@ pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents;
 
-impl Count for Contents {
-    fn one(&self, m: &Message) -> u64 {
+impl TokenCount for Contents {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         match &m.content {
-            Content::Text(t) => o200k(t),
-            Content::Parts(t) => o200k(t),
-            Content::Null => 0,
+            LineContent::Text(t) => o200k(t),
+            LineContent::Parts(t) => o200k(t),
+            LineContent::Null => 0,
         }
     }
 
-    fn list(&self, m: &[Message]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+    fn list(&self, m: &[ChatLine]) -> u64 {
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 
@@ -67,13 +67,13 @@ fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aider::summary::{Failed, Failure, Rules, summarize_with};
+    use crate::aider::summary::{Failed, SummaryFailure, SummaryRules, summarize_with};
 
     /// Returns messages of ten tokens each.
-    fn talk(n: usize) -> Vec<Message> {
+    fn talk(n: usize) -> Vec<ChatLine> {
         (0..n)
             .map(|i| {
-                Message::text(
+                ChatLine::text(
                     if i % 2 == 0 { "user" } else { "assistant" },
                     "word".to_string() + &" word".repeat(9),
                 )
@@ -81,8 +81,8 @@ mod tests {
             .collect()
     }
 
-    fn rules(max: f64) -> Rules {
-        Rules {
+    fn rules(max: f64) -> SummaryRules {
+        SummaryRules {
             max_tokens: max,
             head_limit: 0,
             prefix: "[chat summary] ".into(),
@@ -94,7 +94,7 @@ mod tests {
     fn the_newest_half_stays_and_the_rest_is_one_message() {
         // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
         // seven become the summary. A head limit of 0 cuts nothing.
-        assert_eq!(Contents.one(&talk(1)[0]), 10);
+        assert_eq!(Contents.message_tokens(&talk(1)[0]), 10);
         let mut asked = Vec::new();
         let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |t| {
             asked.push(t.to_string());
@@ -106,7 +106,7 @@ mod tests {
             asked[0].matches("# USER\n").count() + asked[0].matches("# ASSISTANT\n").count(),
             7
         );
-        assert_eq!(s[0], Message::text("user", "[chat summary] short"));
+        assert_eq!(s[0], ChatLine::text("user", "[chat summary] short"));
         assert_eq!(s[1..], talk(12)[7..]);
         // A history equal to the budget is not too large.
         assert_eq!(
@@ -137,6 +137,6 @@ mod tests {
     #[test]
     fn a_failure_is_a_failure_of_the_whole() {
         let r = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| None);
-        assert_eq!(r, Err(Failed { cause: Failure::AllModelsFailed, depth: 0 }));
+        assert_eq!(r, Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 0 }));
     }
 }

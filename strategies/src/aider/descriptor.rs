@@ -42,7 +42,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
     // `/undo` takes back a commit, but no message.
-    rewind: Rewind::NONE,
+    rewind: Rewind::UNSUPPORTED,
     formats: &[crate::aider::persist::FORMAT],
     conform: crate::aider::conform::CONFORMANCE,
     color: PlotColor::Palette(0),

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// Speaker of a passage in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
+pub enum MarkdownSpeaker {
     /// The user; lines begin with `#### `.
     User,
     /// The model. Its lines are written unchanged.
@@ -16,13 +16,13 @@ pub enum Speaker {
     Tool,
 }
 
-impl Speaker {
+impl MarkdownSpeaker {
     /// Returns the name in recorded cases.
     pub fn word(self) -> &'static str {
         match self {
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
-            Speaker::Tool => "tool",
+            MarkdownSpeaker::User => "user",
+            MarkdownSpeaker::Assistant => "assistant",
+            MarkdownSpeaker::Tool => "tool",
         }
     }
 }
@@ -34,9 +34,9 @@ pub fn append_start(file: &mut String, time: &str) {
 }
 
 /// Appends a passage of a speaker.
-pub fn append(file: &mut String, who: Speaker, text: &str) {
+pub fn append(file: &mut String, who: MarkdownSpeaker, text: &str) {
     match who {
-        Speaker::User => {
+        MarkdownSpeaker::User => {
             let lines: Vec<&str> = if text.is_empty() {
                 vec!["<blank>"]
             } else {
@@ -46,12 +46,12 @@ pub fn append(file: &mut String, who: Speaker, text: &str) {
             file.push_str(joined.trim_end_matches(is_space));
             file.push_str("  \n");
         }
-        Speaker::Assistant => {
+        MarkdownSpeaker::Assistant => {
             file.push('\n');
             file.push_str(text.trim_matches(is_space));
             file.push_str("\n\n");
         }
-        Speaker::Tool => {
+        MarkdownSpeaker::Tool => {
             let text = text.trim_matches(is_space);
             // Only a text with a line feed is split into lines. Then every kind of line end counts.
             if text.contains('\n') {
@@ -72,8 +72,11 @@ fn quote(file: &mut String, line: &str) {
 
 /// Reads a file as messages. Program output at the end of the file is never returned, not even with
 /// `include_tool`.
-pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speaker, String)> {
-    let mut read = Reader {
+pub fn split_chat_history_markdown(
+    text: &str,
+    include_tool: bool,
+) -> Vec<(MarkdownSpeaker, String)> {
+    let mut read = MarkdownReader {
         out: Vec::new(),
         user: String::new(),
         assistant: String::new(),
@@ -84,39 +87,39 @@ pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speak
             continue;
         }
         if let Some(rest) = line.strip_prefix("> ") {
-            read.flush(Speaker::Assistant);
-            read.flush(Speaker::User);
+            read.flush(MarkdownSpeaker::Assistant);
+            read.flush(MarkdownSpeaker::User);
             read.tool.push_str(rest);
         } else if let Some(rest) = line.strip_prefix("#### ") {
-            read.flush(Speaker::Assistant);
-            read.flush(Speaker::Tool);
+            read.flush(MarkdownSpeaker::Assistant);
+            read.flush(MarkdownSpeaker::Tool);
             read.user.push_str(rest);
         } else {
-            read.flush(Speaker::User);
-            read.flush(Speaker::Tool);
+            read.flush(MarkdownSpeaker::User);
+            read.flush(MarkdownSpeaker::Tool);
             read.assistant.push_str(line);
         }
     }
-    read.flush(Speaker::Assistant);
-    read.flush(Speaker::User);
-    read.out.retain(|(who, _)| include_tool || *who != Speaker::Tool);
+    read.flush(MarkdownSpeaker::Assistant);
+    read.flush(MarkdownSpeaker::User);
+    read.out.retain(|(who, _)| include_tool || *who != MarkdownSpeaker::Tool);
     read.out
 }
 
-struct Reader {
-    out: Vec<(Speaker, String)>,
+struct MarkdownReader {
+    out: Vec<(MarkdownSpeaker, String)>,
     user: String,
     assistant: String,
     tool: String,
 }
 
-impl Reader {
+impl MarkdownReader {
     /// Ends a message. Drops a message of only white space.
-    fn flush(&mut self, who: Speaker) {
+    fn flush(&mut self, who: MarkdownSpeaker) {
         let text = std::mem::take(match who {
-            Speaker::User => &mut self.user,
-            Speaker::Assistant => &mut self.assistant,
-            Speaker::Tool => &mut self.tool,
+            MarkdownSpeaker::User => &mut self.user,
+            MarkdownSpeaker::Assistant => &mut self.assistant,
+            MarkdownSpeaker::Tool => &mut self.tool,
         });
         if !text.chars().all(is_space) {
             self.out.push((who, text));
@@ -163,15 +166,15 @@ fn without_end(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::Speaker::{Assistant, Tool, User};
+    use super::MarkdownSpeaker::{Assistant, Tool, User};
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str, tool: bool) -> Vec<(Speaker, String)> {
+    fn read(text: &str, tool: bool) -> Vec<(MarkdownSpeaker, String)> {
         split_chat_history_markdown(text, tool)
     }
 
-    fn said(list: &[(Speaker, &str)]) -> Vec<(Speaker, String)> {
+    fn round_trip(list: &[(MarkdownSpeaker, &str)]) -> Vec<(MarkdownSpeaker, String)> {
         list.iter().map(|(w, t)| (*w, (*t).to_string())).collect()
     }
 
@@ -187,10 +190,13 @@ mod tests {
         let expected = "\n# aider chat started at 2024-01-02 03:04:05\n\n> Aider v0.86.2  \n\n#### \
             hello  \n\nHi there.\n\n> Tokens: 1k sent, 10 received.  \n";
         assert_eq!(f, expected);
-        assert_eq!(read(&f, false), said(&[(User, "hello  \n"), (Assistant, "\nHi there.\n\n")]));
+        assert_eq!(
+            read(&f, false),
+            round_trip(&[(User, "hello  \n"), (Assistant, "\nHi there.\n\n")])
+        );
         assert_eq!(
             read(&f, true),
-            said(&[
+            round_trip(&[
                 (Tool, "Aider v0.86.2  \n"),
                 (User, "hello  \n"),
                 (Assistant, "\nHi there.\n\n")
@@ -211,7 +217,7 @@ mod tests {
         let t = "#### q  \n\n```python\n# a python comment vanishes\nx = 1\n#no space stays\n    # \
             indented stays\n```\n";
         let kept = "\n```python\nx = 1\n#no space stays\n    # indented stays\n```\n";
-        assert_eq!(read(t, false), said(&[(User, "q  \n"), (Assistant, kept)]));
+        assert_eq!(read(t, false), round_trip(&[(User, "q  \n"), (Assistant, kept)]));
         let t = "#### q  \n\nintro\n#### Step 1\ndetails\n";
         let all = [
             (User, "q  \n"),
@@ -219,12 +225,12 @@ mod tests {
             (User, "Step 1\n"),
             (Assistant, "details\n"),
         ];
-        assert_eq!(read(t, false), said(&all));
+        assert_eq!(read(t, false), round_trip(&all));
         assert_eq!(read("> a\n> b\n", true), []);
         let t = "#### q\r\n\r\nreply\r\n> tool\r\n#### q2\r\nok\r\n";
         assert_eq!(
             read(t, false),
-            said(&[
+            round_trip(&[
                 (User, "q\r\n"),
                 (Assistant, "\r\nreply\r\n"),
                 (User, "q2\r\n"),
@@ -238,10 +244,10 @@ mod tests {
             (Tool, "quoted by the assistant\n"),
             (Assistant, "after\n"),
         ];
-        assert_eq!(read(t, true), said(&all));
+        assert_eq!(read(t, true), round_trip(&all));
         assert_eq!(
             read("a\u{c}> b\u{85}#### c", false),
-            said(&[(Assistant, "a\u{c}"), (User, "c")])
+            round_trip(&[(Assistant, "a\u{c}"), (User, "c")])
         );
     }
 
@@ -255,7 +261,7 @@ mod tests {
         ] {
             assert_eq!(
                 read(&format!("a{end}# gone{end}b"), false),
-                said(&[(Assistant, &format!("a{end}b"))]),
+                round_trip(&[(Assistant, &format!("a{end}b"))]),
                 "{end:?}"
             );
             let mut f = String::new();
@@ -264,28 +270,34 @@ mod tests {
         }
         for other in ['\u{1f}', '\u{a0}', '\t'] {
             let text = format!("a{other}# stays");
-            assert_eq!(read(&text, false), said(&[(Assistant, &text)]), "{other:?}");
+            assert_eq!(read(&text, false), round_trip(&[(Assistant, &text)]), "{other:?}");
         }
-        assert_eq!(read("a\n\r# gone", false), said(&[(Assistant, "a\n\r")]));
+        assert_eq!(read("a\n\r# gone", false), round_trip(&[(Assistant, "a\n\r")]));
     }
 
     #[test]
     fn headings_in_fences_and_between_markers() {
         // A dropped heading does not end a message, so the user's lines around it stay one message.
-        assert_eq!(read("#### one\n# gone\n#### two\n", false), said(&[(User, "one\ntwo\n")]));
+        assert_eq!(
+            read("#### one\n# gone\n#### two\n", false),
+            round_trip(&[(User, "one\ntwo\n")])
+        );
         let t = "#### q\n```sh\n# comment\nls\n```\n# aider chat started at X\n#### r\n";
         assert_eq!(
             read(t, false),
-            said(&[(User, "q\n"), (Assistant, "```sh\nls\n```\n"), (User, "r\n")])
+            round_trip(&[(User, "q\n"), (Assistant, "```sh\nls\n```\n"), (User, "r\n")])
         );
         // Program output in the middle is returned on request, but never at the end. Blank output
         // is dropped.
         let t = "> t1\n#### q\n>  \nreply\n> t2\n";
-        assert_eq!(read(t, true), said(&[(Tool, "t1\n"), (User, "q\n"), (Assistant, "reply\n")]));
-        assert_eq!(read(t, false), said(&[(User, "q\n"), (Assistant, "reply\n")]));
+        assert_eq!(
+            read(t, true),
+            round_trip(&[(Tool, "t1\n"), (User, "q\n"), (Assistant, "reply\n")])
+        );
+        assert_eq!(read(t, false), round_trip(&[(User, "q\n"), (Assistant, "reply\n")]));
         // The reply ends the user's message, so the file never ends with both. A blank question
         // before it is dropped.
-        assert_eq!(read("####  \nreply", false), said(&[(Assistant, "reply")]));
+        assert_eq!(read("####  \nreply", false), round_trip(&[(Assistant, "reply")]));
         assert_eq!(read("\u{1f}\u{a0}\u{3000}\n", false), []);
     }
 
@@ -318,8 +330,8 @@ mod tests {
         // No part of the text is read back as a reply.
         let file = format!("{}#### q  \n", written("a\n# b\n#### c"));
         let all = [(Tool, "a  \n# b  \n#### c  \n"), (User, "q  \n")];
-        assert_eq!(read(&file, true), said(&all));
-        assert_eq!(read(&file, false), said(&all[1..]));
+        assert_eq!(read(&file, true), round_trip(&all));
+        assert_eq!(read(&file, false), round_trip(&all[1..]));
     }
 
     proptest! {

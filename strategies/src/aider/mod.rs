@@ -49,7 +49,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
-use program::Program;
+use program::AiderProgram;
 use settings::AiderSettings;
 use version::AiderVersion;
 use words::AiderWords;
@@ -66,6 +66,6 @@ impl Product for Aider {
     }
 
     fn build(b: Build<Aider>) -> Box<dyn Strategy> {
-        Box::new(Program::new(b.version, b.settings, b.words, b.scale))
+        Box::new(AiderProgram::new(b.version, b.settings, b.words, b.scale))
     }
 }

@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 
-use crate::aider::markdown::{Speaker, append, append_start, split_chat_history_markdown};
+use crate::aider::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_markdown};
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
+use crate::persist::{
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "aider-markdown",
     about: "one Markdown file per project, read back whole; no marks of compactions",
     open: |dir, _| Ok(Box::new(Markdown::open(dir)?)),
@@ -36,9 +38,9 @@ impl Markdown {
     }
 
     fn messages(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let said = |(who, text): (Speaker, String)| {
+        let said = |(who, text): (MarkdownSpeaker, String)| {
             StoredMessage::text(
-                if who == Speaker::Assistant { Role::Assistant } else { Role::User },
+                if who == MarkdownSpeaker::Assistant { Role::Assistant } else { Role::User },
                 &text,
             )
         };
@@ -56,18 +58,22 @@ impl Persistence for Markdown {
         for p in &said.parts {
             match p {
                 Part::Text(t) | Part::Summary(t) if said.role == Role::Assistant => {
-                    append(&mut text, Speaker::Assistant, t)
+                    append(&mut text, MarkdownSpeaker::Assistant, t)
                 }
-                Part::Text(t) | Part::Summary(t) => append(&mut text, Speaker::User, t),
-                Part::Result { output, .. } => append(&mut text, Speaker::Tool, output),
+                Part::Text(t) | Part::Summary(t) => append(&mut text, MarkdownSpeaker::User, t),
+                Part::Result { output, .. } => append(&mut text, MarkdownSpeaker::Tool, output),
                 _ => {}
             }
         }
         self.file.text(&text)
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
-        Ok(Loaded { context: self.messages()?, bytes_read: self.size(), notes: Vec::new() })
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
+        Ok(ReopenedSession {
+            context: self.messages()?,
+            bytes_read: self.size(),
+            notes: Vec::new(),
+        })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {

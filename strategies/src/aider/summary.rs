@@ -24,7 +24,7 @@ const UNKNOWN_INPUT: u64 = 4_096;
 
 /// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum LineContent {
     Text(Transcript),
     /// No content.
     Null,
@@ -34,25 +34,25 @@ pub enum Content {
 
 /// A message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ChatLine {
     /// Role in the spelling of the source, such as `user`.
     pub role: String,
-    pub content: Content,
+    pub content: LineContent,
 }
 
-impl Message {
+impl ChatLine {
     /// Creates a text message.
     pub fn text(role: &str, text: impl Into<Transcript>) -> Self {
-        Message { role: role.into(), content: Content::Text(text.into()) }
+        ChatLine { role: role.into(), content: LineContent::Text(text.into()) }
     }
 
     /// Formats the message as Python's `json.dumps` does, with escapes for everything outside
     /// printable ASCII.
     pub fn json(&self) -> String {
         let content = match &self.content {
-            Content::Text(t) => quoted(t),
-            Content::Null => "null".into(),
-            Content::Parts(json) => json.clone(),
+            LineContent::Text(t) => quoted(t),
+            LineContent::Null => "null".into(),
+            LineContent::Parts(json) => json.clone(),
         };
         format!("{{\"role\": {}, \"content\": {content}}}", quoted(&self.role))
     }
@@ -85,11 +85,11 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// Token counting. Aider counts single messages by their JSON text and lists by their contents.
-pub trait Count: Sync {
+pub trait TokenCount: Sync {
     /// Returns the tokens of a single message.
-    fn one(&self, m: &Message) -> u64;
+    fn message_tokens(&self, m: &ChatLine) -> u64;
     /// Returns the tokens of a list of messages.
-    fn list(&self, m: &[Message]) -> u64;
+    fn list(&self, m: &[ChatLine]) -> u64;
 }
 
 /// Exact o200k counts in the program's two ways (docs/sources/aider.md §1.3): the JSON text of a
@@ -99,34 +99,34 @@ pub struct Exact;
 
 impl Exact {
     /// Returns the tokens of a list from those of its messages.
-    pub fn of(messages: impl IntoIterator<Item = u64>) -> u64 {
+    pub fn total(messages: impl IntoIterator<Item = u64>) -> u64 {
         3 + messages.into_iter().sum::<u64>()
     }
 
     /// Returns the tokens of a message in a list.
-    pub fn in_list(m: &Message) -> u64 {
+    pub fn in_list(m: &ChatLine) -> u64 {
         let text = match &m.content {
-            Content::Text(t) => o200k(t),
-            Content::Null => 0,
-            Content::Parts(json) => o200k(json),
+            LineContent::Text(t) => o200k(t),
+            LineContent::Null => 0,
+            LineContent::Parts(json) => o200k(json),
         };
         o200k(&m.role) + text + 3
     }
 }
 
-impl Count for Exact {
-    fn one(&self, m: &Message) -> u64 {
+impl TokenCount for Exact {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         o200k(&m.json())
     }
 
-    fn list(&self, m: &[Message]) -> u64 {
-        Exact::of(m.iter().map(Exact::in_list))
+    fn list(&self, m: &[ChatLine]) -> u64 {
+        Exact::total(m.iter().map(Exact::in_list))
     }
 }
 
 /// Limits of a summarisation.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub struct SummaryRules {
     /// Size limit of the finished history, tokens. It has a fraction if the window is not a
     /// multiple of 16.
     pub max_tokens: f64,
@@ -164,8 +164,8 @@ pub fn history_budget(window: u64, least: u64, most: u64) -> f64 {
 }
 
 /// Returns whether the history is larger than `max_tokens`.
-pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool {
-    messages.iter().map(|m| count.one(m)).sum::<u64>() as f64 > max_tokens
+pub fn too_big(messages: &[ChatLine], max_tokens: f64, count: &dyn TokenCount) -> bool {
+    messages.iter().map(|m| count.message_tokens(m)).sum::<u64>() as f64 > max_tokens
 }
 
 /// Plan for the messages of a list at one level of the recursion.
@@ -225,14 +225,14 @@ pub fn plan(
 
 /// Returns the text for the summariser: `# ROLE` headings, without other roles, and with a line
 /// break after each text. `None` if a content is not a text.
-pub fn transcript(messages: &[Message]) -> Option<Transcript> {
+pub fn transcript(messages: &[ChatLine]) -> Option<Transcript> {
     let mut out = Transcript::default();
     for m in messages {
         let role = m.role.to_uppercase();
         if role != "USER" && role != "ASSISTANT" {
             continue;
         }
-        let Content::Text(text) = &m.content else { return None };
+        let LineContent::Text(text) = &m.content else { return None };
         out.push(&format!("# {role}\n"));
         out.append(text);
         if !out.ends_with('\n') {
@@ -244,7 +244,7 @@ pub fn transcript(messages: &[Message]) -> Option<Transcript> {
 
 /// Reason for a missing summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum SummaryFailure {
     /// No model returned a summary.
     AllModelsFailed,
     /// A content is not a text.
@@ -255,14 +255,14 @@ pub enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// Reason of the failure.
-    pub cause: Failure,
+    pub cause: SummaryFailure,
     /// Depth that the recursion reached.
     pub depth: u32,
 }
 
 /// Next action of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum JobStep {
     /// Request a summary of this text.
     Ask(Transcript),
     /// Finished: see [`Job::summary`] and [`Job::tail`].
@@ -272,9 +272,9 @@ pub enum Step {
 /// A summarisation in progress. The current history is `summary? + messages[from..]`.
 #[derive(Clone, Debug)]
 pub struct Job {
-    messages: Vec<Message>,
-    rules: Rules,
-    summary: Option<Message>,
+    messages: Vec<ChatLine>,
+    rules: SummaryRules,
+    summary: Option<ChatLine>,
     from: usize,
     next_from: usize,
     /// True if the current step covers everything, so that its answer is used in any case.
@@ -284,14 +284,14 @@ pub struct Job {
 
 impl Job {
     /// Creates a job for a finished history.
-    pub fn new(messages: Vec<Message>, rules: Rules) -> Self {
+    pub fn new(messages: Vec<ChatLine>, rules: SummaryRules) -> Self {
         Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
     }
 
     /// Plans the current level and returns its first step.
-    pub fn start(&mut self, count: &dyn Count) -> Result<Step, Failure> {
+    pub fn start(&mut self, count: &dyn TokenCount) -> Result<JobStep, SummaryFailure> {
         let list = self.list();
-        let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
+        let sizes: Vec<u64> = list.iter().map(|m| count.message_tokens(m)).collect();
         let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
         let plan = (self.rules.split_rules.plan)(
             &sizes,
@@ -302,32 +302,36 @@ impl Job {
         );
         self.whole = plan == SummaryPlan::All;
         let (keep, tail) = match plan {
-            SummaryPlan::Keep => return Ok(Step::Done),
+            SummaryPlan::Keep => return Ok(JobStep::Done),
             SummaryPlan::All => (list.len(), list.len()),
             SummaryPlan::Split { keep, tail } => (keep, tail),
         };
         self.next_from = self.from + tail - usize::from(self.summary.is_some()).min(tail);
-        transcript(&list[..keep]).map(Step::Ask).ok_or(Failure::ContentNotText)
+        transcript(&list[..keep]).map(JobStep::Ask).ok_or(SummaryFailure::ContentNotText)
     }
 
     /// Adds the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
-    pub fn answer(&mut self, text: &str, count: &dyn Count) -> Result<Step, Failure> {
+    pub fn answer(
+        &mut self,
+        text: &str,
+        count: &dyn TokenCount,
+    ) -> Result<JobStep, SummaryFailure> {
         let text = format!("{}{text}", self.rules.prefix);
-        let summary = Message::text("user", Transcript::quoted(BlockKind::Summary, text));
+        let summary = ChatLine::text("user", Transcript::quoted(BlockKind::Summary, text));
         let tail = &self.messages[self.next_from..];
         let tokens = count.list(std::slice::from_ref(&summary))
-            + tail.iter().map(|m| count.one(m)).sum::<u64>();
+            + tail.iter().map(|m| count.message_tokens(m)).sum::<u64>();
         self.summary = Some(summary);
         self.from = self.next_from;
         if self.whole || (self.rules.split_rules.fits)(tokens as f64, self.rules.max_tokens) {
-            return Ok(Step::Done);
+            return Ok(JobStep::Done);
         }
         self.depth += 1;
         self.start(count)
     }
 
     /// Returns the newest summary with its prefix, or `None` if nothing was summarised.
-    pub fn summary(&self) -> Option<&Message> {
+    pub fn summary(&self) -> Option<&ChatLine> {
         self.summary.as_ref()
     }
 
@@ -342,7 +346,7 @@ impl Job {
     }
 
     /// Returns the current history.
-    fn list(&self) -> Vec<Message> {
+    fn list(&self) -> Vec<ChatLine> {
         self.summary.iter().chain(&self.messages[self.from..]).cloned().collect()
     }
 }
@@ -351,7 +355,7 @@ impl Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summarised {
     /// Messages of the new history.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatLine>,
     /// True if the caller's own list was extended, because nothing was summarised and it ended with
     /// the user.
     pub input_changed: bool,
@@ -361,16 +365,16 @@ pub struct Summarised {
 
 /// Runs a job to its end. `ask` returns `None` if every model failed.
 fn finished(
-    messages: &[Message],
-    rules: &Rules,
-    count: &dyn Count,
+    messages: &[ChatLine],
+    rules: &SummaryRules,
+    count: &dyn TokenCount,
     ask: &mut dyn FnMut(&str) -> Option<String>,
 ) -> Result<Job, Failed> {
     let mut job = Job::new(messages.to_vec(), rules.clone());
     let mut step = job.start(count);
-    while let Ok(Step::Ask(text)) = step {
+    while let Ok(JobStep::Ask(text)) = step {
         step = ask(&text)
-            .ok_or(Failure::AllModelsFailed)
+            .ok_or(SummaryFailure::AllModelsFailed)
             .and_then(|answer| job.answer(&answer, count));
     }
     step.map_err(|cause| Failed { cause, depth: job.depth() })?;
@@ -380,26 +384,26 @@ fn finished(
 /// Runs the whole procedure, without adding an answer after the summary.
 #[cfg(test)]
 pub(crate) fn summarize_with(
-    messages: &[Message],
-    rules: &Rules,
-    count: &dyn Count,
+    messages: &[ChatLine],
+    rules: &SummaryRules,
+    count: &dyn TokenCount,
     ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Vec<Message>, Failed> {
+) -> Result<Vec<ChatLine>, Failed> {
     finished(messages, rules, count, ask).map(|job| job.list())
 }
 
 /// Runs the whole procedure of the program. `ask` returns `None` if every model failed.
 pub fn summarize(
-    messages: &[Message],
-    rules: &Rules,
-    count: &dyn Count,
+    messages: &[ChatLine],
+    rules: &SummaryRules,
+    count: &dyn TokenCount,
     ask: &mut dyn FnMut(&str) -> Option<String>,
 ) -> Result<Summarised, Failed> {
     let job = finished(messages, rules, count, ask)?;
     let mut out = job.list();
     let answered = needs_ok(&out);
     if answered {
-        out.push(Message::text("assistant", "Ok."));
+        out.push(ChatLine::text("assistant", "Ok."));
     }
     Ok(Summarised {
         messages: out,
@@ -410,20 +414,20 @@ pub fn summarize(
 
 /// Returns whether the history does not end with the model, so that the program adds an answer
 /// (docs/sources/aider.md §1.1).
-pub fn needs_ok(messages: &[Message]) -> bool {
+pub fn needs_ok(messages: &[ChatLine]) -> bool {
     messages.last().is_some_and(|m| m.role != "assistant")
 }
 
 /// Summarises all messages into one, without adding an answer after it (docs/sources/aider.md §1.2,
 /// change of edit format).
 pub fn summarize_all(
-    messages: &[Message],
+    messages: &[ChatLine],
     prefix: &str,
     ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Vec<Message>, Failure> {
-    let text = transcript(messages).ok_or(Failure::ContentNotText)?;
-    let summary = ask(&text).ok_or(Failure::AllModelsFailed)?;
-    Ok(vec![Message::text("user", format!("{prefix}{summary}"))])
+) -> Result<Vec<ChatLine>, SummaryFailure> {
+    let text = transcript(messages).ok_or(SummaryFailure::ContentNotText)?;
+    let summary = ask(&text).ok_or(SummaryFailure::AllModelsFailed)?;
+    Ok(vec![ChatLine::text("user", format!("{prefix}{summary}"))])
 }
 
 /// Effect of a finished background summary on the history (docs/sources/aider.md §1.2).

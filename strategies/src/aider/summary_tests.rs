@@ -4,16 +4,16 @@ use proptest::prelude::*;
 /// Counting rule of the recorded cases: a quarter of the code points, rounded up.
 struct Quarter;
 
-impl Count for Quarter {
-    fn one(&self, m: &Message) -> u64 {
+impl TokenCount for Quarter {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         match &m.content {
-            Content::Text(t) => (t.chars().count() as u64).div_ceil(4),
-            Content::Parts(t) => (t.chars().count() as u64).div_ceil(4),
-            Content::Null => 0,
+            LineContent::Text(t) => (t.chars().count() as u64).div_ceil(4),
+            LineContent::Parts(t) => (t.chars().count() as u64).div_ceil(4),
+            LineContent::Null => 0,
         }
     }
-    fn list(&self, m: &[Message]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+    fn list(&self, m: &[ChatLine]) -> u64 {
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 
@@ -21,7 +21,7 @@ const PREFIX: &str = "<summary prefix>-----------------------------------\n";
 
 /// Returns `n` pairs `u0 lorem…`, `a0 lorem…`, … of 40 characters or 10 tokens each, as in the
 /// recordings.
-fn pairs(n: usize) -> Vec<Message> {
+fn pairs(n: usize) -> Vec<ChatLine> {
     let text = |w: &str, i: usize| {
         format!("{w}{i} lorem ipsum dolor sit amet lorem ipsum")
             .chars()
@@ -31,16 +31,16 @@ fn pairs(n: usize) -> Vec<Message> {
     (0..n)
         .map(|i| {
             if i % 2 == 0 {
-                Message::text("user", text("u", i / 2))
+                ChatLine::text("user", text("u", i / 2))
             } else {
-                Message::text("assistant", text("a", i / 2))
+                ChatLine::text("assistant", text("a", i / 2))
             }
         })
         .collect()
 }
 
-fn rules(max: f64) -> Rules {
-    Rules {
+fn rules(max: f64) -> SummaryRules {
+    SummaryRules {
         max_tokens: max,
         head_limit: head_limit(None, 1.0),
         prefix: PREFIX.into(),
@@ -51,11 +51,11 @@ fn rules(max: f64) -> Rules {
 /// Runs a case with the recordings' summariser and returns the result with the sizes of its
 /// prompts.
 fn run(
-    messages: &[Message],
-    rules: &Rules,
+    messages: &[ChatLine],
+    rules: &SummaryRules,
     template: &str,
     pad: usize,
-) -> (Result<Summarised, Failure>, Vec<usize>) {
+) -> (Result<Summarised, SummaryFailure>, Vec<usize>) {
     let mut asked = Vec::new();
     let result = summarize(messages, rules, &Quarter, &mut |text| {
         asked.push(text.chars().count());
@@ -70,8 +70,8 @@ fn run(
 const PLAIN: &str = "SUMMARY {n} ({chars} chars)";
 
 fn shape(s: &Summarised) -> Vec<(String, String)> {
-    let text = |m: &Message| match &m.content {
-        Content::Text(t) => t.to_string(),
+    let text = |m: &ChatLine| match &m.content {
+        LineContent::Text(t) => t.to_string(),
         other => format!("{other:?}"),
     };
     s.messages.iter().map(|m| (m.role.clone(), text(m))).collect()
@@ -84,11 +84,11 @@ fn below_the_limit_nothing_is_asked() {
     let (r, asked) = run(&pairs(10), &rules(100.0), PLAIN, 0);
     assert_eq!((r.unwrap().messages, asked.len()), (pairs(10), 0));
     let mut list = pairs(4);
-    list.push(Message::text("user", "trailing question"));
+    list.push(ChatLine::text("user", "trailing question"));
     let (r, _) = run(&list, &rules(1000.0), PLAIN, 0);
     let r = r.unwrap();
     assert!(r.input_changed);
-    assert_eq!(r.messages[5], Message::text("assistant", "Ok."));
+    assert_eq!(r.messages[5], ChatLine::text("assistant", "Ok."));
     assert!(!too_big(&pairs(10), 100.0, &Quarter) && too_big(&pairs(10), 99.0, &Quarter));
 }
 
@@ -122,7 +122,7 @@ fn the_newest_half_stays() {
 #[test]
 fn the_head_is_cut_at_the_newest_end() {
     // head_limit_negative_max_input_100: no message fits, and the request has an empty text
-    let cut = Rules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
+    let cut = SummaryRules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
     let (r, asked) = run(&pairs(20), &cut, PLAIN, 0);
     assert_eq!(
         (asked, shape(&r.unwrap())[0].1.clone()),
@@ -140,7 +140,7 @@ fn a_long_summary_swallows_the_tail() {
     assert_eq!((asked, r.unwrap().depth), (vec![808, 451], 1));
     // giant_last_user_boundary: the tail counts even if it exceeds half of the budget
     let mut list = pairs(8);
-    list.push(Message::text("user", "G".repeat(4_000)));
+    list.push(ChatLine::text("user", "G".repeat(4_000)));
     let (_, asked) = run(&list, &rules(200.0), PLAIN, 0);
     assert_eq!(asked, [404, 4_089]);
 }
@@ -149,28 +149,28 @@ fn a_long_summary_swallows_the_tail() {
 fn other_roles_are_left_out_and_odd_contents_fail() {
     // system_and_tool_roles_skipped, uppercase_and_odd_role, none_content_summarized_type_error
     let list = [
-        Message::text("system", "s"),
-        Message::text("User", "mm\n"),
-        Message::text("tool", "t"),
-        Message::text("Assistant", ""),
+        ChatLine::text("system", "s"),
+        ChatLine::text("User", "mm\n"),
+        ChatLine::text("tool", "t"),
+        ChatLine::text("Assistant", ""),
     ];
     assert_eq!(&*transcript(&list).unwrap(), "# USER\nmm\n# ASSISTANT\n");
     let mut list = pairs(4);
-    list[1].content = Content::Null;
+    list[1].content = LineContent::Null;
     let (r, asked) = run(&list, &rules(5.0), PLAIN, 0);
-    assert_eq!((r, asked.len()), (Err(Failure::ContentNotText), 0));
+    assert_eq!((r, asked.len()), (Err(SummaryFailure::ContentNotText), 0));
     let failed = summarize(&pairs(20), &rules(100.0), &Quarter, &mut |_| None);
-    assert_eq!(failed, Err(Failed { cause: Failure::AllModelsFailed, depth: 0 }));
+    assert_eq!(failed, Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 0 }));
     // entry_summarize_all_empty
     let all = summarize_all(&[], PREFIX, &mut |t| Some(format!("SUMMARY 1 ({} chars)", t.len())))
         .unwrap();
-    assert_eq!(all, [Message::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);
+    assert_eq!(all, [ChatLine::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);
 }
 
 /// Runs with answers in order; `None` = every model failed.
 fn answered(
-    messages: &[Message],
-    rules: &Rules,
+    messages: &[ChatLine],
+    rules: &SummaryRules,
     answers: &[Option<&str>],
 ) -> (Result<Summarised, Failed>, usize) {
     let mut asked = 0;
@@ -187,15 +187,15 @@ fn a_second_pass_may_fail_where_the_first_did_not() {
     // long with its tail of four, and the second request fails.
     let long = "x".repeat(400);
     let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
-    assert_eq!((r, asked), (Err(Failed { cause: Failure::AllModelsFailed, depth: 1 }), 2));
+    assert_eq!((r, asked), (Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 1 }), 2));
     // Only the second pass reaches the content in the tail that is not a text.
     let mut list = pairs(20);
-    list[17].content = Content::Null;
+    list[17].content = LineContent::Null;
     let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
-    assert_eq!((r, asked), (Err(Failed { cause: Failure::ContentNotText, depth: 1 }), 1));
+    assert_eq!((r, asked), (Err(Failed { cause: SummaryFailure::ContentNotText, depth: 1 }), 1));
     let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
     // This content counts zero tokens, so the tail is longer: u7 to a9 after the summary.
-    assert_eq!((r.unwrap().messages[4].content.clone(), asked), (Content::Null, 1));
+    assert_eq!((r.unwrap().messages[4].content.clone(), asked), (LineContent::Null, 1));
 }
 
 #[test]
@@ -203,15 +203,15 @@ fn what_the_head_drops_is_never_read() {
     // A head limit of 35 keeps three of the sixteen messages. The null in the fifth message is not
     // summarised and causes no error.
     let mut list = pairs(20);
-    list[4].content = Content::Null;
-    let cut = Rules { head_limit: 35, ..rules(100.0) };
+    list[4].content = LineContent::Null;
+    let cut = SummaryRules { head_limit: 35, ..rules(100.0) };
     let (r, asked) = answered(&list, &cut, &[Some("")]);
     let r = r.unwrap();
     assert_eq!((asked, r.messages.len()), (1, 5));
     // An empty answer is valid, and the summary is then the prefix alone. A total equal to the
     // limit is accepted: 40 keeps four.
-    assert_eq!(r.messages[0], Message::text("user", PREFIX));
-    let exactly = Rules { head_limit: 40, ..rules(100.0) };
+    assert_eq!(r.messages[0], ChatLine::text("user", PREFIX));
+    let exactly = SummaryRules { head_limit: 40, ..rules(100.0) };
     let mut text = String::new();
     summarize(&pairs(20), &exactly, &Quarter, &mut |t| {
         text = t.to_string();
@@ -226,7 +226,7 @@ fn only_the_word_assistant_is_an_answer() {
     // Roles are compared literally: `Assistant` and `tool` at the end get an answer, and the head
     // must end in `assistant`.
     for role in ["Assistant", "tool", "system", "user"] {
-        let list = [Message::text("assistant", "a"), Message::text(role, "b")];
+        let list = [ChatLine::text("assistant", "a"), ChatLine::text(role, "b")];
         let r = summarize(&list, &rules(10.0), &Quarter, &mut |_| None).unwrap();
         assert_eq!((r.messages.len(), r.input_changed), (3, true), "{role}");
     }
@@ -249,7 +249,7 @@ fn limits_of_nothing() {
     let r = r.unwrap();
     assert_eq!(
         (asked, r.depth, r.messages[0].clone()),
-        (2, 1, Message::text("user", format!("{PREFIX}t")))
+        (2, 1, ChatLine::text("user", format!("{PREFIX}t")))
     );
     // An unknown or zero input limit counts as 4,096, less 512.
     assert_eq!(
@@ -276,13 +276,13 @@ fn a_background_summary_ends_as_recorded() {
 
 #[test]
 fn json_text_escapes_as_python_does() {
-    let m = Message::text("user", "a\"b\\\n\té😀\u{7f}");
+    let m = ChatLine::text("user", "a\"b\\\n\té😀\u{7f}");
     assert_eq!(
         m.json(),
         "{\"role\": \"user\", \"content\": \"a\\\"b\\\\\\n\\t\\u00e9\\ud83d\\ude00\\u007f\"}"
     );
     assert_eq!(
-        Message { role: "user".into(), content: Content::Null }.json(),
+        ChatLine { role: "user".into(), content: LineContent::Null }.json(),
         "{\"role\": \"user\", \"content\": null}"
     );
 }

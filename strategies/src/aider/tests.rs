@@ -6,7 +6,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Request};
 use ctxbench_core::tokens::o200k;
 use proptest::prelude::*;
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, says, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
@@ -25,7 +25,7 @@ fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
     let actions = (0..turns).map(|i| user(&format!("m{i}"), &text("u", i))).collect();
     let replies = (0..turns)
         .flat_map(|i| {
-            [calls(&text("a", i), &format!("c{i}"), "edit_file", PATH), says(&text("z", i))]
+            [calls(&text("a", i), &format!("c{i}"), "edit_file", PATH), text_answer(&text("z", i))]
         })
         .collect();
     (actions, replies)
@@ -99,7 +99,11 @@ fn while_no_file_is_shared_the_prompt_says_so() {
             1.0,
             Script {
                 actions: vec![user("m", "do it"), user("n", "more")],
-                replies: vec![calls("so", "c", "write_file", write), says("done"), says("x")],
+                replies: vec![
+                    calls("so", "c", "write_file", write),
+                    text_answer("done"),
+                    text_answer("x"),
+                ],
                 repo_map: map,
                 ..Script::default()
             },
@@ -120,13 +124,13 @@ fn while_no_file_is_shared_the_prompt_says_so() {
 #[test]
 fn without_an_edit_nothing_is_ever_shortened() {
     let actions = (0..30).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
-    let replies = (0..30).map(|_| says(&"word ".repeat(100))).collect();
+    let replies = (0..30).map(|_| text_answer(&"word ".repeat(100))).collect();
     let p = play(
         "aider:max_chat_history_tokens=200",
         1.0,
         Script { actions, replies, ..Script::default() },
     );
-    assert_eq!((p.of(Purpose::Summary).len(), p.compactions().len()), (0, 0));
+    assert_eq!((p.with_purpose(Purpose::Summary).len(), p.compactions().len()), (0, 0));
     // The system prompt, the two messages about files, and the turns.
     assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 2 + 59);
 }
@@ -136,13 +140,13 @@ fn a_background_summary_replaces_what_it_covers() {
     // Three turns of about 250 tokens exceed the budget. The summary is ready before the first
     // request of the fourth.
     let (actions, replies) = edit_turns(4, 60);
-    let summaries = vec![says("short")];
+    let summaries = vec![text_answer("short")];
     let p = play(
         "aider@intended:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, summaries, ..Script::default() },
     );
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert_eq!(
         (&*asked[0].model.name, asked[0].phase, asked[0].tools.is_none()),
         ("claude-haiku-4-5", Some(Phase::Background), true)
@@ -174,7 +178,7 @@ fn as_released_the_summary_is_paid_for_and_thrown_away() {
         1.0,
         Script { actions, replies, ..Script::default() },
     );
-    assert!(p.of(Purpose::Summary).len() >= 2);
+    assert!(p.with_purpose(Purpose::Summary).len() >= 2);
     assert!(p.compactions().is_empty());
     assert!(p.requests.iter().all(|r| !kinds(r).contains(&BlockKind::Summary)));
 }
@@ -182,13 +186,13 @@ fn as_released_the_summary_is_paid_for_and_thrown_away() {
 #[test]
 fn a_long_summary_is_summarised_with_its_tail() {
     let (actions, replies) = edit_turns(4, 60);
-    let summaries = vec![says(&"long ".repeat(690)), says("second")];
+    let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
     let p = play(
         "aider@intended:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, summaries, ..Script::default() },
     );
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert!(
         asked.len() >= 2
             && asked[1].blocks[1]
@@ -205,9 +209,14 @@ fn the_main_model_answers_when_the_weak_one_fails() {
     let p = play(
         "aider@intended:max_chat_history_tokens=700",
         1.0,
-        Script { actions, replies, summaries: vec![failed, says("by main")], ..Script::default() },
+        Script {
+            actions,
+            replies,
+            summaries: vec![failed, text_answer("by main")],
+            ..Script::default()
+        },
     );
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert_eq!(
         (&*asked[0].model.name, &*asked[1].model.name),
         ("claude-haiku-4-5", "claude-sonnet-4-5")
@@ -237,7 +246,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
     let p = play(
         "aider:oversize=decline",
         0.001,
-        Script { actions: actions(), replies: vec![says("x")], ..Script::default() },
+        Script { actions: actions(), replies: vec![text_answer("x")], ..Script::default() },
     );
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
     // The message stays in its position.
@@ -245,7 +254,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
     let p = play(
         "aider",
         0.001,
-        Script { actions: actions(), replies: vec![says("x")], ..Script::default() },
+        Script { actions: actions(), replies: vec![text_answer("x")], ..Script::default() },
     );
     assert_eq!((p.requests.len(), p.interventions()), (1, 1));
     assert_eq!(reminder(&p.requests[0]), "none", "no room for it");
@@ -256,7 +265,7 @@ fn a_restart_forgets_unless_the_file_is_read_again() {
     let script = || {
         let (mut actions, mut replies) = edit_turns(1, 3);
         actions.extend([Action::Restart, user("n", "again")]);
-        replies.push(says("yes"));
+        replies.push(text_answer("yes"));
         Script { actions, replies, ..Script::default() }
     };
     let p = play("aider", 1.0, script());
@@ -272,7 +281,7 @@ fn a_restart_forgets_unless_the_file_is_read_again() {
 fn a_rewind_takes_later_messages_out_of_both_lists() {
     let (mut actions, mut replies) = edit_turns(2, 3);
     actions.extend([back_to("m0"), user("n", "other")]);
-    replies.push(says("yes"));
+    replies.push(text_answer("yes"));
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!(
         outline(p.requests.last().unwrap()),
@@ -290,7 +299,7 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
 fn restored_history_may_be_summarised_even_as_released() {
     let (mut actions, mut replies) = edit_turns(3, 60);
     actions.extend([Action::Restart, user("n", "again")]);
-    replies.push(says("yes"));
+    replies.push(text_answer("yes"));
     let p = play(
         "aider:restore=true,max_chat_history_tokens=300",
         1.0,
@@ -310,7 +319,7 @@ fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
     let shown = |spec: &str, files: Vec<&'static str>| {
         let script = Script {
             actions: vec![user("m", "hi")],
-            replies: vec![says("x")],
+            replies: vec![text_answer("x")],
             repo_map: vec![map],
             files,
             ..Script::default()
@@ -349,7 +358,7 @@ fn the_reminder_needs_room_for_the_current_turns_twice() {
             0.001,
             Script {
                 actions: vec![user("m", &text)],
-                replies: vec![says("x")],
+                replies: vec![text_answer("x")],
                 ..Script::default()
             },
         );
@@ -376,7 +385,7 @@ fn a_prompt_of_exactly_the_window_is_a_question() {
             0.001,
             Script {
                 actions: vec![user("m", &text)],
-                replies: vec![says("x")],
+                replies: vec![text_answer("x")],
                 ..Script::default()
             },
         )
@@ -393,7 +402,7 @@ fn a_declined_message_is_sent_with_the_next_one() {
         vec![user("m", &"word ".repeat(150)), user("n", &"word ".repeat(20)), user("o", "word")];
     // The first turn fits, also with the second. The third follows a 100-word reply and does not
     // fit, but is kept.
-    let replies = vec![says(&"word ".repeat(100))];
+    let replies = vec![text_answer(&"word ".repeat(100))];
     let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
     let shown: Vec<_> = p.engine.context.blocks().iter().map(|b| b.kind).collect();
@@ -415,7 +424,7 @@ fn a_declined_message_is_sent_with_the_next_one() {
 #[test]
 fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
     let actions = vec![user("m", "first"), user("n", "second")];
-    let replies = vec![crate::testing::too_long(300_000, 200_000), says("x")];
+    let replies = vec![crate::testing::too_long(300_000, 200_000), text_answer("x")];
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!((p.requests.len(), p.failures().len()), (2, 1));
     assert_eq!(
@@ -438,7 +447,7 @@ fn keep_alive_requests_fill_a_pause() {
             1.0,
             Script {
                 actions,
-                replies: vec![says("x"), says("y")],
+                replies: vec![text_answer("x"), text_answer("y")],
                 files: vec!["file"],
                 ..Script::default()
             },
@@ -449,27 +458,37 @@ fn keep_alive_requests_fill_a_pause() {
     let p = play("aider:cache_prompts=true,keepalive_pings=4");
     let times: Vec<_> = p.sent_at.iter().map(|t| t / 1_000).collect();
     assert_eq!(times, [0, 295, 590, 885, 1_180, 1_201, 1_496]);
-    for ping in p.of(Purpose::Ping) {
+    for ping in p.with_purpose(Purpose::Ping) {
         assert_eq!(
             (ping.max_tokens, ping.tools.is_none(), ping.breakpoints.clone()),
             (Some(1), true, vec![0, 2])
         );
         assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
     }
-    assert_eq!(p.of(Purpose::Ping).len(), 5);
-    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=2").of(Purpose::Ping).len(), 3);
+    assert_eq!(p.with_purpose(Purpose::Ping).len(), 5);
+    assert_eq!(
+        play("aider:cache_prompts=true,keepalive_pings=2").with_purpose(Purpose::Ping).len(),
+        3
+    );
     // The pause has room for four.
-    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=9").of(Purpose::Ping).len(), 5);
-    assert_eq!(play("aider:cache_prompts=true").of(Purpose::Ping).len(), 0);
-    assert_eq!(play("aider:keepalive_pings=4").of(Purpose::Ping).len(), 0, "nothing is marked");
+    assert_eq!(
+        play("aider:cache_prompts=true,keepalive_pings=9").with_purpose(Purpose::Ping).len(),
+        5
+    );
+    assert_eq!(play("aider:cache_prompts=true").with_purpose(Purpose::Ping).len(), 0);
+    assert_eq!(
+        play("aider:keepalive_pings=4").with_purpose(Purpose::Ping).len(),
+        0,
+        "nothing is marked"
+    );
 }
 
 #[test]
 fn a_second_pass_begins_while_the_user_is_away() {
     let (mut actions, mut replies) = edit_turns(3, 60);
     actions.extend([Action::Idle { ms: 60_000 }, user("n", "on")]);
-    replies.push(says("yes"));
-    let summaries = vec![says(&"long ".repeat(690)), says("second")];
+    replies.push(text_answer("yes"));
+    let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
     let p = play(
         "aider:max_chat_history_tokens=700",
         1.0,
@@ -489,9 +508,9 @@ fn a_restart_ends_keep_alive_requests() {
     let p = play(
         "aider:cache_prompts=true,keepalive_pings=4",
         1.0,
-        Script { actions, replies: vec![says("x"), says("y")], ..Script::default() },
+        Script { actions, replies: vec![text_answer("x"), text_answer("y")], ..Script::default() },
     );
-    assert_eq!((p.requests.len(), p.of(Purpose::Ping).len()), (2, 0));
+    assert_eq!((p.requests.len(), p.with_purpose(Purpose::Ping).len()), (2, 0));
 }
 
 #[test]
@@ -501,7 +520,7 @@ fn bounds_of_the_history_budget_decide_when_to_summarise() {
     let asked = |spec: &str| {
         let (actions, replies) = edit_turns(3, 30);
         play(spec, 0.01, Script { actions, replies, ..Script::default() })
-            .of(Purpose::Summary)
+            .with_purpose(Purpose::Summary)
             .len()
     };
     assert!(asked("aider") > 0);
@@ -521,7 +540,11 @@ fn restored_history_has_the_damage_of_its_file() {
     let reply = "# Title\nIntro\n#### Step\n> quoted\nEnd";
     let script = || {
         let actions = vec![user("m", "do it"), Action::Restart, user("n", "again")];
-        Script { actions, replies: vec![says(reply), says("yes")], ..Script::default() }
+        Script {
+            actions,
+            replies: vec![text_answer(reply), text_answer("yes")],
+            ..Script::default()
+        }
     };
     let shown = outline(play("aider:restore=true", 1.0, script()).requests.last().unwrap());
     // The title is removed, the step is read as the user's, and the quotation splits the reply and
@@ -544,7 +567,7 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
     let script = || {
         let (mut actions, mut replies) = edit_turns(3, 60);
         actions.extend([Action::Restart, user("n", "again")]);
-        replies.push(says("yes"));
+        replies.push(text_answer("yes"));
         let no = || {
             Err(ModelError {
                 kind: ErrorKind::Server,
@@ -567,7 +590,7 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
         let p = play(&format!("{variant}:{spec}"), 1.0, script());
         assert!(p.compactions().is_empty());
         assert!(
-            outline(p.of(Purpose::Sample).last().unwrap())[1].starts_with("User:u0 word"),
+            outline(p.with_purpose(Purpose::Sample).last().unwrap())[1].starts_with("User:u0 word"),
             "{variant}"
         );
     }
@@ -578,16 +601,17 @@ fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
     // Turns without an edit, with 100-word messages and a budget of 500. Five or more messages
     // exceed the budget, and two are kept.
     let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
-    let replies: Vec<_> = (0..5).map(|_| says(&"word ".repeat(100))).collect();
-    let script = Script { actions, replies, summaries: vec![says("short")], ..Script::default() };
+    let replies: Vec<_> = (0..5).map(|_| text_answer(&"word ".repeat(100))).collect();
+    let script =
+        Script { actions, replies, summaries: vec![text_answer("short")], ..Script::default() };
     let p = play("aider@described-003:max_chat_history_tokens=500", 1.0, script);
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     // After the third turn there are slightly over 600 tokens. The tail fits into 250 with two
     // messages, and the head is the four before.
     assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
     assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
     assert_eq!(&*asked[0].model.name, "claude-haiku-4-5");
-    let fourth = p.of(Purpose::Sample)[3];
+    let fourth = p.with_purpose(Purpose::Sample)[3];
     let shown = outline(fourth);
     assert_eq!(shown[1], "Summary:[chat summary] short");
     // Summary, the two newest messages and the new one, without `Ok.` and notice.
@@ -607,8 +631,8 @@ fn as_described_a_failure_is_not_passed_to_the_main_model() {
     let script =
         Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() };
     let p = play("aider@described-003:max_chat_history_tokens=300", 1.0, script);
-    assert!(!p.of(Purpose::Summary).is_empty());
-    assert!(p.of(Purpose::Summary).iter().all(|r| &*r.model.name == "claude-haiku-4-5"));
+    assert!(!p.with_purpose(Purpose::Summary).is_empty());
+    assert!(p.with_purpose(Purpose::Summary).iter().all(|r| &*r.model.name == "claude-haiku-4-5"));
     assert!(p.compactions().is_empty());
 }
 
@@ -619,7 +643,7 @@ proptest! {
         let actions = turns.iter().enumerate().map(|(i, (_, n))| user(&format!("m{i}"), &"word ".repeat(*n))).collect();
         let reply = |i: usize, edit: bool, n: usize| {
             let tool = if edit { "edit_file" } else { "read_file" };
-            [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), says("done")]
+            [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), text_answer("done")]
         };
         let replies = turns.iter().enumerate().flat_map(|(i, (edit, n))| reply(i, *edit, *n)).collect();
         let p = play("aider@intended:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });

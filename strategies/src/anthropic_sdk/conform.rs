@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 use super::AnthropicSdk;
 use super::errors::Raised;
 use super::words::SdkWords;
-use crate::conform::shape::Kind::{Any, Count, Filler, Flag, One, Text, Word, Words};
+use crate::conform::shape::MemberKind::{Any, Count, Filler, Flag, One, Text, Word, Words};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
-use crate::conform::{Conformance, Fault, Given, Recorded, Replay, SetUp, View, build};
+use crate::conform::{
+    CaseSettings, Conformance, MemberError, RecordedProgram, Replay, RequestView, SetUp, build,
+};
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[],
@@ -20,7 +22,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         constants: &[may("summary_prompt_bytes", Filler)],
         ends: &["requests", "tool_calls_executed"],
         set_up,
-        error_classes: |reason| Raised::of(reason).map_or(&[], Raised::class_names),
+        error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
         record: None,
     }),
 };
@@ -48,20 +50,20 @@ const CONTROL: Shape = &[
 /// Settings of the runner; all others are parameters of its requests.
 const OF_RUNNER: [&str; 6] =
     ["model", "max_tokens", "max_iterations", "compaction_control", "betas", "thread"];
-fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let control = case.settings.get("compaction_control").cloned().unwrap_or_default();
     let one_of = |python: &str, typescript: &str| {
         let given = |name: &str| control.get(name).filter(|v| !v.is_null());
         given(python).or(given(typescript))
     };
-    let mut given = Given::default();
+    let mut given = CaseSettings::default();
     given.take("max_tokens", case.setting("max_tokens"));
     given.take("max_iterations", case.setting("max_iterations"));
     let (language, version) = case
         .version
         .split_once('-')
         .and_then(|(language, v)| Some((language, v.rsplit_once('.')?.0)))
-        .ok_or_else(|| Fault::Version(case.version.into()))?;
+        .ok_or_else(|| MemberError::Version(case.version.into()))?;
     let newer = version.starts_with("2.");
     if newer {
         // The events of a recorded session report when its caller asks for a compaction.
@@ -94,10 +96,10 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         params,
         cache_beside_input: true,
         caller_acts: newer,
-        view: View {
+        view: RequestView {
             numbered: Some("anthropic-messages"),
             compaction_is_parameter: true,
-            ..View::default()
+            ..RequestView::default()
         },
     })
 }

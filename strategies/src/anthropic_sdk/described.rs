@@ -20,26 +20,26 @@ use super::settings::SdkSettings;
 use super::shared::{Iterations, admit, only};
 use super::words::SdkWords;
 
-pub(crate) struct Described {
+pub(crate) struct DescribedSdk {
     threshold: u64,
     max_tokens: Option<u64>,
     limit: Iterations,
     prompt: Arc<str>,
 }
 
-impl Described {
+impl DescribedSdk {
     pub(crate) fn new(s: &SdkSettings, words: SdkWords) -> Self {
-        Described {
+        DescribedSdk {
             threshold: s.threshold,
             max_tokens: s.max_tokens,
-            limit: Iterations::of(s),
+            limit: Iterations::from_settings(s),
             prompt: words.summary_prompt,
         }
     }
 }
 
 #[async_trait]
-impl Strategy for Described {
+impl Strategy for DescribedSdk {
     fn admit(&self, raw: Draft) -> Draft {
         admit(raw)
     }

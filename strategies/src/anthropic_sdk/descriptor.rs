@@ -33,7 +33,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    rewind: Rewind::NONE,
+    rewind: Rewind::UNSUPPORTED,
     // The program that embeds the SDK stores sessions.
     formats: &[],
     conform: crate::anthropic_sdk::conform::CONFORMANCE,

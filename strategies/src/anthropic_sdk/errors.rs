@@ -35,7 +35,7 @@ impl Raised {
     ];
 
     /// Returns the error with this message, or `None`.
-    pub fn of(reason: &str) -> Option<Raised> {
+    pub fn parse(reason: &str) -> Option<Raised> {
         Raised::ALL.into_iter().find(|r| r.to_string() == reason)
     }
 

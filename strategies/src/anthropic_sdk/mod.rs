@@ -20,7 +20,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
-use described::Described;
+use described::DescribedSdk;
 use old_runner::Old;
 use runner::Runner;
 use settings::SdkSettings;
@@ -48,7 +48,7 @@ impl Product for AnthropicSdk {
         match b.version {
             SdkVersion::V0_125 => Box::new(Old::new(s, b.words)),
             SdkVersion::V2_12 => Box::new(Runner::new(s, b.scale)),
-            SdkVersion::Described001 => Box::new(Described::new(s, b.words)),
+            SdkVersion::Described001 => Box::new(DescribedSdk::new(s, b.words)),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Old {
             threshold: s.threshold,
             model: s.model.clone(),
             max_tokens: s.max_tokens,
-            limit: Iterations::of(s),
+            limit: Iterations::from_settings(s),
             prompt: s.summary_prompt.clone().unwrap_or(words.summary_prompt),
         }
     }

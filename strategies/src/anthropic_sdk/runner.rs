@@ -28,7 +28,7 @@ use super::settings::{Edits, SdkSettings};
 use super::shared::{CLIENT_RETRIES, Iterations, admit};
 
 /// State of the provider's thread.
-struct Held {
+struct ThreadState {
     /// Id of the last reply.
     after: Arc<str>,
     /// Number of blocks of the view that the thread contains.
@@ -36,24 +36,24 @@ struct Held {
 }
 
 /// A compaction requested by the caller.
-struct Asked {
+struct CompactionRequest {
     instructions: Option<Arc<str>>,
 }
 
 /// Action after a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum NextStep {
     RunTools,
     Resume,
     Stop,
 }
 
 /// Returns the action for a stop reason. Missing and unknown reasons end the turn.
-fn step(stop: StopReason) -> Step {
+fn step(stop: StopReason) -> NextStep {
     match stop {
-        StopReason::ToolUse => Step::RunTools,
-        StopReason::PauseTurn | StopReason::Compaction => Step::Resume,
-        _ => Step::Stop,
+        StopReason::ToolUse => NextStep::RunTools,
+        StopReason::PauseTurn | StopReason::Compaction => NextStep::Resume,
+        _ => NextStep::Stop,
     }
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Runner {
     threads: bool,
     edits: Vec<ServerEdit>,
     limit: Iterations,
-    held: Option<Held>,
-    asked: Option<Asked>,
+    held: Option<ThreadState>,
+    asked: Option<CompactionRequest>,
     paused: bool,
     /// Length of the view before a refused reply, which is removed from the history.
     refused_at: Option<usize>,
@@ -101,7 +101,7 @@ impl Runner {
             compact_at: s.compact_at,
             threads: s.threads,
             edits,
-            limit: Iterations::of(s),
+            limit: Iterations::from_settings(s),
             held: None,
             asked: None,
             paused: false,
@@ -134,7 +134,7 @@ impl Runner {
             match act {
                 CallerAction::Compact { instructions } => {
                     self.may_compact(s)?;
-                    self.asked = Some(Asked { instructions });
+                    self.asked = Some(CompactionRequest { instructions });
                 }
                 CallerAction::Append { .. } => self.appended = true,
             }
@@ -143,14 +143,19 @@ impl Runner {
         let able = s.model.capabilities.server_compaction;
         if able && self.compact_at > 0 && used >= self.compact_at && self.may_compact(s).is_ok() {
             s.trigger("after_reply", used, self.compact_at);
-            self.asked = Some(Asked { instructions: None });
+            self.asked = Some(CompactionRequest { instructions: None });
         }
         Ok(())
     }
 
     /// Requests a summary of the whole history by the provider, and replaces the history by its
     /// block. Without a block, the history stays.
-    async fn compact(&mut self, s: &mut Engine, asked: Asked, phase: Phase) -> Result<(), String> {
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        asked: CompactionRequest,
+        phase: Phase,
+    ) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
         let instructions = asked.instructions.unwrap_or_default();
         blocks.push(ephemeral_block(BlockKind::CompactionTrigger, Role::User, instructions));
@@ -275,7 +280,7 @@ impl Strategy for Runner {
         let refused = reply.stop == StopReason::Refusal;
         // The provider may keep a refused turn in its thread, so the next turn starts a new one.
         let id = reply.id.clone().filter(|_| !refused && self.threads(s));
-        self.held = id.map(|after| Held { after, blocks: len + reply.parts.len() });
+        self.held = id.map(|after| ThreadState { after, blocks: len + reply.parts.len() });
         if let Err(e) = self.caller(s, reply).await {
             return Flow::FailTurn(e);
         }
@@ -286,10 +291,10 @@ impl Strategy for Runner {
         // it out.
         self.refused_at = (refused && !self.appended && self.threads(s)).then_some(len);
         let step = step(reply.stop);
-        self.paused = step == Step::Resume;
+        self.paused = step == NextStep::Resume;
         match step {
-            Step::Resume => Flow::Resume,
-            Step::RunTools if reply.has_calls() => Flow::Proceed,
+            NextStep::Resume => Flow::Resume,
+            NextStep::RunTools if reply.has_calls() => Flow::Proceed,
             _ => {
                 self.last = Some(reply.has_calls() && !self.appended);
                 Flow::EndTurn

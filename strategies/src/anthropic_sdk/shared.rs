@@ -35,7 +35,7 @@ pub(crate) struct Iterations {
 }
 
 impl Iterations {
-    pub(crate) fn of(s: &SdkSettings) -> Self {
+    pub(crate) fn from_settings(s: &SdkSettings) -> Self {
         Iterations { most: s.max_iterations, done: 0 }
     }
 

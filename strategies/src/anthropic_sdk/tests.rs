@@ -12,7 +12,7 @@ use ctxbench_core::request::{
     ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread, Usage,
 };
 
-use crate::testing::{Answer, Script, calls, play_on, says, user};
+use crate::testing::{Answer, Script, calls, play_on, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
@@ -44,19 +44,19 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
         replies: vec![
             named(calls("", "a", "read", "{}"), "m0", 999),
             named(calls("", "b", "read", "{}"), "m1", 1_000),
-            named(says("done"), "m2", 10),
-            named(says("fine"), "m3", 10),
+            named(text_answer("done"), "m2", 10),
+            named(text_answer("fine"), "m3", 10),
         ],
         summaries: vec![block("so far")],
         ..Script::default()
     };
     let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
-    let samples = p.of(Purpose::Sample);
+    let samples = p.with_purpose(Purpose::Sample);
     assert_eq!(
         (&samples[0].thread, after(samples[1])),
         (&Some(Thread::Create), Some(("m0".into(), 4)))
     );
-    let summary = p.of(Purpose::Summary)[0];
+    let summary = p.with_purpose(Purpose::Summary)[0];
     // The results of the step that crossed the threshold are included, and the whole prefix was
     // cached before.
     assert_eq!(
@@ -81,28 +81,38 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
 fn behind_the_final_answer_it_compacts_too() {
     let script = Script {
         actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![named(says("done"), "m0", 1_000), named(says("fine"), "m1", 10)],
+        replies: vec![
+            named(text_answer("done"), "m0", 1_000),
+            named(text_answer("fine"), "m1", 10),
+        ],
         summaries: vec![block("so far")],
         ..Script::default()
     };
     let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
-    assert_eq!(kinds(p.of(Purpose::Summary)[0]), [Base, User, Assistant, CompactionTrigger]);
-    assert_eq!(kinds(p.of(Purpose::Sample)[1]), [Base, Compaction, User]);
+    assert_eq!(
+        kinds(p.with_purpose(Purpose::Summary)[0]),
+        [Base, User, Assistant, CompactionTrigger]
+    );
+    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[1]), [Base, Compaction, User]);
 }
 
 #[test]
 fn where_the_provider_cannot_compact_nobody_asks() {
     let script = || Script {
         actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![named(says("done"), "m0", 500_000), named(says("fine"), "m1", 10)],
+        replies: vec![
+            named(text_answer("done"), "m0", 500_000),
+            named(text_answer("fine"), "m1", 10),
+        ],
         ..Script::default()
     };
     for model in ["claude-sonnet-4-5", "gpt-5"] {
         let p = play_on(model, "anthropic-sdk@2.12", 1.0, script());
-        assert!(p.of(Purpose::Summary).is_empty(), "{model}");
+        assert!(p.with_purpose(Purpose::Summary).is_empty(), "{model}");
     }
     assert_eq!(
-        play_on("gpt-5", "anthropic-sdk@2.12", 1.0, script()).of(Purpose::Sample)[1].thread,
+        play_on("gpt-5", "anthropic-sdk@2.12", 1.0, script()).with_purpose(Purpose::Sample)[1]
+            .thread,
         None
     );
     let p = play_on(MODEL, "anthropic-sdk@2.12:threads=false,compact_at=0", 1.0, script());
@@ -114,11 +124,17 @@ fn edits_are_passed_through_with_the_defaults_of_the_api() {
     let edits = |setting: &str| {
         let script = Script {
             actions: vec![user("u1", "go"), user("u2", "x")],
-            replies: vec![named(says("done"), "m0", 500_000), named(says("fine"), "m1", 0)],
+            replies: vec![
+                named(text_answer("done"), "m0", 500_000),
+                named(text_answer("fine"), "m1", 0),
+            ],
             ..Script::default()
         };
         let p = play_on(MODEL, &format!("anthropic-sdk@2.12:edits={setting}"), 0.5, script);
-        (p.of(Purpose::Sample)[0].server_edits.clone(), p.of(Purpose::Summary).len())
+        (
+            p.with_purpose(Purpose::Sample)[0].server_edits.clone(),
+            p.with_purpose(Purpose::Summary).len(),
+        )
     };
     let clear = ServerEdit::ClearToolUses {
         trigger: ClearTrigger::InputTokens(50_000),
@@ -145,7 +161,11 @@ fn a_lost_thread_is_replayed_from_the_beginning() {
     };
     let script = Script {
         actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![named(says("done"), "m0", 10), Err(lost), named(says("fine"), "m1", 10)],
+        replies: vec![
+            named(text_answer("done"), "m0", 10),
+            Err(lost),
+            named(text_answer("fine"), "m1", 10),
+        ],
         ..Script::default()
     };
     let p = play_on(MODEL, "anthropic-sdk@2.12", 1.0, script);
@@ -165,7 +185,11 @@ fn max_iterations_ends_a_turn() {
     ] {
         let script = Script {
             actions: vec![user("u1", "go"), user("u2", "next")],
-            replies: vec![calls("", "a", "t", "{}"), calls("", "b", "t", "{}"), says("done")],
+            replies: vec![
+                calls("", "a", "t", "{}"),
+                calls("", "b", "t", "{}"),
+                text_answer("done"),
+            ],
             ..Script::default()
         };
         let p = play_on(MODEL, spec, 1.0, script);
@@ -181,20 +205,23 @@ fn as_described_nothing_is_lost_and_the_threshold_must_be_exceeded() {
     let p = |threshold: u64| {
         let script = Script {
             actions: vec![user("u1", "go")],
-            replies: vec![calls("", "a", "read", "{}"), says("done")],
+            replies: vec![calls("", "a", "read", "{}"), text_answer("done")],
             ..Script::default()
         };
         play_on(MODEL, &format!("anthropic-sdk@described-001:threshold={threshold}"), 1.0, script)
     };
     let kept = p(20);
     assert!(
-        kept.compactions().is_empty() || kept.of(Purpose::Sample)[1].blocks.len() == 5,
+        kept.compactions().is_empty() || kept.with_purpose(Purpose::Sample)[1].blocks.len() == 5,
         "{:?}",
         kept.compactions()
     );
     let done = p(19);
-    assert_eq!(kinds(done.of(Purpose::Summary)[0]), [User, Assistant, Call, Output, SummaryPrompt]);
-    assert_eq!(kinds(done.of(Purpose::Sample)[1]), [Base, Summary]);
+    assert_eq!(
+        kinds(done.with_purpose(Purpose::Summary)[0]),
+        [User, Assistant, Call, Output, SummaryPrompt]
+    );
+    assert_eq!(kinds(done.with_purpose(Purpose::Sample)[1]), [Base, Summary]);
 }
 
 #[test]
@@ -204,15 +231,15 @@ fn the_older_runner_can_be_switched_off_and_given_another_prompt() {
             actions: vec![user("u1", "go")],
             replies: vec![
                 named(calls("", "a", "read", "{}"), "m0", 1_000),
-                named(says("done"), "m1", 10),
+                named(text_answer("done"), "m1", 10),
             ],
-            summaries: vec![says("so far")],
+            summaries: vec![text_answer("so far")],
             ..Script::default()
         };
         play_on(MODEL, &format!("anthropic-sdk:threshold=1000{settings}"), 1.0, script)
     };
     let p = play(",summary_prompt=What now?");
-    let asked = p.of(Purpose::Summary)[0].blocks.last().unwrap().clone();
+    let asked = p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().clone();
     assert_eq!((asked.kind, &*asked.text), (SummaryPrompt, "What now?"));
-    assert!(play(",enabled=false").of(Purpose::Summary).is_empty());
+    assert!(play(",enabled=false").with_purpose(Purpose::Summary).is_empty());
 }

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
@@ -22,7 +22,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;
-use super::program::{Program, believed, summaries};
+use super::program::{ClaudeCodeProgram, believed, summaries};
 use super::rules::{estimate, last_messages};
 use super::settings::{ClaudeCodeSettings, HookBlocks, Micro, Resume, Trim};
 use super::summary::Summaries;
@@ -134,7 +134,7 @@ impl Strategy for Wu2 {
 
 /// Three tiers from light to heavy, the model called last (docs/sources/login-bug.md §3).
 pub(crate) struct ThreeTiers {
-    inner: Program,
+    inner: ClaudeCodeProgram,
     cut: Arc<str>,
 }
 
@@ -166,7 +166,7 @@ impl ThreeTiers {
             resume_keep_messages: 0,
             ..s
         };
-        ThreeTiers { cut: words.cut.clone(), inner: Program::new(s, words) }
+        ThreeTiers { cut: words.cut.clone(), inner: ClaudeCodeProgram::new(s, words) }
     }
 
     /// Tier 2: cuts results at the unsent end, each to the same share, until the context is below
@@ -181,7 +181,7 @@ impl ThreeTiers {
             .map_or(0, |i| i + 1)
             .max(s.context.changed_from());
         let may_go = |i: usize, b: &Block| {
-            i >= new && b.kind == BlockKind::Output && b.form == Form::Verbatim
+            i >= new && b.kind == BlockKind::Output && b.form == BlockForm::Verbatim
         };
         let all: u64 = blocks
             .iter()
@@ -199,7 +199,12 @@ impl ThreeTiers {
             let room = budget.saturating_sub(self.cut.len() + 2);
             middle_cut(&b.text, room).map_or_else(
                 || b.clone(),
-                |c| b.with_text(Form::Truncated, format!("{}\n{}\n{}", c.head, self.cut, c.tail)),
+                |c| {
+                    b.with_text(
+                        BlockForm::Truncated,
+                        format!("{}\n{}\n{}", c.head, self.cut, c.tail),
+                    )
+                },
             )
         };
         let view = blocks

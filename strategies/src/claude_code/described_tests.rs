@@ -1,13 +1,13 @@
 use ctxbench_core::request::{Purpose, Request};
 
 use super::*;
-use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
 
 fn reads(n: usize) -> Vec<Answer> {
     let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
     (0..n)
         .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
-        .chain([says("done")])
+        .chain([text_answer("done")])
         .collect()
 }
 
@@ -34,7 +34,7 @@ const ANSWER: &str = "## Goal\n- the goal\n\n## Project Memory\n- the port is 84
 
 #[test]
 fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
-    let mut s = script(&[700, 700, 250, 250, 10], vec![says(ANSWER)]);
+    let mut s = script(&[700, 700, 250, 250, 10], vec![text_answer(ANSWER)]);
     s.memory = vec!["# CLAUDE.md\n\n- root"];
     let p = play("claude-code@described-001", 0.01, s);
     assert_eq!(p.compactions(), ["wU2"]);
@@ -70,8 +70,9 @@ fn wu2_keeps_the_last_ten_messages_where_they_fit() {
 
 #[test]
 fn what_moved_to_memory_survives_every_later_compaction() {
-    let answers =
-        [ANSWER, "## Project Memory\n- the host is db1\n- the port is 8443"].map(says).to_vec();
+    let answers = [ANSWER, "## Project Memory\n- the host is db1\n- the port is 8443"]
+        .map(text_answer)
+        .to_vec();
     let p = play("claude-code@described-001", 0.01, script(&[900, 900, 900, 900, 10], answers));
     assert_eq!(p.compactions(), ["wU2", "wU2"]);
     let memory = &p.requests.last().unwrap().blocks[1];
@@ -86,16 +87,16 @@ fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
         ctxbench_core::engine::Action::Compact { instructions: None },
         user("n", "on"),
     ];
-    let replies = vec![says("a"), too_long(9, 8)];
+    let replies = vec![text_answer("a"), too_long(9, 8)];
     let p =
         play("claude-code@described-001", 1.0, Script { actions, replies, ..Script::default() });
-    assert!(p.of(Purpose::Summary).is_empty() && p.failures().len() == 1);
+    assert!(p.with_purpose(Purpose::Summary).is_empty() && p.failures().len() == 1);
 }
 
 #[test]
 fn the_first_tier_clears_before_every_request() {
     let p = play("claude-code@described-002", 1.0, script(&[10; 6], vec![]));
-    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == Form::Cleared).count();
+    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count();
     assert_eq!(
         p.requests.iter().filter(|r| r.purpose == Purpose::Sample).map(cleared).collect::<Vec<_>>(),
         [0, 0, 0, 0, 1, 2, 3]
@@ -109,14 +110,14 @@ fn the_second_tier_cuts_the_unsent_end_only() {
     // Two 900-word results make about 2,300 tokens of four bytes, over a threshold of 1,670.
     let p = play("claude-code@described-002", 0.01, script(&[900, 900, 10], vec![]));
     assert!(p.compactions().contains(&"tail_cut"));
-    let samples = p.of(Purpose::Sample);
+    let samples = p.with_purpose(Purpose::Sample);
     let (before, cut) = (samples[1], samples[2]);
     assert!(
         before.blocks.iter().zip(&cut.blocks).all(|(a, b)| a.hash == b.hash),
         "what was sent stays"
     );
     let end = cut.blocks.last().unwrap();
-    assert!(end.form == Form::Truncated && end.text.contains("cut to keep"));
+    assert!(end.form == BlockForm::Truncated && end.text.contains("cut to keep"));
     assert!(end.text.len() < 4_500 && end.text.len() > 450);
 }
 
@@ -126,5 +127,5 @@ fn the_third_tier_uses_notes_before_it_calls_for_a_summary() {
     let p: Played =
         play("claude-code@described-002:micro_keep=99", 0.01, script(&[260; 9], vec![]));
     assert!(p.compactions().contains(&"session_memory"), "{:?}", p.compactions());
-    assert!(p.of(Purpose::Summary).iter().all(|r| r.phase == Some(Phase::Background)));
+    assert!(p.with_purpose(Purpose::Summary).iter().all(|r| r.phase == Some(Phase::Background)));
 }

@@ -1,11 +1,11 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
 use ctxbench_kit::memory::{
-    IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles, parse_jsonc,
+    IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout, parse_jsonc,
 };
 
 use super::version::ClaudeCodeVersion;
-use crate::descriptor::{Named, SettingsFile, Version, known};
+use crate::descriptor::{Named, SettingsFile, Version, parse_version};
 use crate::own_settings::{UserSetting, ValueKind, extract};
 
 /// Memory files that apply to their folder.
@@ -30,7 +30,7 @@ fn own_settings(text: &str) -> Result<Named, String> {
     extract(&parse_jsonc(text)?, &OWN)
 }
 
-const LAYOUT: Layout = Layout {
+const LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
         Level::Managed,
         Level::User,
@@ -56,14 +56,14 @@ const LAYOUT: Layout = Layout {
 /// A), taken as 25 × 1,024 bytes.
 pub(super) const INDEX: IndexLimit = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
 
-static RELEASED: Layout = LAYOUT;
+static RELEASED: MemoryLayout = LAYOUT;
 
 /// The description lets settings list further files (docs/sources/opencode-vs-claude-code.md §5).
 /// The program's documentation does not mention any.
-static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
+static DESCRIBED: MemoryLayout = MemoryLayout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
 pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-    let layout = match known(version) {
+    let layout = match parse_version(version) {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };

@@ -19,12 +19,12 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    pub fn of(s: &ClaudeCodeSettings) -> Self {
+    pub fn from_settings(s: &ClaudeCodeSettings) -> Self {
         Hooks { before: s.hook_before.clone(), after: s.hook_after.clone(), blocks: s.hook_blocks }
     }
 
     /// Returns whether a compaction is blocked: a manual one (`by_hand`) or an automatic one.
-    pub fn block(&self, by_hand: bool) -> bool {
+    pub fn blocks_compaction(&self, by_hand: bool) -> bool {
         match self.blocks {
             HookBlocks::Nothing => false,
             HookBlocks::ManualCompaction => by_hand,
@@ -45,7 +45,7 @@ impl Hooks {
     }
 
     /// Returns the hook's text to show after the summary and the restored blocks.
-    pub fn shown(&self, s: &mut Engine) -> Option<Arc<Block>> {
+    pub fn block(&self, s: &mut Engine) -> Option<Arc<Block>> {
         let text = self.after.clone()?;
         Some(s.synthetic(BlockKind::Marker, Role::User, text, Vec::new()))
     }

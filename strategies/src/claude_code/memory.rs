@@ -39,7 +39,7 @@ struct Notes {
 }
 
 impl SessionMemory {
-    pub fn of(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
+    pub fn from_settings(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
         SessionMemory {
             on: s.session_memory,
             start: s.memory_start_tokens,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::ServerEdit;
@@ -35,7 +35,7 @@ impl Deleted {
     pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
         let mut results: Vec<Arc<str>> = Vec::new();
         let mut as_it_was = |b: &Arc<Block>| {
-            let known = (b.kind == BlockKind::Output && b.form == Form::Cleared)
+            let known = (b.kind == BlockKind::Output && b.form == BlockForm::Cleared)
                 .then(|| self.0.get_key_value(b.call_id()?))
                 .flatten();
             known.map_or_else(

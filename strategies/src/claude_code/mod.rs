@@ -39,7 +39,7 @@ use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
 use described::{ThreeTiers, Wu2};
-use program::Program;
+use program::ClaudeCodeProgram;
 use settings::{ClaudeCodeSettings, Micro};
 use version::ClaudeCodeVersion;
 use words::ClaudeCodeWords;
@@ -63,7 +63,7 @@ impl Product for ClaudeCode {
         match b.version {
             ClaudeCodeVersion::Described001 => Box::new(Wu2::new(&s, &words)),
             ClaudeCodeVersion::Described002 => Box::new(ThreeTiers::new(s, words)),
-            ClaudeCodeVersion::Program => Box::new(Program::new(s, words)),
+            ClaudeCodeVersion::Program => Box::new(ClaudeCodeProgram::new(s, words)),
         }
     }
 }

@@ -20,20 +20,20 @@ use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
-    Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, pruned,
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage, pruned,
 };
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "claude-code-jsonl",
     about: "one JSONL file per session, lines chained by parentUuid, boundaries, a registry of \
         sessions",
-    open: |dir, seed| Ok(Box::new(Transcript::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(TranscriptFile::open(dir, seed)?)),
 };
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 const CWD: &str = "/work/project";
 
-struct Transcript {
+struct TranscriptFile {
     path: PathBuf,
     file: Appender,
     seed: u64,
@@ -44,8 +44,8 @@ struct Transcript {
     shown: Vec<(StoredMessage, Vec<String>)>,
 }
 
-impl Transcript {
-    fn open(dir: &Path, seed: u64) -> Result<Transcript, PersistError> {
+impl TranscriptFile {
+    fn open(dir: &Path, seed: u64) -> Result<TranscriptFile, PersistError> {
         // Every character except letters and digits becomes a hyphen.
         let folder: String =
             CWD.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -55,7 +55,7 @@ impl Transcript {
         let (lines, _) = jsonl::objects(&path)?;
         let last = lines.iter().rev().find_map(|l| l["uuid"].as_str().map(str::to_string));
         let (shown, _) = chain(&lines);
-        Ok(Transcript { path, file, seed, lines: lines.len() as u64, last, shown })
+        Ok(TranscriptFile { path, file, seed, lines: lines.len() as u64, last, shown })
     }
 
     fn uuid(&mut self) -> String {
@@ -88,7 +88,11 @@ impl Transcript {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage, flag: Option<&str>) -> Result<(), PersistError> {
+    fn append_message(
+        &mut self,
+        said: &StoredMessage,
+        flag: Option<&str>,
+    ) -> Result<(), PersistError> {
         let mut ids = Vec::new();
         let flagged = |mut line: Value| {
             if let Some(flag) = flag {
@@ -142,33 +146,33 @@ impl Transcript {
         self.line(boundary)?;
         self.shown.clear();
         for s in &view[..at] {
-            self.say(s, Some("isMeta"))?;
+            self.append_message(s, Some("isMeta"))?;
         }
-        self.say(&view[at], Some("isCompactSummary"))?;
+        self.append_message(&view[at], Some("isCompactSummary"))?;
         for s in &view[at + 1 + named..] {
-            self.say(s, Some("isMeta"))?;
+            self.append_message(s, Some("isMeta"))?;
         }
         self.shown = chain(&jsonl::objects(&self.path)?.0).0;
         Ok(())
     }
 }
 
-impl Persistence for Transcript {
+impl Persistence for TranscriptFile {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said, None),
+            JournalEntry::Message(said) => self.append_message(said, None),
             JournalEntry::View(view) => self.compact(view),
         }
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let (lines, mut notes) = jsonl::objects(&self.path)?;
         let (shown, unfinished) = chain(&lines);
         if unfinished > 0 {
             let passed = pluralize(unfinished, "compaction");
             notes.push(format!("passed over {passed} with no summary"));
         }
-        Ok(Loaded {
+        Ok(ReopenedSession {
             context: shown.into_iter().map(|(s, _)| s).collect(),
             bytes_read: self.size(),
             notes,

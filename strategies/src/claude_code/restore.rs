@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, Origin, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Origin, Role};
 use ctxbench_core::compaction::{recent_files, text_argument};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
@@ -28,7 +28,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    pub fn of(s: &ClaudeCodeSettings) -> Self {
+    pub fn from_settings(s: &ClaudeCodeSettings) -> Self {
         Restore {
             files: s.restore_files as usize,
             file_tokens: s.restore_file_tokens,
@@ -54,8 +54,9 @@ impl Restore {
     /// Returns the most recently used files within the budget, newest first.
     fn recent(&self, history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
         let standing = |t: &Arc<str>| {
-            tail.iter()
-                .any(|b| b.form == Form::Verbatim && b.kind == BlockKind::Output && b.text == *t)
+            tail.iter().any(|b| {
+                b.form == BlockForm::Verbatim && b.kind == BlockKind::Output && b.text == *t
+            })
         };
         let mut files = recent_files(history, self.files);
         files.retain(|f| !f.text.as_ref().is_some_and(standing));

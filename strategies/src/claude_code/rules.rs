@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::group_starts;
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -82,7 +82,7 @@ pub fn clearable(
     };
     let mut at: Vec<usize> = (0..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
     at.truncate(at.len().saturating_sub(keep));
-    at.retain(|&i| blocks[i].form != Form::Cleared);
+    at.retain(|&i| blocks[i].form != BlockForm::Cleared);
     let left = bytes_div4_up(placeholder);
     let saved = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
     if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
@@ -90,7 +90,7 @@ pub fn clearable(
 
 /// Returns the number of compactable results that are not cleared.
 pub fn active(blocks: &[Arc<Block>]) -> usize {
-    let stands = |b: &&Arc<Block>| b.form != Form::Cleared && b.kind == BlockKind::Output;
+    let stands = |b: &&Arc<Block>| b.form != BlockForm::Cleared && b.kind == BlockKind::Output;
     blocks
         .iter()
         .filter(stands)
@@ -131,7 +131,7 @@ impl OutputRule {
     pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
         let may_go = |b: &Block| {
             b.kind == BlockKind::Output
-                && b.form == Form::Verbatim
+                && b.form == BlockForm::Verbatim
                 && !b.call.as_ref().is_some_and(|c| is_read(&c.name))
         };
         let mut found: Vec<usize> = (from..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
@@ -366,7 +366,7 @@ mod tests {
         );
     }
 
-    fn said(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
+    fn test_block(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
         Draft::text(kind, Role::User, "x".repeat(4 * tokens)).build(MessageId(message), vec![])
     }
 
@@ -407,13 +407,13 @@ mod tests {
     fn the_last_messages_stay_whole() {
         use BlockKind::{Assistant, Call, File, Marker, Output, Summary, User};
         let h = [
-            said(Summary, 9, 1),
-            said(File, 10, 1),
-            said(Marker, 11, 1),
-            said(User, 3, 1),
-            said(Assistant, 4, 1),
-            said(Call, 4, 1),
-            said(Output, 5, 1),
+            test_block(Summary, 9, 1),
+            test_block(File, 10, 1),
+            test_block(Marker, 11, 1),
+            test_block(User, 3, 1),
+            test_block(Assistant, 4, 1),
+            test_block(Call, 4, 1),
+            test_block(Output, 5, 1),
         ];
         // The last message is a result and is kept with its call. Nothing before the end of the
         // summary is kept, including a hook's output after it.
@@ -428,7 +428,7 @@ mod tests {
         let rule = TailRule { least_tokens: 10_000, least_texts: 5, most_tokens: 40_000 };
         let of = |sizes: &[usize]| -> Vec<_> {
             let kind = |i: usize| if i.is_multiple_of(2) { User } else { Assistant };
-            sizes.iter().enumerate().map(|(i, n)| said(kind(i), i as u32, *n)).collect()
+            sizes.iter().enumerate().map(|(i, n)| test_block(kind(i), i as u32, *n)).collect()
         };
         // 3,000 each: four make 12,000, and the fifth text is still required.
         assert_eq!(tail_start(&of(&[3_000; 10]), 10, rule), 5);

@@ -28,7 +28,7 @@ pub(crate) struct Summaries {
 }
 
 /// A finished summary.
-pub(crate) struct Written {
+pub(crate) struct FinishedSummary {
     pub text: String,
     /// End of the summarised history. Later blocks stay.
     pub upto: usize,
@@ -80,7 +80,7 @@ impl Summaries {
         extra: Option<&str>,
         mut over: Option<u64>,
         (fixed, history): (&[Arc<Block>], &[Arc<Block>]),
-    ) -> Result<Written, String> {
+    ) -> Result<FinishedSummary, String> {
         let prompt = self.instruction(extra);
         let (mut from, mut upto, mut tries) = (0, history.len(), 0);
         loop {
@@ -111,7 +111,7 @@ impl Summaries {
                         .text()
                         .and_then(|t| kept_summary(&t))
                         .ok_or("the answer holds no summary")?;
-                    return Ok(Written { text, upto });
+                    return Ok(FinishedSummary { text, upto });
                 }
                 Err(e) if e.is_overflow() && tries < self.retries => {
                     tries += 1;
@@ -206,14 +206,14 @@ impl Prepared {
         s: &mut Engine,
         history: &[Arc<Block>],
         if_not_ready: IfNotReady,
-    ) -> Option<Written> {
+    ) -> Option<FinishedSummary> {
         let (task, text, upto) = self.answer(s, if_not_ready).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
             return None;
         }
-        Some(Written { text, upto })
+        Some(FinishedSummary { text, upto })
     }
 
     /// Cancels the request because the conversation was replaced.

@@ -1,9 +1,9 @@
-use ctxbench_core::block::{BlockKind, Form, MessageId};
+use ctxbench_core::block::{BlockForm, BlockKind, MessageId};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
 
 /// Returns `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. The script provides
 /// the outputs.
@@ -11,7 +11,7 @@ fn reads(n: usize) -> Vec<Answer> {
     let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
     (0..n)
         .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
-        .chain([says("done")])
+        .chain([text_answer("done")])
         .collect()
 }
 
@@ -24,7 +24,7 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
 }
 
 fn cleared(r: &Request) -> usize {
-    r.blocks.iter().filter(|b| b.form == Form::Cleared).count()
+    r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count()
 }
 
 // At scale 0.01 the window is 2,000 tokens, the threshold 1,670 and the warning level 1,470.
@@ -59,7 +59,7 @@ fn a_long_pause_clears_in_time_mode_only() {
     let actions = || vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
     let script = || {
         let mut replies = reads(7);
-        replies.push(says("ok"));
+        replies.push(text_answer("ok"));
         Script { actions: actions(), replies, outputs: outputs(&[10; 7]), ..Script::default() }
     };
     let p = play("claude-code:microcompact=time", 1.0, script());
@@ -75,7 +75,7 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
         actions: vec![user("m", "go")],
         replies: reads(3),
         outputs: outputs(&[30, 900, 700]),
-        summaries: vec![says(answer)],
+        summaries: vec![text_answer(answer)],
         memory: vec!["CLAUDE.md"],
         ..Script::default()
     };
@@ -125,9 +125,9 @@ fn a_manual_compaction_takes_instructions() {
     let p = play(
         "claude-code:cache_ttl=1h",
         1.0,
-        Script { actions, replies: vec![says("a"), says("b")], ..Script::default() },
+        Script { actions, replies: vec![text_answer("a"), text_answer("b")], ..Script::default() },
     );
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert!(asked[0].blocks.last().unwrap().text.ends_with("keep the port"));
     assert_eq!((asked[0].phase, asked[0].ttl), (Some(Phase::StandaloneTurn), Ttl::OneHour));
     assert_eq!(
@@ -151,12 +151,12 @@ fn an_overflow_leaves_the_oldest_part_out() {
         actions: vec![user("m", "go")],
         replies,
         outputs: outputs(&[700, 700, 700]),
-        summaries: vec![too_long(3_000, 2_900), says("S")],
+        summaries: vec![too_long(3_000, 2_900), text_answer("S")],
         ..Script::default()
     };
     let p = play("claude-code", 1.0, script);
     assert_eq!(p.failures(), Vec::<&str>::new());
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert_eq!(asked.len(), 2);
     assert!(asked[0].blocks[1].text.starts_with("(The beginning"));
     assert!(asked[1].blocks.len() < asked[0].blocks.len());
@@ -180,7 +180,7 @@ fn a_context_that_refills_at_once_stops_compacting() {
 
 #[test]
 fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
-    let failed = || says("<analysis>no summary</analysis>");
+    let failed = || text_answer("<analysis>no summary</analysis>");
     let script = Script {
         actions: vec![user("m", "go"), user("n", "more")],
         replies: reads(5),
@@ -189,7 +189,7 @@ fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
         ..Script::default()
     };
     let p = play("claude-code:microcompact=off", 0.01, script);
-    assert_eq!(p.of(Purpose::Summary).len(), 3);
+    assert_eq!(p.with_purpose(Purpose::Summary).len(), 3);
     assert!(p.compactions().is_empty() && p.interventions() >= 1);
 }
 
@@ -203,7 +203,7 @@ fn going_back_behind_a_compaction_brings_the_messages_back() {
         back_to("n"),
         user("p", "fourth"),
     ];
-    let replies = ["a", "b", "c", "d"].map(says).into();
+    let replies = ["a", "b", "c", "d"].map(text_answer).into();
     let p = play("claude-code", 1.0, Script { actions, replies, ..Script::default() });
     let shown: Vec<String> = Played::outline(p.requests.last().unwrap());
     assert_eq!(shown, ["Base:base", "User:first", "Assistant:a", "User:second", "User:fourth"]);
@@ -214,7 +214,13 @@ fn definitions_of_tools_that_were_looked_up_come_back() {
     let look_up = |id: &str| calls("look", id, "ToolSearch", r#"{"query":"select:x"}"#);
     let script = |actions| Script {
         actions,
-        replies: vec![look_up("c0"), look_up("c1"), look_up("c2"), says("done"), says("on")],
+        replies: vec![
+            look_up("c0"),
+            look_up("c1"),
+            look_up("c2"),
+            text_answer("done"),
+            text_answer("on"),
+        ],
         outputs: ["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec(),
         ..Script::default()
     };
@@ -231,7 +237,7 @@ fn definitions_of_tools_that_were_looked_up_come_back() {
 
 #[test]
 fn large_output_goes_to_a_file() {
-    let replies = vec![calls("run", "c", "bash", "{}"), says("done")];
+    let replies = vec![calls("run", "c", "bash", "{}"), text_answer("done")];
     let script = Script {
         actions: vec![user("m", "go")],
         replies,
@@ -242,7 +248,7 @@ fn large_output_goes_to_a_file() {
     let out = p.requests[1].blocks.last().unwrap();
     assert_eq!(
         (out.form, &*out.text),
-        (Form::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
+        (BlockForm::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
     );
 }
 
@@ -262,7 +268,7 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     let play = |spec: &str, sizes: [usize; 7]| {
         let script = Script {
             actions: vec![user("m", "go")],
-            replies: vec![seven(0), seven(7), says("done")],
+            replies: vec![seven(0), seven(7), text_answer("done")],
             outputs: sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect(),
             ..Script::default()
         };
@@ -270,14 +276,14 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     };
     let truncated = |p: &Played, request: usize| -> Vec<usize> {
         let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == BlockKind::Output);
-        let gone = outputs.enumerate().filter(|(_, b)| b.form == Form::Truncated);
+        let gone = outputs.enumerate().filter(|(_, b)| b.form == BlockForm::Truncated);
         gone.map(|(i, _)| i).collect()
     };
     // 7 × 286 = 2,002 characters. The first is saved, and the later ones belong to another reply.
     let p = play("claude-code", [286; 7]);
     assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
     assert_eq!(p.compactions(), [""; 0]);
-    let gone = p.requests[1].blocks.iter().find(|b| b.form == Form::Truncated).unwrap();
+    let gone = p.requests[1].blocks.iter().find(|b| b.form == BlockForm::Truncated).unwrap();
     assert_eq!(&*gone.text, "[286 bytes of output, too large to show; saved to a file]");
     // 2,000 characters fit, and without the limit everything fits.
     assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
@@ -323,7 +329,7 @@ fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_i
     assert_eq!(cleared(last), 0, "what is sent stays as it was");
     assert!(before.blocks.iter().zip(&last.blocks).all(|(a, b)| a.hash == b.hash));
     assert_eq!(
-        p.engine.context.blocks().iter().filter(|b| b.form == Form::Cleared).count(),
+        p.engine.context.blocks().iter().filter(|b| b.form == BlockForm::Cleared).count(),
         2,
         "what the model sees does not"
     );
@@ -351,11 +357,11 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
         actions: vec![user("m", "go")],
         replies: replies.clone(),
         outputs: outputs(&[700, 700, 700]),
-        summaries: vec![too_long(3_000, 2_900), says("S")],
+        summaries: vec![too_long(3_000, 2_900), text_answer("S")],
         ..Script::default()
     };
     let p = play("claude-code:trim=tail", 1.0, script());
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     let refused = &p.requests[3];
     for a in &asked {
         let shown = a.blocks.len() - 1;
@@ -379,7 +385,7 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
     assert_eq!(shown_again, ["f0.rs"]);
     // Oldest first leaves out the beginning, so only the fixed part of the prefix is the same.
     let oldest = play("claude-code", 1.0, script());
-    assert_eq!(oldest.of(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
+    assert_eq!(oldest.with_purpose(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
 }
 
 #[test]
@@ -388,7 +394,7 @@ fn overflow_retries_bound_the_attempts() {
         summaries: vec![too_long(9, 8); 9],
         ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
     };
-    let attempts = |spec: &str| play(spec, 1.0, script()).of(Purpose::Summary).len();
+    let attempts = |spec: &str| play(spec, 1.0, script()).with_purpose(Purpose::Summary).len();
     // The first attempt and at most the given number of retries. With 0, none is made.
     assert_eq!(
         [
@@ -406,7 +412,7 @@ fn overflow_retries_bound_the_attempts() {
 fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
     // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with a buffer of
     // 500.
-    let script = || two_turns(&[1_300], vec![says("ok")], vec![]);
+    let script = || two_turns(&[1_300], vec![text_answer("ok")], vec![]);
     let sent = |spec: &str| play(spec, 0.01, script());
     let free = sent("claude-code:auto=false");
     assert!(free.failures().is_empty() && free.interventions() == 0);
@@ -425,7 +431,7 @@ fn pause_and_number_of_the_time_rule() {
     let left = |spec: &str| {
         let actions = vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
         let mut replies = reads(7);
-        replies.push(says("ok"));
+        replies.push(text_answer("ok"));
         let p = play(
             spec,
             1.0,
@@ -440,7 +446,7 @@ fn pause_and_number_of_the_time_rule() {
 #[test]
 fn guards_count_to_their_settings() {
     let failing = |spec: &str| {
-        let summaries = (0..9).map(|_| says("<analysis>none</analysis>")).collect();
+        let summaries = (0..9).map(|_| text_answer("<analysis>none</analysis>")).collect();
         let script = Script {
             actions: vec![user("m", "go")],
             replies: reads(6),
@@ -448,7 +454,7 @@ fn guards_count_to_their_settings() {
             summaries,
             ..Script::default()
         };
-        play(spec, 0.01, script).of(Purpose::Summary).len()
+        play(spec, 0.01, script).with_purpose(Purpose::Summary).len()
     };
     // docs/sources/claude-code.md §1.5: three failures in a row.
     assert_eq!(
@@ -513,7 +519,7 @@ fn five_files_come_back_within_each_limit() {
         let actions =
             vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
         let mut replies = reads(7);
-        replies.push(says("ok"));
+        replies.push(text_answer("ok"));
         let p = play(
             spec,
             0.01,
@@ -543,7 +549,8 @@ fn skills_and_the_plan_come_back() {
         let skill =
             |id: &str, name: &str| calls("use", id, "Skill", &format!(r#"{{"skill":"{name}"}}"#));
         let plan = calls("plan", "p", "ExitPlanMode", r#"{"plan":"first a, then b"}"#);
-        let replies = vec![skill("a", "old"), skill("b", "long"), plan, says("ok"), says("on")];
+        let replies =
+            vec![skill("a", "old"), skill("b", "long"), plan, text_answer("ok"), text_answer("on")];
         let outputs = vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()];
         let actions =
             vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
@@ -585,12 +592,12 @@ fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
             user("p", "again"),
         ],
         replies: vec![
-            says("a"),
+            text_answer("a"),
             calls("r", "c", "read_file", r#"{"path":"src/a.rs"}"#),
-            says("b"),
-            says("c"),
+            text_answer("b"),
+            text_answer("c"),
             calls("r", "d", "read_file", r#"{"path":"src/a.rs"}"#),
-            says("d"),
+            text_answer("d"),
         ],
         memory: vec!["# CLAUDE.md\n\nroot", RULE],
         ..Script::default()
@@ -613,7 +620,7 @@ fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
         (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
     let script = Script {
         actions: vec![user("m", "go")],
-        replies: vec![says("a")],
+        replies: vec![text_answer("a")],
         memory: vec![index.leak(), other.leak()],
         ..Script::default()
     };
@@ -638,7 +645,11 @@ fn messages_stay_behind_the_summary_if_told() {
         let p = play(
             spec,
             1.0,
-            Script { actions, replies: ["a", "b", "c"].map(says).into(), ..Script::default() },
+            Script {
+                actions,
+                replies: ["a", "b", "c"].map(text_answer).into(),
+                ..Script::default()
+            },
         );
         Played::outline(p.requests.last().unwrap()).split_off(2)
     };
@@ -649,7 +660,7 @@ fn messages_stay_behind_the_summary_if_told() {
 #[test]
 fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     let form = |spec: &str, tool: &str, bytes: usize| {
-        let replies = vec![calls("run", "c", tool, "{}"), says("done")];
+        let replies = vec![calls("run", "c", tool, "{}"), text_answer("done")];
         let p = play(
             spec,
             1.0,
@@ -664,11 +675,11 @@ fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     };
     assert_eq!(
         (form("claude-code", "bash", 30_001), form("claude-code:shell_chars=0", "bash", 30_001)),
-        (Form::Truncated, Form::Verbatim)
+        (BlockForm::Truncated, BlockForm::Verbatim)
     );
     assert_eq!(
         (form("claude-code", "Grep", 20_001), form("claude-code:search_chars=0", "Grep", 20_001)),
-        (Form::Truncated, Form::Verbatim)
+        (BlockForm::Truncated, BlockForm::Verbatim)
     );
 }
 
@@ -690,9 +701,9 @@ fn noted(spec: &str, outputs_of: &[usize], summaries: Vec<Answer>) -> Played {
 fn notes_take_the_place_of_a_summary_without_a_call() {
     let sizes = [300, 300, 300, 300, 300, 300, 10];
     let spec = "claude-code:microcompact=off,session_memory=true";
-    let p = noted(spec, &sizes, (0..9).map(|i| says(&format!("NOTES {i}"))).collect());
+    let p = noted(spec, &sizes, (0..9).map(|i| text_answer(&format!("NOTES {i}"))).collect());
     assert_eq!(p.compactions(), ["session_memory"]);
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert!(asked.iter().all(|r| r.phase == Some(Phase::Background)), "no summary was waited for");
     // The update uses the prefix of the previous request and shows the earlier notes before the
     // instruction.
@@ -710,7 +721,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
     // Off by default: the same session requests a summary.
     let off = noted("claude-code:microcompact=off", &sizes, vec![]);
     assert_eq!(
-        (off.compactions(), off.of(Purpose::Summary)[0].phase),
+        (off.compactions(), off.with_purpose(Purpose::Summary)[0].phase),
         (vec!["compact"], Some(Phase::MidTurn))
     );
 }
@@ -719,7 +730,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
 fn settings_of_the_session_memory() {
     let updates = |more: &str| {
         noted(&format!("claude-code:session_memory=true{more}"), &[100; 8], vec![])
-            .of(Purpose::Summary)
+            .with_purpose(Purpose::Summary)
             .len()
     };
     let (default, late, seldom) =
@@ -765,7 +776,7 @@ fn notes_that_leave_too_much_give_way_to_a_summary() {
     );
     assert_eq!(p.compactions(), ["compact"]);
     // Notes longer than the replaced blocks do not help either.
-    let long = || says(&"note ".repeat(2_000));
+    let long = || text_answer(&"note ".repeat(2_000));
     let p = noted(
         "claude-code:microcompact=off,session_memory=true",
         &[300; 7],
@@ -783,14 +794,14 @@ fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
             actions: vec![user("m", "go")],
             replies: reads(4),
             outputs: outputs(&[600, 730, 230, 10]),
-            summaries: vec![says("EARLY"), says("LATE")],
+            summaries: vec![text_answer("EARLY"), text_answer("LATE")],
             ..Script::default()
         };
         play(spec, 0.01, script)
     };
     let early = p("claude-code:microcompact=off,precompute=true");
     assert_eq!(early.compactions(), ["compact"]);
-    let asked = early.of(Purpose::Summary);
+    let asked = early.with_purpose(Purpose::Summary);
     assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
     let after = early
         .requests
@@ -804,5 +815,5 @@ fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
         [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]
     );
     let foreground = p("claude-code:microcompact=off");
-    assert_eq!(foreground.of(Purpose::Summary)[0].phase, Some(Phase::MidTurn));
+    assert_eq!(foreground.with_purpose(Purpose::Summary)[0].phase, Some(Phase::MidTurn));
 }

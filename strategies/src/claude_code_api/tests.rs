@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
 };
-use ctxbench_core::block::{Block, BlockKind, Form, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Usage,
 };
 
-use crate::testing::{Answer, Played, Script, calls, play_on, says, user};
+use crate::testing::{Answer, Played, Script, calls, play_on, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
@@ -20,9 +20,12 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
     r.blocks.iter().map(|b| b.kind).collect()
 }
 
-fn one(model: &str, settings: &str) -> Vec<ServerEdit> {
-    let script =
-        Script { actions: vec![user("u", "x")], replies: vec![says("y")], ..Script::default() };
+fn edits_of(model: &str, settings: &str) -> Vec<ServerEdit> {
+    let script = Script {
+        actions: vec![user("u", "x")],
+        replies: vec![text_answer("y")],
+        ..Script::default()
+    };
     play_on(model, &format!("claude-code-api:{settings}"), 1.0, script).requests[0]
         .server_edits
         .clone()
@@ -56,16 +59,16 @@ fn asks_with_the_documented_defaults() {
         inputs: ClearInputs::None,
     };
     let compact = ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false };
-    assert_eq!(one(MODEL, ""), [clear.clone(), compact.clone()]);
+    assert_eq!(edits_of(MODEL, ""), [clear.clone(), compact.clone()]);
     // Edits that a provider lacks are not requested.
-    assert_eq!(one("claude-sonnet-4-5", ""), [clear]);
-    assert_eq!(one("gpt-5", ""), []);
-    assert_eq!(one(MODEL, "clear=false"), [compact]);
+    assert_eq!(edits_of("claude-sonnet-4-5", ""), [clear]);
+    assert_eq!(edits_of("gpt-5", ""), []);
+    assert_eq!(edits_of(MODEL, "clear=false"), [compact]);
 }
 
 #[test]
 fn settings_reach_the_request() {
-    let edits = one(
+    let edits = edits_of(
         MODEL,
         "thinking=turns,thinking_keep=2,clear_trigger_uses=9,clear_keep=1,clear_at_least=5k,clear_exclude=a+b,clear_inputs=c,pause=true,\
          instructions=short,compact_trigger=60k",
@@ -81,7 +84,7 @@ fn settings_reach_the_request() {
         ServerEdit::Compact { trigger: 60_000, instructions: Some("short".into()), pause: true };
     assert_eq!(edits, [ServerEdit::ClearThinking { keep: Some(2) }, clear, compact]);
     assert_eq!(
-        one(MODEL, "clear=false,compact=off,thinking=all"),
+        edits_of(MODEL, "clear=false,compact=off,thinking=all"),
         [ServerEdit::ClearThinking { keep: None }]
     );
 }
@@ -93,8 +96,8 @@ fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
         replies: vec![
             calls("", "a", "read", "{}"),
             compaction("so far", vec![call("b")]),
-            says("done"),
-            says("fine"),
+            text_answer("done"),
+            text_answer("fine"),
         ],
         memory: vec!["rules"],
         ..Script::default()
@@ -121,14 +124,14 @@ fn a_compaction_begins_with_what_the_provider_shows() {
             calls("", "a", "read", "{}"),
             calls("", "b", "read", "{}"),
             compacts,
-            says("done"),
+            text_answer("done"),
         ],
         outputs: ["of a", "of b", "of c"].map(String::from).into(),
         ..Script::default()
     };
     let p = play_on(MODEL, "claude-code-api", 1.0, script);
     let shown = |blocks: &[Arc<Block>]| {
-        let line = |b: &Arc<Block>| (b.kind, b.form == Form::Cleared);
+        let line = |b: &Arc<Block>| (b.kind, b.form == BlockForm::Cleared);
         blocks.iter().skip(1).map(line).collect::<Vec<_>>()
     };
     let compacted = p.engine.events.iter().find_map(|e| match &e.event {
@@ -160,7 +163,7 @@ fn paused(keep: usize) -> Played {
             calls("look", "a", "read", "{}"),
             calls("more", "b", "read", "{}"),
             compaction("so far", vec![]),
-            says("done"),
+            text_answer("done"),
         ],
         ..Script::default()
     };
@@ -205,19 +208,19 @@ fn on_demand_the_block_takes_the_place_of_everything() {
         ],
         replies: vec![
             used(calls("", "a", "read", "{}"), 1_000),
-            used(says("done"), 10),
-            used(says("fine"), 10),
+            used(text_answer("done"), 10),
+            used(text_answer("fine"), 10),
         ],
         summaries: vec![compaction("so far", vec![]), compaction("again", vec![])],
         ..Script::default()
     };
     let p = play_on(MODEL, "claude-code-api:compact=on_demand,compact_trigger=1000", 1.0, script);
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert_eq!(kinds(asked[0]), [Base, User, Assistant, Call, Output, CompactionTrigger]);
     assert!(asked[0].server_edits.is_empty(), "not combinable with context_management");
-    assert_eq!(kinds(p.of(Purpose::Sample)[1]), [Base, Compaction]);
+    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[1]), [Base, Compaction]);
     assert_eq!(&*asked[1].blocks.last().unwrap().text, "keep names");
-    assert_eq!(kinds(p.of(Purpose::Sample)[2]), [Base, Compaction, User]);
+    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[2]), [Base, Compaction, User]);
     assert_eq!(p.compactions(), ["on_demand", "on_demand"]);
 }
 
@@ -225,9 +228,13 @@ fn on_demand_the_block_takes_the_place_of_everything() {
 fn with_memory_a_note_is_written_before_results_go() {
     let script = Script {
         actions: vec![user("u1", "go")],
-        replies: vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), says("done")],
+        replies: vec![
+            calls("", "a", "read", "{}"),
+            calls("", "b", "read", "{}"),
+            text_answer("done"),
+        ],
         outputs: vec!["long ".repeat(50), "out".into()],
-        summaries: vec![says("port 8443")],
+        summaries: vec![text_answer("port 8443")],
         ..Script::default()
     };
     let p = play_on(
@@ -236,9 +243,9 @@ fn with_memory_a_note_is_written_before_results_go() {
         1.0,
         script,
     );
-    let note = p.of(Purpose::Summary);
+    let note = p.with_purpose(Purpose::Summary);
     assert_eq!((note.len(), note[0].blocks.last().unwrap().kind), (1, SummaryPrompt));
-    let last = p.of(Purpose::Sample)[2];
+    let last = p.with_purpose(Purpose::Sample)[2];
     assert_eq!(
         kinds(last),
         [Base, User, Assistant, Call, Output, Assistant, Call, Output, Call, Output]
@@ -258,7 +265,7 @@ fn a_note_covers_all_that_it_has_seen() {
     let replies = ["a", "b", "c", "d"]
         .into_iter()
         .map(|id| calls("", id, "read", "{}"))
-        .chain([says("done")])
+        .chain([text_answer("done")])
         .collect();
     let script = Script {
         actions: vec![user("u1", "go")],

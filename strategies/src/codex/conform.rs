@@ -16,12 +16,12 @@ use super::count::{
 use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
 use super::version::CodexVersion;
 use super::words::CodexWords;
-use crate::conform::shape::Kind::{Count, Either, Filler, Flag, Text, Word};
+use crate::conform::shape::MemberKind::{Count, Either, Filler, Flag, Text, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, SummaryForm, View,
-    build, followed, nullable, read,
+    CaseSettings, Conformance, Context, Function, MemberError, RecordedProgram, Replay,
+    RequestView, SetUp, SummaryForm, build, followed, nullable, read,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -63,7 +63,7 @@ const SETTINGS: Shape = &[
 const CONSTANTS: Shape =
     &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
 
-fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let summary_prompt = match case.setting("compact_prompt") {
         Some(prompt) => expand(prompt)?,
         None => filler("prompt", case.constant("summary_prompt_bytes")),
@@ -73,7 +73,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         summary_prompt: summary_prompt.into(),
         summary_prefix: prefix.as_str().into(),
     };
-    let mut given = Given::default();
+    let mut given = CaseSettings::default();
     // The outputs of a case are already cut by the program.
     given.set("tool_output_tokens", 0);
     for (ours, theirs) in [
@@ -95,19 +95,19 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         params: Map::new(),
         cache_beside_input: false,
         caller_acts: false,
-        view: View {
+        view: RequestView {
             roleless_compaction: true,
             summary: SummaryForm { head: format!("{prefix}\n"), ..SummaryForm::default() },
-            ..View::default()
+            ..RequestView::default()
         },
     })
 }
 
 /// Returns the release with the rules for a case.
-fn release(c: &Context) -> Result<Release, Fault> {
+fn release(c: &Context) -> Result<Release, MemberError> {
     match c.version() {
         CodexVersion::Program(release) => Ok(release),
-        _ => Err(Fault::Input("the version is a description, which nobody recorded".into())),
+        _ => Err(MemberError::Input("the version is a description, which nobody recorded".into())),
     }
 }
 
@@ -129,18 +129,18 @@ impl From<Policy> for OutputPolicy {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cut {
+struct CutCase {
     text: String,
     policy: Policy,
 }
 
-fn output_truncation(c: &Context, input: Value) -> Result<Value, Fault> {
-    let i: Cut = read(input)?;
+fn output_truncation(c: &Context, input: Value) -> Result<Value, MemberError> {
+    let i: CutCase = read(input)?;
     Ok(json!(cut_output(release(c)?, &i.text, i.policy.into())))
 }
 
-fn record_truncation(_: &Context, input: Value) -> Result<Value, Fault> {
-    let i: Cut = read(input)?;
+fn record_truncation(_: &Context, input: Value) -> Result<Value, MemberError> {
+    let i: CutCase = read(input)?;
     Ok(json!(cut_record(&i.text, i.policy.into())))
 }
 
@@ -151,7 +151,7 @@ struct MiddleCut {
     remaining_tokens: u64,
 }
 
-fn middle_cut(c: &Context, input: Value) -> Result<Value, Fault> {
+fn middle_cut(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: MiddleCut = read(input)?;
     Ok(json!(cut_message(release(c)?, &i.text, i.remaining_tokens)))
 }
@@ -163,7 +163,7 @@ struct Retained {
     cap_tokens: u64,
 }
 
-fn retained(c: &Context, input: Value) -> Result<Value, Fault> {
+fn retained(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Retained = read(input)?;
     let texts: Vec<&str> = i.messages.iter().map(String::as_str).collect();
     let kept = retained_user_messages(release(c)?, &texts, i.cap_tokens);
@@ -174,7 +174,7 @@ fn retained(c: &Context, input: Value) -> Result<Value, Fault> {
 /// ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Item {
+struct ItemSize {
     kind: BlockKind,
     bytes: Option<u64>,
     id_bytes: Option<u64>,
@@ -182,8 +182,8 @@ struct Item {
     tokens: Option<u64>,
 }
 
-impl Item {
-    fn tokens(&self, release: Release) -> Result<u64, Fault> {
+impl ItemSize {
+    fn tokens(&self, release: Release) -> Result<u64, MemberError> {
         match (release, self.bytes, self.json_bytes, self.tokens) {
             (Release::V169, Some(bytes), None, None)
                 if self.id_bytes.is_some() == (self.kind == BlockKind::Output) =>
@@ -203,7 +203,7 @@ impl Item {
             {
                 Ok(tokens)
             }
-            _ => Err(Fault::Input(format!(
+            _ => Err(MemberError::Input(format!(
                 "the size of a {:?} item is not given as this version counts it",
                 self.kind
             ))),
@@ -211,7 +211,7 @@ impl Item {
     }
 }
 
-fn tokens(release: Release, items: &[Item]) -> Result<Vec<u64>, Fault> {
+fn tokens(release: Release, items: &[ItemSize]) -> Result<Vec<u64>, MemberError> {
     items.iter().map(|i| i.tokens(release)).collect()
 }
 
@@ -219,10 +219,10 @@ fn tokens(release: Release, items: &[Item]) -> Result<Vec<u64>, Fault> {
 #[serde(deny_unknown_fields)]
 struct Estimate {
     base_bytes: u64,
-    items: Vec<Item>,
+    items: Vec<ItemSize>,
 }
 
-fn estimate(c: &Context, input: Value) -> Result<Value, Fault> {
+fn estimate(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Estimate = read(input)?;
     Ok(json!(history_estimate(i.base_bytes, tokens(release(c)?, &i.items)?)))
 }
@@ -235,7 +235,7 @@ struct Limit {
     configured_limit: Option<u64>,
 }
 
-fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
+fn limit(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Limit = read(input)?;
     Ok(json!(effective_limit(release(c)?, i.context_window, i.configured_limit)))
 }
@@ -243,7 +243,7 @@ fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
 /// Position of a check. The rule is the same at all positions.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Point {
+enum CheckPoint {
     PreTurn,
     MidTurn,
     AfterResponse,
@@ -251,19 +251,19 @@ enum Point {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Trigger {
+struct TriggerCase {
     #[serde(rename = "point")]
-    _point: Point,
+    _point: CheckPoint,
     last_total: u64,
-    items_after_last_model_item: Vec<Item>,
+    items_after_last_model_item: Vec<ItemSize>,
     encrypted_reasoning_bytes_before_last_user: Vec<u64>,
     context_window: u64,
     #[serde(deserialize_with = "nullable")]
     configured_limit: Option<u64>,
 }
 
-fn trigger(c: &Context, input: Value) -> Result<Value, Fault> {
-    let i: Trigger = read(input)?;
+fn trigger(c: &Context, input: Value) -> Result<Value, MemberError> {
+    let i: TriggerCase = read(input)?;
     let release = release(c)?;
     let reasoning =
         i.encrypted_reasoning_bytes_before_last_user.iter().map(|&n| encrypted_estimate(n));

@@ -1,7 +1,7 @@
 //! Codex CLI's cuts of tool outputs that enter the history, and of user messages that a compaction
 //! keeps (docs/sources/codex.md §1.4, §3).
 
-use ctxbench_core::block::{BlockKind, Draft, Form};
+use ctxbench_core::block::{BlockForm, BlockKind, Draft};
 use ctxbench_core::compaction::{Keep, middle_cut, newest_first};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
@@ -51,7 +51,7 @@ pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft)
     if let (BlockKind::Output, Some(policy)) = (raw.kind, policy) {
         let cut = cut_on_arrival(release, &raw.text, policy);
         if cut != *raw.text {
-            raw.form = Form::Truncated;
+            raw.form = BlockForm::Truncated;
             raw.text = cut.into();
         }
     }

@@ -31,7 +31,7 @@ enum Variant {
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
 }
 
-pub(crate) struct Described {
+pub(crate) struct DescribedCodex {
     variant: Variant,
     outputs: Option<OutputPolicy>,
     retries: u64,
@@ -39,10 +39,10 @@ pub(crate) struct Described {
     counted: Option<(u64, usize)>,
 }
 
-impl Described {
+impl DescribedCodex {
     /// Removes the oldest items, without a summary.
     pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
-        Self::of(Variant::Trim, s, scale)
+        Self::new(Variant::Trim, s, scale)
     }
 
     /// Replaces the context with a note as a message of the assistant.
@@ -52,11 +52,11 @@ impl Described {
             configured: s.auto_compact_limit,
             budget: s.user_message_tokens,
         };
-        Self::of(variant, s, scale)
+        Self::new(variant, s, scale)
     }
 
-    fn of(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
-        Described {
+    fn new(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
+        DescribedCodex {
             variant,
             outputs: output_policy(s, scale),
             retries: s.stream_retries,
@@ -101,11 +101,11 @@ impl Described {
             // The provider's count covers the removed item too.
             estimate = estimate.saturating_sub(before - estimate_items(RELEASE, &items));
         }
-        self.show(s, CompactionKind::Drop, "trim_oldest", items);
+        self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
         self.counted = Some((estimate, s.context.blocks().len()));
     }
 
-    fn show(
+    fn set_view(
         &mut self,
         s: &mut Engine,
         kind: CompactionKind,
@@ -159,7 +159,7 @@ impl Described {
             s.context.blocks().iter().filter(fixed).cloned().collect();
         blocks.extend(users.into_iter().flatten());
         blocks.push(summary);
-        self.show(s, CompactionKind::Summarise, "handoff_note", blocks);
+        self.set_view(s, CompactionKind::Summarise, "handoff_note", blocks);
         Ok(())
     }
 }
@@ -190,7 +190,7 @@ fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
 }
 
 #[async_trait]
-impl Strategy for Described {
+impl Strategy for DescribedCodex {
     fn admit(&self, raw: Draft) -> Draft {
         cut_draft(RELEASE, self.outputs, raw)
     }
@@ -242,7 +242,7 @@ impl Strategy for Described {
             // (docs/sources/token-budgeting.md §3.4).
             let mut items = s.context.blocks().to_vec();
             if drop_oldest(&mut items) {
-                self.show(s, CompactionKind::Drop, "trim_oldest", items);
+                self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
                 return Flow::Again;
             }
             return Flow::FailTurn(e.to_string());

@@ -3,7 +3,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Reply, StopReason, Usage};
 
-use crate::testing::{Answer, Played, Script, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, play, text_answer, too_long, user};
 
 /// The article's session after its first message: text, and tokens of each result
 /// (docs/sources/login-bug.md §1, the table).
@@ -48,7 +48,7 @@ fn login_bug(then: Vec<Action>, replies: Vec<Answer>) -> Script {
     out
 }
 
-fn shown(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
+fn request_blocks(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
     p.requests[request].blocks.iter().map(|b| (b.kind, &*b.text)).collect()
 }
 
@@ -56,10 +56,11 @@ fn shown(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
 fn the_login_bug_session_becomes_four_messages() {
     let script = login_bug(
         vec![Action::Compact { instructions: None }, user("27", "Thanks")],
-        vec![says("ok")],
+        vec![text_answer("ok")],
     );
-    let p = play("codex@described-002", 1.0, Script { summaries: vec![says("NOTE")], ..script });
-    let summary = p.of(Purpose::Summary)[0];
+    let p =
+        play("codex@described-002", 1.0, Script { summaries: vec![text_answer("NOTE")], ..script });
+    let summary = p.with_purpose(Purpose::Summary)[0];
     // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is added
     // here.
     assert!(summary.tools.is_none());
@@ -73,12 +74,12 @@ fn the_login_bug_session_becomes_four_messages() {
         (BlockKind::Summary, "NOTE"),
         (BlockKind::User, "Thanks"),
     ];
-    assert_eq!(shown(&p, last), expected);
+    assert_eq!(request_blocks(&p, last), expected);
     assert_eq!(p.requests[last].blocks[3].role, ctxbench_core::block::Role::Assistant);
 }
 
 fn used(text: &str, total: u64) -> Answer {
-    says(text).map(|r| Reply { usage: Usage { input: total, ..Usage::default() }, ..r })
+    text_answer(text).map(|r| Reply { usage: Usage { input: total, ..Usage::default() }, ..r })
 }
 
 #[test]
@@ -89,12 +90,12 @@ fn a_note_that_leaves_too_little_room_is_followed_by_head_trimming() {
     let script = Script {
         actions: vec![user("1", &big), user("2", "U2"), user("3", "U3")],
         replies: vec![used("r1", 100), used("r2", 9_500), used("r3", 100)],
-        summaries: vec![says("NOTE")],
+        summaries: vec![text_answer("NOTE")],
         ..Script::default()
     };
     let p = play("codex@described-002:auto_compact_limit=9000", 1.0, script);
     assert_eq!(p.compactions(), ["handoff_note", "trim_oldest"]);
-    let texts: Vec<&str> = shown(&p, 3).into_iter().map(|(_, t)| t).collect();
+    let texts: Vec<&str> = request_blocks(&p, 3).into_iter().map(|(_, t)| t).collect();
     assert_eq!(texts, ["base", "U2", "NOTE", "U3"]);
 }
 
@@ -113,11 +114,11 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
     let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U3"}]}"#;
     let third = (json.len() as u64).div_ceil(4);
     let fits = play(190_000 - third);
-    assert!(fits.compactions().is_empty() && fits.of(Purpose::Summary).is_empty());
+    assert!(fits.compactions().is_empty() && fits.with_purpose(Purpose::Summary).is_empty());
     let p = play(190_001 - third);
     assert_eq!(p.compactions(), ["trim_oldest"]);
-    assert!(p.of(Purpose::Summary).is_empty());
-    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
+    assert!(p.with_purpose(Purpose::Summary).is_empty());
+    let texts: Vec<&str> = request_blocks(&p, 2).into_iter().map(|(_, t)| t).collect();
     // The reply to the removed message would come first, which providers refuse.
     assert_eq!(texts, ["base", "U2", "r2", "U3"]);
 }
@@ -140,7 +141,7 @@ fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
         ..Script::default()
     };
     let p = play("codex@described-000", 1.0, script);
-    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
+    let texts: Vec<&str> = request_blocks(&p, 2).into_iter().map(|(_, t)| t).collect();
     assert_eq!(texts, ["base", "U1", "{\"b\":1}", "z"]);
 }
 
@@ -152,7 +153,9 @@ fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
         ..Script::default()
     };
     let p = play("codex@described-000", 1.0, script);
-    let texts = |i: usize| shown(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>();
+    let texts = |i: usize| {
+        request_blocks(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>()
+    };
     assert_eq!(texts(1), ["base", "U1", "r1", "U2"]);
     assert_eq!(texts(2), ["base", "U2"]);
     // Nothing more can be removed.

@@ -34,7 +34,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     manual: ManualCompaction::Plain,
     // Codex rewinds the conversation only; release 3 removed the undo of files
     // (docs/sources/codex.md §1).
-    rewind: Rewind { conversation: true, ..Rewind::NONE },
+    rewind: Rewind { conversation: true, ..Rewind::UNSUPPORTED },
     formats: &[crate::codex::persist::FORMAT],
     conform: crate::codex::conform::CONFORMANCE,
     color: PlotColor::Palette(1),

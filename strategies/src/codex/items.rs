@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, Origins, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origins, Role};
 use ctxbench_core::compaction::{Keep, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -168,7 +168,7 @@ pub(crate) fn blank_trailing_outputs(
         {
             return;
         }
-        items[i] = items[i].with_text(Form::Truncated, BLANKED);
+        items[i] = items[i].with_text(BlockForm::Truncated, BLANKED);
     }
 }
 
@@ -262,7 +262,7 @@ fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
     b.map_draft(|d| {
         d.text = parts.concat().into();
         d.splits = splits;
-        d.form = Form::Truncated;
+        d.form = BlockForm::Truncated;
     })
 }
 

@@ -25,8 +25,8 @@ use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
 use count::Release;
-use described::Described;
-use program::Program;
+use described::DescribedCodex;
+use program::CodexProgram;
 use settings::CodexSettings;
 use version::CodexVersion;
 use words::CodexWords;
@@ -53,9 +53,9 @@ impl Product for Codex {
             s.post_turn_percent = 0;
         }
         match b.version {
-            CodexVersion::Program(release) => Box::new(Program::new(release, s, words, scale)),
-            CodexVersion::Trims => Box::new(Described::trims(&s, scale)),
-            CodexVersion::HandsOver => Box::new(Described::hands_over(&s, words, scale)),
+            CodexVersion::Program(release) => Box::new(CodexProgram::new(release, s, words, scale)),
+            CodexVersion::Trims => Box::new(DescribedCodex::trims(&s, scale)),
+            CodexVersion::HandsOver => Box::new(DescribedCodex::hands_over(&s, words, scale)),
         }
     }
 }

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, parse_part, rollout_path,
+    Compacted, ItemContent, Payload, Rollout, RolloutItem, SessionMeta, Writer, parse_part,
+    rollout_path,
 };
 use serde_json::{Map, Value};
 
 use crate::persist::{
-    BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl,
+    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
+    StoredMessage, jsonl,
 };
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "codex-rollout",
     about: "one JSONL file per session; a compaction is a line with the new history",
     open: |dir, _seed| Ok(Box::new(Codex::open(dir)?)),
@@ -72,20 +74,20 @@ impl Persistence for Codex {
         Ok(())
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let rollout = Rollout::read(&self.path)?;
         let notes = rollout.unreadable.iter().map(ToString::to_string).collect();
-        let context = said(&rollout.resume(|before, _| before.to_vec()).items);
-        Ok(Loaded { context, bytes_read: self.size(), notes })
+        let context = to_messages(&rollout.resume(|before, _| before.to_vec()).items);
+        Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let lines = Rollout::read(&self.path)?.lines;
-        let items: Vec<Item> = lines
+        let items: Vec<RolloutItem> = lines
             .into_iter()
             .filter_map(|l| if let Payload::ResponseItem(i) = l.payload { Some(i) } else { None })
             .collect();
-        Ok(said(&items))
+        Ok(to_messages(&items))
     }
 
     fn size(&self) -> u64 {
@@ -94,29 +96,29 @@ impl Persistence for Codex {
 }
 
 /// Converts a message to items: texts and images together, each other part as a separate item.
-fn items(said: &StoredMessage) -> Vec<Item> {
+fn items(said: &StoredMessage) -> Vec<RolloutItem> {
     let role = match said.role {
         Role::Assistant => "assistant",
         Role::Developer => "developer",
         Role::System | Role::Instructions => "system",
         Role::User | Role::Tool => "user",
     };
-    let mut out: Vec<Item> = Vec::new();
+    let mut out: Vec<RolloutItem> = Vec::new();
     for p in &said.parts {
         let content = match p {
             Part::Text(t) | Part::Summary(t) if role == "assistant" => {
-                Content::OutputText { text: t.to_string() }
+                ItemContent::OutputText { text: t.to_string() }
             }
-            Part::Text(t) | Part::Summary(t) => Content::InputText { text: t.to_string() },
-            Part::Image(m) => Content::image(&m.url),
+            Part::Text(t) | Part::Summary(t) => ItemContent::InputText { text: t.to_string() },
+            Part::Image(m) => ItemContent::image(&m.url),
             other => {
                 out.extend(item(other));
                 continue;
             }
         };
         match out.last_mut() {
-            Some(Item::Message { content: list, .. }) => list.push(content),
-            _ => out.push(Item::Message {
+            Some(RolloutItem::Message { content: list, .. }) => list.push(content),
+            _ => out.push(RolloutItem::Message {
                 role: role.into(),
                 content: vec![content],
                 rest: Map::new(),
@@ -126,7 +128,7 @@ fn items(said: &StoredMessage) -> Vec<Item> {
     out
 }
 
-fn item(p: &Part) -> Option<Item> {
+fn item(p: &Part) -> Option<RolloutItem> {
     Some(match p {
         Part::Reasoning { text, encrypted } => {
             let mut rest = Map::new();
@@ -134,21 +136,24 @@ fn item(p: &Part) -> Option<Item> {
                 "summary".into(),
                 serde_json::json!([{"type": "summary_text", "text": **text}]),
             );
-            Item::Reasoning { encrypted_content: encrypted.as_ref().map(|e| e.to_string()), rest }
+            RolloutItem::Reasoning {
+                encrypted_content: encrypted.as_ref().map(|e| e.to_string()),
+                rest,
+            }
         }
-        Part::Call(ToolCall { id, name, arguments }) => Item::FunctionCall {
+        Part::Call(ToolCall { id, name, arguments }) => RolloutItem::FunctionCall {
             name: name.to_string(),
             arguments: arguments.to_string(),
             call_id: id.to_string(),
             rest: Map::new(),
         },
-        Part::Result { id, output, .. } => Item::FunctionCallOutput {
+        Part::Result { id, output, .. } => RolloutItem::FunctionCallOutput {
             call_id: id.to_string(),
             output: output.to_string().into(),
             rest: Map::new(),
         },
         Part::Compaction(Some(t)) => {
-            Item::Compaction { encrypted_content: t.to_string(), rest: Map::new() }
+            RolloutItem::Compaction { encrypted_content: t.to_string(), rest: Map::new() }
         }
         _ => return None,
     })
@@ -156,12 +161,12 @@ fn item(p: &Part) -> Option<Item> {
 
 /// Converts items to messages: consecutive items of the assistant are one message. An output does
 /// not name its tool; the call does.
-fn said(items: &[Item]) -> Vec<StoredMessage> {
+fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
     let mut out: Vec<StoredMessage> = Vec::new();
     let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
     for i in items {
         let (role, parts) = match i {
-            Item::Message { role, content, .. } => {
+            RolloutItem::Message { role, content, .. } => {
                 let role = match role.as_str() {
                     "assistant" => Role::Assistant,
                     "developer" => Role::Developer,
@@ -170,7 +175,7 @@ fn said(items: &[Item]) -> Vec<StoredMessage> {
                 };
                 (role, content.iter().filter_map(content_part).collect())
             }
-            Item::Reasoning { encrypted_content, rest } => {
+            RolloutItem::Reasoning { encrypted_content, rest } => {
                 let text = rest
                     .get("summary")
                     .and_then(|s| s.get(0))
@@ -182,7 +187,7 @@ fn said(items: &[Item]) -> Vec<StoredMessage> {
                     vec![Part::Reasoning { text: text.unwrap_or_default().into(), encrypted }],
                 )
             }
-            Item::FunctionCall { name, arguments, call_id, .. } => {
+            RolloutItem::FunctionCall { name, arguments, call_id, .. } => {
                 names.insert(call_id, name);
                 let (id, name) = (call_id.as_str().into(), name.as_str().into());
                 (
@@ -190,7 +195,7 @@ fn said(items: &[Item]) -> Vec<StoredMessage> {
                     vec![Part::Call(ToolCall { id, name, arguments: arguments.as_str().into() })],
                 )
             }
-            Item::FunctionCallOutput { call_id, output, .. } => {
+            RolloutItem::FunctionCallOutput { call_id, output, .. } => {
                 let name = names.get(call_id.as_str()).copied().unwrap_or_default().into();
                 let output = output.as_str().unwrap_or_default().into();
                 (
@@ -203,16 +208,16 @@ fn said(items: &[Item]) -> Vec<StoredMessage> {
                     }],
                 )
             }
-            Item::Compaction { encrypted_content, .. } => {
+            RolloutItem::Compaction { encrypted_content, .. } => {
                 (Role::Assistant, vec![Part::Compaction(Some(encrypted_content.as_str().into()))])
             }
-            Item::GhostSnapshot { .. } | Item::Other(_) => continue,
+            RolloutItem::GhostSnapshot { .. } | RolloutItem::Other(_) => continue,
         };
         match out.last_mut() {
             Some(last)
                 if role == Role::Assistant
                     && last.role == role
-                    && !matches!(i, Item::Message { .. }) =>
+                    && !matches!(i, RolloutItem::Message { .. }) =>
             {
                 last.parts.extend(parts)
             }
@@ -222,11 +227,11 @@ fn said(items: &[Item]) -> Vec<StoredMessage> {
     out
 }
 
-fn content_part(c: &Content) -> Option<Part> {
+fn content_part(c: &ItemContent) -> Option<Part> {
     match c {
-        Content::InputText { text } | Content::OutputText { text } => {
+        ItemContent::InputText { text } | ItemContent::OutputText { text } => {
             Some(Part::Text(text.as_str().into()))
         }
-        Content::Other(v) => parse_part(v.as_object()?),
+        ItemContent::Other(v) => parse_part(v.as_object()?),
     }
 }

@@ -15,7 +15,7 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_kit::rollout::{Count, Record, reconstruct, surviving};
+use ctxbench_kit::rollout::{Record, TokenTotals, reconstruct, surviving};
 
 use super::count::{
     Release, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
@@ -33,7 +33,7 @@ use super::words::CodexWords;
 const MAX_RETRIES: u64 = 100;
 /// Maximum number of retries if the provider compacts (docs/sources/codex.md §2).
 const MAX_REMOTE_RETRIES: u64 = 2;
-pub(crate) struct Program {
+pub(crate) struct CodexProgram {
     settings: CodexSettings,
     release: Release,
     user_budget: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Program {
     retries: u64,
     prompt: Arc<str>,
     prefix: Arc<str>,
-    counted: Count,
+    counted: TokenTotals,
     /// Input tokens of the first response since the last compaction, counted by the provider.
     prefix_tokens: Option<u64>,
     /// Whether the session was reopened after the last user message.
@@ -52,16 +52,16 @@ pub(crate) struct Program {
     logged: usize,
 }
 
-impl Program {
+impl CodexProgram {
     pub(crate) fn new(release: Release, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
-        Program {
+        CodexProgram {
             release,
             user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
             outputs: output_policy(&s, scale),
             retries: s.stream_retries.min(MAX_RETRIES),
             prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
             prefix: words.summary_prefix,
-            counted: Count::default(),
+            counted: TokenTotals::default(),
             prefix_tokens: None,
             reopened: false,
             log: Vec::new(),
@@ -180,7 +180,7 @@ impl Program {
         self.logged = s.context.blocks().len();
         self.prefix_tokens = None;
         let last = self.estimate_context(s);
-        self.count(Count { last, ..self.counted });
+        self.count(TokenTotals { last, ..self.counted });
         s.note(Event::Estimated(last));
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Program {
     }
 
     /// Records token counters, as a `token_count` line does.
-    fn count(&mut self, count: Count) {
+    fn count(&mut self, count: TokenTotals) {
         self.counted = count;
         self.log.push(Record::Counted(count));
     }
@@ -253,7 +253,7 @@ impl Program {
     /// its growth counts as the newest response (docs/sources/codex.md §1.1).
     fn fill(&mut self, window: u64) {
         let session = usable_window(window);
-        self.count(Count { last: session.saturating_sub(self.counted.session), session });
+        self.count(TokenTotals { last: session.saturating_sub(self.counted.session), session });
     }
 
     /// Appends the conversation's new blocks to the log.
@@ -269,7 +269,7 @@ impl Program {
     }
 
     /// Shows the log's contents, as a reopened session does.
-    fn reopen(&mut self, s: &mut Engine) -> Option<Count> {
+    fn reopen(&mut self, s: &mut Engine) -> Option<TokenTotals> {
         let context = s.fixed.context.clone();
         let resumed =
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
@@ -308,13 +308,13 @@ fn last_assistant(s: &Engine) -> Option<String> {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for CodexProgram {
     fn admit(&self, raw: Draft) -> Draft {
         cut_draft(self.release, self.outputs, raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        (self.counted, self.prefix_tokens, self.reopened) = (Count::default(), None, false);
+        (self.counted, self.prefix_tokens, self.reopened) = (TokenTotals::default(), None, false);
         (self.log, self.logged) = (Vec::new(), 0);
         show_fixed(self.release, s);
     }
@@ -362,7 +362,7 @@ impl Strategy for Program {
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
         self.prefix_tokens.get_or_insert(reply.usage.prompt());
         let last = reply.usage.total();
-        self.count(Count { last, session: self.counted.session + last });
+        self.count(TokenTotals { last, session: self.counted.session + last });
         Flow::Proceed
     }
 
@@ -426,7 +426,7 @@ impl Strategy for Program {
         }
         self.prefix_tokens = None;
         let last = self.estimate_context(s);
-        self.count(Count { last, ..self.counted });
+        self.count(TokenTotals { last, ..self.counted });
     }
 
     async fn compact(

@@ -6,9 +6,12 @@ use std::path::Path;
 use ctxbench_core::block::BlockKind;
 use serde_json::{Map, Value, json};
 
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, jsonl_in};
+use crate::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    jsonl_in,
+};
 
-pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
+pub(super) const RECORDING: CaseRecording = CaseRecording { notes, read, texts_apart: false };
 
 /// Name of the recorded size of the base instructions in the program's estimates, which may differ
 /// from the size on the wire (docs/sources/codex.md §3).
@@ -32,22 +35,22 @@ fn base_bytes(log: &Path) -> Option<usize> {
     Some(base.get("text").unwrap_or(base).as_str()?.len())
 }
 
-fn read(heard: &Heard<'_>) -> Reading {
-    let triggers = |p: &Piece<'_>| p.kind == BlockKind::CompactionTrigger;
+fn read(heard: &RecordedSession<'_>) -> SessionReading {
+    let triggers = |p: &CasePiece<'_>| p.kind == BlockKind::CompactionTrigger;
     let remote = heard.requests.iter().any(|r| r.pieces.iter().any(triggers));
-    let mut out = Reading { base: heard.notes.clone(), ..Reading::default() };
+    let mut out = SessionReading { base: heard.notes.clone(), ..SessionReading::default() };
     let prefix = summary_prefix(heard);
     let mut prompt = None;
     for r in heard.requests {
         let last = r.pieces.len().saturating_sub(1);
-        let sort = |(i, p): (usize, &Piece<'_>)| {
+        let sort = |(i, p): (usize, &CasePiece<'_>)| {
             if r.summary && i == last && p.of_user() {
-                return As::Constant(BlockKind::SummaryPrompt);
+                return Classification::Constant(BlockKind::SummaryPrompt);
             }
             sorted(p, i == 0, prefix, heard.summaries)
         };
-        let sorts: Vec<As> = r.pieces.iter().enumerate().map(sort).collect();
-        if sorts.last() == Some(&As::Constant(BlockKind::SummaryPrompt)) {
+        let sorts: Vec<Classification> = r.pieces.iter().enumerate().map(sort).collect();
+        if sorts.last() == Some(&Classification::Constant(BlockKind::SummaryPrompt)) {
             prompt = prompt.or(r.pieces.last().map(|p| p.text().len()));
         }
         out.requests.push((phase(r), sorts));
@@ -68,7 +71,7 @@ fn read(heard: &Heard<'_>) -> Reading {
 }
 
 /// Returns the text before a summary with its line break, from the first message that contains one.
-fn summary_prefix<'a>(heard: &Heard<'a>) -> Option<&'a str> {
+fn summary_prefix<'a>(heard: &RecordedSession<'a>) -> Option<&'a str> {
     let of_user = heard.requests.iter().flat_map(|r| &r.pieces).filter(|p| p.of_user());
     let mut texts = of_user.filter_map(|p| p.texts.first().copied());
     texts.find_map(|t| heard.summaries.iter().find_map(|s| before(t, s)))
@@ -80,28 +83,33 @@ fn before<'a>(text: &'a str, summary: &str) -> Option<&'a str> {
     prefix.ends_with('\n').then_some(prefix)
 }
 
-fn sorted(p: &Piece<'_>, first: bool, prefix: Option<&str>, summaries: &[&str]) -> As {
+fn sorted(
+    p: &CasePiece<'_>,
+    first: bool,
+    prefix: Option<&str>,
+    summaries: &[&str],
+) -> Classification {
     if p.instructs() {
-        return As::Constant(if first { BlockKind::Base } else { BlockKind::Context });
+        return Classification::Constant(if first { BlockKind::Base } else { BlockKind::Context });
     }
     if p.kind == BlockKind::CompactionTrigger {
-        return As::Constant(p.kind);
+        return Classification::Constant(p.kind);
     }
     if !p.of_user() {
-        return As::Said(p.kind);
+        return Classification::Said(p.kind);
     }
     let text = p.text();
     let begins = prefix.filter(|prefix| text.starts_with(prefix)).map(str::len);
     let body = begins.or_else(|| summaries.iter().find_map(|s| before(text, s)).map(str::len));
     match body {
-        Some(begin) if p.texts.len() == 1 => As::Summary { body: begin..text.len() },
-        _ if p.said => As::Said(BlockKind::User),
-        _ => As::Constant(BlockKind::Context),
+        Some(begin) if p.texts.len() == 1 => Classification::Summary { body: begin..text.len() },
+        _ if p.said => Classification::Said(BlockKind::User),
+        _ => Classification::Constant(BlockKind::Context),
     }
 }
 
 /// Returns the phase of a compaction from the label of its request.
-fn phase(r: &Asked<'_>) -> Option<String> {
+fn phase(r: &RecordedRequest<'_>) -> Option<String> {
     let label: Value = serde_json::from_str(r.label?).ok()?;
     Some(label.get("compaction")?.get("phase")?.as_str()?.to_string())
 }
@@ -109,7 +117,7 @@ fn phase(r: &Asked<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
     use ctxbench_core::block::Role;
 
     #[test]
@@ -121,28 +129,35 @@ mod tests {
                 piece(Role::User, "environment", false),
             ]
         };
-        let with = |rest: Vec<Piece<'static>>| head().into_iter().chain(rest).collect::<Vec<_>>();
+        let with =
+            |rest: Vec<CasePiece<'static>>| head().into_iter().chain(rest).collect::<Vec<_>>();
         let words = || piece(Role::User, "mend it", true);
         let label = r#"{"compaction":{"phase":"mid_turn"}}"#;
         let requests = [
-            Asked { label: Some("{}"), ..asked(false, with(vec![words()])) },
-            Asked {
+            RecordedRequest { label: Some("{}"), ..new_request(false, with(vec![words()])) },
+            RecordedRequest {
                 label: Some(label),
-                ..asked(true, with(vec![words(), piece(Role::User, "now sum up", false)]))
+                ..new_request(true, with(vec![words(), piece(Role::User, "now sum up", false)]))
             },
-            asked(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
+            new_request(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
         ];
         let notes = Map::from_iter([("estimate_bytes".to_string(), json!(9))]);
-        let heard = Heard { notes: &notes, ..heard("openai-responses", &requests, &["S1"]) };
+        let heard = RecordedSession {
+            notes: &notes,
+            ..new_session("openai-responses", &requests, &["S1"])
+        };
         let out = read(&heard);
-        let context = || As::Constant(BlockKind::Context);
-        let start = || vec![As::Constant(BlockKind::Base), context(), context()];
-        let want = |more: Vec<As>| start().into_iter().chain(more).collect::<Vec<_>>();
-        let said = || As::Said(BlockKind::User);
+        let context = || Classification::Constant(BlockKind::Context);
+        let start = || vec![Classification::Constant(BlockKind::Base), context(), context()];
+        let want = |more: Vec<Classification>| start().into_iter().chain(more).collect::<Vec<_>>();
+        let said = || Classification::Said(BlockKind::User);
         assert_eq!(out.requests[0], (None, want(vec![said()])));
-        let prompt = As::Constant(BlockKind::SummaryPrompt);
+        let prompt = Classification::Constant(BlockKind::SummaryPrompt);
         assert_eq!(out.requests[1], (Some("mid_turn".into()), want(vec![said(), prompt])));
-        assert_eq!(out.requests[2], (None, want(vec![said(), As::Summary { body: 8..10 }])));
+        assert_eq!(
+            out.requests[2],
+            (None, want(vec![said(), Classification::Summary { body: 8..10 }]))
+        );
         let sizes = json!({"summary_prompt_bytes": 10, "summary_prefix_bytes": 7});
         assert_eq!(Value::Object(out.constants), sizes);
         assert_eq!(out.base["estimate_bytes"], 9);

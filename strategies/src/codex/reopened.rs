@@ -6,7 +6,8 @@ use std::path::Path;
 
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::rollout::{
-    Event, Item, Payload, Record, Rollout, RolloutError, SessionMeta, numbered, surviving,
+    Payload, Record, Rollout, RolloutError, RolloutEvent, RolloutItem, SessionMeta, numbered,
+    surviving,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -36,7 +37,7 @@ pub struct Reopened {
     /// Number of lines that were taken back.
     pub taken_back: u64,
     /// Contents of the next request, in order.
-    pub items: Vec<Shown>,
+    pub items: Vec<ReopenedItem>,
     /// Number of stored commits of the working tree, which are never shown.
     pub ghosts: u64,
     /// Tokens in use at the last count; `None` if no line contains it.
@@ -57,7 +58,7 @@ pub struct Base {
 
 /// An item as the next request shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Shown {
+pub struct ReopenedItem {
     /// `user`, `assistant`, `developer`, `context`, `summary`, `call`, `output`, `reasoning` or the
     /// type that the file names.
     pub kind: String,
@@ -69,10 +70,10 @@ pub struct Shown {
 impl Reopened {
     /// Reads a rollout and resumes it.
     pub fn read(path: &Path) -> Result<Reopened, RolloutError> {
-        Ok(Self::of(&Rollout::read(path)?))
+        Ok(Self::from_rollout(&Rollout::read(path)?))
     }
 
-    pub fn of(rollout: &Rollout) -> Reopened {
+    pub fn from_rollout(rollout: &Rollout) -> Reopened {
         let meta = rollout.lines.iter().find_map(|l| match &l.payload {
             Payload::SessionMeta(m) => Some(m.clone()),
             _ => None,
@@ -94,7 +95,7 @@ impl Reopened {
             compactions: compactions(rollout).count() as u64,
             base,
             taken_back,
-            items: prompt(&resumed.items).iter().map(|i| shown(i, &is_summary)).collect(),
+            items: prompt(&resumed.items).iter().map(|i| reopened_item(i, &is_summary)).collect(),
             ghosts,
             in_use: resumed.counted.map(|c| c.last),
             limit: window(rollout)
@@ -142,18 +143,19 @@ fn compactions(rollout: &Rollout) -> impl Iterator<Item = &ctxbench_kit::rollout
 }
 
 /// Returns the items that the program showed before the first user message.
-fn context(rollout: &Rollout) -> Vec<Item> {
+fn context(rollout: &Rollout) -> Vec<RolloutItem> {
     let items = rollout.lines.iter().filter_map(|l| match &l.payload {
         Payload::ResponseItem(i) => Some(i),
         _ => None,
     });
-    let mine = |i: &&Item| matches!(i, Item::Message { role, .. } if role != "assistant");
+    let mine =
+        |i: &&RolloutItem| matches!(i, RolloutItem::Message { role, .. } if role != "assistant");
     items.take_while(|i| !i.is_user()).filter(mine).cloned().collect()
 }
 
 /// Returns the compaction from which the session continues, and the number of lines taken back.
 fn base(rollout: &Rollout) -> (Option<Base>, u64) {
-    let (places, log): (Vec<usize>, Vec<Record<Item>>) =
+    let (places, log): (Vec<usize>, Vec<Record<RolloutItem>>) =
         numbered(&rollout.lines).into_iter().unzip();
     let kept = surviving(&log);
     let newest = |whole: bool| {
@@ -172,10 +174,10 @@ fn base(rollout: &Rollout) -> (Option<Base>, u64) {
 /// it (docs/sources/codex.md §1.2).
 fn window(rollout: &Rollout) -> Option<u64> {
     let reported = |payload: &Payload| match payload {
-        Payload::EventMsg(Event::TaskStarted { rest }) => {
+        Payload::EventMsg(RolloutEvent::TaskStarted { rest }) => {
             rest.get("model_context_window")?.as_u64()
         }
-        Payload::EventMsg(Event::TokenCount(t)) => t.info.as_ref()?.model_context_window,
+        Payload::EventMsg(RolloutEvent::TokenCount(t)) => t.info.as_ref()?.model_context_window,
         _ => None,
     };
     let usable = rollout.lines.iter().rev().find_map(|l| reported(&l.payload))?;
@@ -199,13 +201,13 @@ fn kinds(rollout: &Rollout) -> BTreeMap<String, u64> {
     out
 }
 
-fn shown(item: &Item, is_summary: &dyn Fn(&str) -> bool) -> Shown {
+fn reopened_item(item: &RolloutItem, is_summary: &dyn Fn(&str) -> bool) -> ReopenedItem {
     let text = |v: &Value| match v {
         Value::String(t) => t.clone(),
         other => other.to_string(),
     };
     let (kind, text) = match item {
-        Item::Message { role, .. } => {
+        RolloutItem::Message { role, .. } => {
             let said = item.text().unwrap_or_default();
             let kind = match role.as_str() {
                 "user" if is_summary(&said) => "summary",
@@ -214,24 +216,24 @@ fn shown(item: &Item, is_summary: &dyn Fn(&str) -> bool) -> Shown {
             };
             (kind.to_string(), said)
         }
-        Item::Reasoning { rest, .. } => {
+        RolloutItem::Reasoning { rest, .. } => {
             let list = rest.get("summary").and_then(Value::as_array).into_iter().flatten();
             let texts: Vec<&str> = list.filter_map(|s| s.get("text")?.as_str()).collect();
             ("reasoning".into(), texts.join("\n"))
         }
-        Item::FunctionCall { name, arguments, .. } => {
+        RolloutItem::FunctionCall { name, arguments, .. } => {
             ("call".into(), format!("{name} {arguments}"))
         }
-        Item::FunctionCallOutput { output, .. } => ("output".into(), text(output)),
-        Item::Compaction { .. } => ("compaction".into(), String::new()),
-        Item::GhostSnapshot { .. } => ("ghost_snapshot".into(), String::new()),
-        Item::Other(v) => {
+        RolloutItem::FunctionCallOutput { output, .. } => ("output".into(), text(output)),
+        RolloutItem::Compaction { .. } => ("compaction".into(), String::new()),
+        RolloutItem::GhostSnapshot { .. } => ("ghost_snapshot".into(), String::new()),
+        RolloutItem::Other(v) => {
             let kind = v.get("type").and_then(Value::as_str).unwrap_or("unknown");
             let told = ["input", "output", "action"].iter().find_map(|k| v.get(*k));
             (kind.into(), told.map(text).unwrap_or_default())
         }
     };
-    Shown { tokens: o200k(&text), kind, text }
+    ReopenedItem { tokens: o200k(&text), kind, text }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ fn rules_go_by_the_version_and_no_window_is_no_limit() {
     use Release::*;
     let expected = [V063, V063, V104, V104, V169, V169, V169, V169];
     assert_eq!(eras.map(release), expected);
-    let none = Reopened::of(&Rollout::default());
+    let none = Reopened::from_rollout(&Rollout::default());
     assert_eq!((none.limit, none.in_use, none.compacts()), (None, None, None));
     assert!(none.items.is_empty() && none.base.is_none());
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Counters, Event, Item, Payload, Record, ResumedSession, Rollout,
-    TokenCount, TokenInfo,
+    Compacted, Counters, ItemContent, Payload, Record, ResumedSession, Rollout, RolloutEvent,
+    RolloutItem, TokenCount, TokenInfo,
 };
 
 use crate::codex::count::{Release, item_groups};
@@ -27,10 +27,10 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
         at += 1;
         match record {
             Record::TurnStarted => {
-                out.push(Payload::EventMsg(Event::TaskStarted { rest: Default::default() }))
+                out.push(Payload::EventMsg(RolloutEvent::TaskStarted { rest: Default::default() }))
             }
             Record::RolledBack { turns } => {
-                out.push(Payload::EventMsg(Event::ThreadRolledBack {
+                out.push(Payload::EventMsg(RolloutEvent::ThreadRolledBack {
                     num_turns: *turns,
                     rest: Default::default(),
                 }));
@@ -39,7 +39,7 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
                 let session = Counters { total_tokens: count.session, ..Counters::default() };
                 let info = TokenInfo { total_token_usage: session, ..TokenInfo::default() };
                 let count = TokenCount::estimate(&info, count.last);
-                out.push(Payload::EventMsg(Event::TokenCount(count)));
+                out.push(Payload::EventMsg(RolloutEvent::TokenCount(count)));
             }
             Record::Compacted { summary, replacement } => out.push(Payload::Compacted(Compacted {
                 message: summary.text.to_string(),
@@ -61,27 +61,29 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
 }
 
 /// Converts blocks to items of the Responses API, without the base.
-pub fn items(blocks: &[Arc<Block>]) -> Vec<Item> {
+pub fn items(blocks: &[Arc<Block>]) -> Vec<RolloutItem> {
     item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base).map(item).collect()
 }
 
-fn item(group: &[Arc<Block>]) -> Item {
+fn item(group: &[Arc<Block>]) -> RolloutItem {
     let b = &group[0];
     let text = b.text.to_string();
     let (name, call_id) =
         b.call.as_ref().map(|c| (c.name.to_string(), c.id.to_string())).unwrap_or_default();
     match b.kind {
-        BlockKind::Reasoning => Item::Reasoning {
+        BlockKind::Reasoning => RolloutItem::Reasoning {
             encrypted_content: b.opaque.as_ref().map(|o| o.to_string()),
             rest: Default::default(),
         },
         BlockKind::Call => {
-            Item::FunctionCall { name, arguments: text, call_id, rest: Default::default() }
+            RolloutItem::FunctionCall { name, arguments: text, call_id, rest: Default::default() }
         }
-        BlockKind::Output => {
-            Item::FunctionCallOutput { call_id, output: text.into(), rest: Default::default() }
-        }
-        BlockKind::Compaction => Item::Compaction {
+        BlockKind::Output => RolloutItem::FunctionCallOutput {
+            call_id,
+            output: text.into(),
+            rest: Default::default(),
+        },
+        BlockKind::Compaction => RolloutItem::Compaction {
             encrypted_content: b.opaque.as_ref().map_or(text, |o| o.to_string()),
             rest: Default::default(),
         },
@@ -92,8 +94,8 @@ fn item(group: &[Arc<Block>]) -> Item {
                 Role::System | Role::Instructions => "system",
                 Role::User | Role::Tool => "user",
             };
-            let mut out = Item::message(role, []);
-            if let Item::Message { content, .. } = &mut out {
+            let mut out = RolloutItem::message(role, []);
+            if let RolloutItem::Message { content, .. } = &mut out {
                 *content = group.iter().flat_map(|b| parts(b)).collect();
             }
             out
@@ -101,16 +103,16 @@ fn item(group: &[Arc<Block>]) -> Item {
     }
 }
 
-fn parts(b: &Block) -> Vec<Content> {
+fn parts(b: &Block) -> Vec<ItemContent> {
     if let Some(m) = &b.media {
-        return vec![Content::image(&m.url)];
+        return vec![ItemContent::image(&m.url)];
     }
     let part = |text: &str| {
         let text = text.to_string();
         if b.role == Role::Assistant {
-            Content::OutputText { text }
+            ItemContent::OutputText { text }
         } else {
-            Content::InputText { text }
+            ItemContent::InputText { text }
         }
     };
     b.parts().map(part).collect()
@@ -121,14 +123,14 @@ fn parts(b: &Block) -> Vec<Content> {
 pub fn resume(
     release: Release,
     rollout: &Rollout,
-    context: &[Item],
+    context: &[RolloutItem],
     is_summary: impl Fn(&str) -> bool,
     budget: u64,
-) -> ResumedSession<Item> {
+) -> ResumedSession<RolloutItem> {
     let mut out = rollout
         .resume(|before, summary| rebuilt(release, context, before, summary, &is_summary, budget));
     if release == Release::V169 {
-        out.items.retain(Item::in_prompt);
+        out.items.retain(RolloutItem::in_prompt);
     }
     out
 }
@@ -137,28 +139,28 @@ pub fn resume(
 /// within the budget, summary, and the earlier ghost snapshots.
 fn rebuilt(
     release: Release,
-    context: &[Item],
-    before: &[Item],
-    summary: &Item,
+    context: &[RolloutItem],
+    before: &[RolloutItem],
+    summary: &RolloutItem,
     is_summary: &dyn Fn(&str) -> bool,
     budget: u64,
-) -> Vec<Item> {
+) -> Vec<RolloutItem> {
     let texts: Vec<String> = before
         .iter()
         .filter(|i| i.is_user())
-        .filter_map(Item::text)
+        .filter_map(RolloutItem::text)
         .filter(|t| !is_summary(t))
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let users = retained_user_messages(release, &texts, budget)
         .into_iter()
-        .map(|(_, parts)| Item::message("user", parts));
+        .map(|(_, parts)| RolloutItem::message("user", parts));
     let ghosts = before.iter().filter(|i| !i.in_prompt()).cloned();
     context.iter().cloned().chain(users).chain([summary.clone()]).chain(ghosts).collect()
 }
 
 /// Returns the items of a history that a prompt shows.
-pub fn prompt(items: &[Item]) -> Vec<Item> {
+pub fn prompt(items: &[RolloutItem]) -> Vec<RolloutItem> {
     items.iter().filter(|i| i.in_prompt()).cloned().collect()
 }
 
@@ -170,12 +172,12 @@ mod tests {
         text.starts_with("P\n")
     }
 
-    fn user(text: &str) -> Item {
-        Item::message("user", [text.to_string()])
+    fn user(text: &str) -> RolloutItem {
+        RolloutItem::message("user", [text.to_string()])
     }
 
-    fn ghost(id: &str) -> Item {
-        Item::GhostSnapshot { ghost_commit: id.into(), rest: Default::default() }
+    fn ghost(id: &str) -> RolloutItem {
+        RolloutItem::GhostSnapshot { ghost_commit: id.into(), rest: Default::default() }
     }
 
     fn rollout(payloads: Vec<Payload>) -> Rollout {
@@ -202,16 +204,16 @@ mod tests {
     }
 
     fn session() -> Rollout {
-        let said = |i: Item| Payload::ResponseItem(i);
+        let said = |i: RolloutItem| Payload::ResponseItem(i);
         let compacted =
             |m: &str| Payload::Compacted(Compacted { message: m.into(), ..Compacted::default() });
         let context =
-            Item::message("user", ["<environment_context>old</environment_context>".into()]);
+            RolloutItem::message("user", ["<environment_context>old</environment_context>".into()]);
         rollout(vec![
             said(context),
             said(ghost("g1")),
             said(user("U1")),
-            said(Item::message("assistant", ["r1".into()])),
+            said(RolloutItem::message("assistant", ["r1".into()])),
             compacted("P\nS1"),
             said(ghost("g2")),
             said(user("U2")),
@@ -222,8 +224,10 @@ mod tests {
 
     #[test]
     fn an_old_rollout_is_compacted_again_and_keeps_its_ghosts() {
-        let context =
-            [Item::message("user", ["<environment_context>new</environment_context>".into()])];
+        let context = [RolloutItem::message(
+            "user",
+            ["<environment_context>new</environment_context>".into()],
+        )];
         let resumed = resume(Release::V104, &session(), &context, is_summary, 20_000).items;
         let expected = [
             context[0].clone(),
@@ -273,7 +277,7 @@ mod tests {
     #[test]
     fn a_session_in_memory_and_its_file_go_on_alike() {
         use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
-        use ctxbench_kit::rollout::{Count, reconstruct};
+        use ctxbench_kit::rollout::{TokenTotals, reconstruct};
         let block = |kind, role, message: u32, text: &str| {
             Draft::text(kind, role, text).build(MessageId(message), vec![])
         };
@@ -311,7 +315,7 @@ mod tests {
             says(&first, true),
             says(&image, true),
         ];
-        log.push(Record::Counted(Count { last: 5_250, session: 5_250 }));
+        log.push(Record::Counted(TokenTotals { last: 5_250, session: 5_250 }));
         log.extend(
             [
                 thought.build(MessageId(6), vec![]),
@@ -323,7 +327,7 @@ mod tests {
         log.extend([
             Record::TurnStarted,
             Record::Compacted { summary, replacement: Some(replacement) },
-            Record::Counted(Count { last: 6_030, session: 10_500 }),
+            Record::Counted(TokenTotals { last: 6_030, session: 10_500 }),
         ]);
         log.push(says(&second, true));
         for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
@@ -331,7 +335,10 @@ mod tests {
             let from_file = resume(Release::V169, &stored(lines(&log)), &[], is_summary, 20_000);
             assert_eq!(from_file.items, items(&in_memory.items));
             assert_eq!(from_file.counted, in_memory.counted);
-            assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);
+            assert_eq!(
+                from_file.items.iter().filter_map(RolloutItem::text).collect::<Vec<_>>(),
+                expected
+            );
             log.push(Record::RolledBack { turns: 1 });
         }
     }

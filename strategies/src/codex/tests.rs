@@ -4,11 +4,11 @@ use ctxbench_core::engine::Action;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
 
 use crate::Spec;
-use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
 
 /// Builds a text reply with the given token counters.
 fn used(text: &str, input: u64, output: u64) -> Answer {
-    says(text).map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
+    text_answer(text).map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
 }
 
 fn broken() -> Answer {
@@ -58,7 +58,7 @@ fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
             Script { summaries, ..over_after_first() },
         );
         let failed = p.failures().len();
-        (p.of(Purpose::Summary).len(), failed)
+        (p.with_purpose(Purpose::Summary).len(), failed)
     };
     // The third turn tries again and gets an answer.
     assert_eq!(tries(",stream_retries=2", 3), (4, 1));
@@ -96,7 +96,7 @@ fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
             1.0,
             Script { actions, replies, ..Script::default() },
         );
-        p.of(Purpose::Summary).len()
+        p.with_purpose(Purpose::Summary).len()
     };
     assert_eq!(summaries(""), 1);
     assert_eq!(summaries(",base_estimate_bytes=20903"), 2);
@@ -133,7 +133,7 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
         let script = Script { actions, replies, summaries, ..Script::default() };
         let p = play("codex:auto_compact_limit=150000", 1.0, script);
         assert_eq!(p.failures().len(), 1);
-        p.of(Purpose::Summary).len()
+        p.with_purpose(Purpose::Summary).len()
     };
     assert_eq!(summaries(&[said()], &[40_001], 0, &[]), 1);
     assert_eq!(summaries(&[said()], &[40_002], 0, &[]), 0);
@@ -159,14 +159,14 @@ fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
             Script { summaries: answers, ..over_after_first() },
         );
         let turns_failed = p.failures().len();
-        (p.of(Purpose::Summary).len(), turns_failed)
+        (p.with_purpose(Purpose::Summary).len(), turns_failed)
     };
     // docs/sources/codex.md §2: at most two stream retries, regardless of the settings. The third
     // turn sends another request.
     assert_eq!(summaries(vec![broken(), broken(), broken(), opaque("X")]), (4, 1));
     assert_eq!(summaries(vec![too_long(9, 8), opaque("X")]), (2, 1));
     // The answer contains a number of compactions other than one.
-    assert_eq!(summaries(vec![says("words"), opaque("X")]), (2, 1));
+    assert_eq!(summaries(vec![text_answer("words"), opaque("X")]), (2, 1));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn the_limit_can_count_what_came_after_the_prefix() {
 #[test]
 fn another_prompt_can_be_set() {
     let p = play("codex:auto_compact_limit=5000,compact_prompt=What now?", 1.0, over_after_first());
-    assert_eq!(&*p.of(Purpose::Summary)[0].blocks.last().unwrap().text, "What now?");
+    assert_eq!(&*p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().text, "What now?");
 }
 
 #[test]

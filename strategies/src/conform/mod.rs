@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, known};
+use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, parse_version};
 use shape::Shape;
 use text::BadRecipe;
 
@@ -40,7 +40,7 @@ pub struct Label {
 
 impl Conformance {
     /// Conformance of a product without recordings.
-    pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
+    pub const NO_CASES: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 
 /// Facts that a rule may need in addition to its input.
@@ -56,13 +56,13 @@ pub struct Context {
 impl Context {
     /// Returns the version as the product's code knows it.
     pub(crate) fn version<V: Versions>(&self) -> V {
-        known(self.version)
+        parse_version(self.version)
     }
 }
 
 /// Error that prevents the use of a case.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum MemberError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error("{0}")]
@@ -82,11 +82,11 @@ pub struct Function {
     pub name: &'static str,
     /// Versions with this rule. None = all versions.
     pub versions: &'static [&'static str],
-    pub call: fn(&Context, Value) -> Result<Value, Fault>,
+    pub call: fn(&Context, Value) -> Result<Value, MemberError>,
 }
 
 /// Deserialises an input to the type that a rule expects.
-pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Fault> {
+pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, MemberError> {
     Ok(serde_json::from_value(input)?)
 }
 
@@ -109,16 +109,16 @@ pub struct Replay {
     /// Required members of a case's outcome. If empty, the outcome may be missing.
     pub ends: &'static [&'static str],
     /// Interprets a case. Its settings and constants have these shapes.
-    pub set_up: fn(&Recorded<'_>, Model) -> Result<SetUp, Fault>,
+    pub set_up: fn(&RecordedProgram<'_>, Model) -> Result<SetUp, MemberError>,
     /// Returns the names of the class of an error that the program raises itself, the recorded one
     /// first. Returns none for other reasons.
     pub error_classes: fn(&str) -> &'static [&'static str],
     /// Conversion of driven sessions to cases; `None` = not available.
-    pub record: Option<record::Recording>,
+    pub record: Option<record::CaseRecording>,
 }
 
 /// Facts of a case about the recorded program.
-pub struct Recorded<'a> {
+pub struct RecordedProgram<'a> {
     pub version: &'a str,
     pub settings: &'a Map<String, Value>,
     /// Sizes of texts that are constant in the program.
@@ -127,7 +127,7 @@ pub struct Recorded<'a> {
     pub fixed: &'a [Value],
 }
 
-impl Recorded<'_> {
+impl RecordedProgram<'_> {
     /// Returns the size of a constant, bytes.
     pub(crate) fn constant(&self, name: &str) -> usize {
         let size = |v: &Value| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64));
@@ -151,12 +151,12 @@ pub struct SetUp {
     /// True if a caller acts while the program handles a reply: a `compact` event is the caller's,
     /// and calls run only if the stop reason says so.
     pub caller_acts: bool,
-    pub view: View,
+    pub view: RequestView,
 }
 
 /// Form in which a case records requests.
 #[derive(Default)]
-pub struct View {
+pub struct RequestView {
     /// Name of the wire for numbering the messages of items. `None` = items have no numbers.
     pub numbered: Option<&'static str>,
     /// Number of messages at the beginning without a number.
@@ -216,9 +216,9 @@ pub enum PromptPiece {
 
 /// Settings of a case in the notation of the command line, so that the same ranges apply.
 #[derive(Default)]
-pub(crate) struct Given(Vec<String>);
+pub(crate) struct CaseSettings(Vec<String>);
 
-impl Given {
+impl CaseSettings {
     pub(crate) fn set(&mut self, name: &str, value: impl std::fmt::Display) {
         self.0.push(format!("{name}={value}"));
     }
@@ -235,25 +235,25 @@ impl Given {
 
 /// Returns our version to compare with a recorded one, the newest release that is not newer. A new
 /// release of the program is thus tested before it is described here.
-pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, Fault> {
+pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, MemberError> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
     let releases = P::Version::TABLE.iter().map(|(v, _)| v.name);
     let older = releases.filter_map(|name| Some((numbers(name)?, name)));
     let newest = older.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w)).max();
-    newest.map(|(_, name)| name).ok_or_else(|| Fault::Version(recorded.into()))
+    newest.map(|(_, name)| name).ok_or_else(|| MemberError::Version(recorded.into()))
 }
 
 /// Builds the strategy of a recorded version, with fillers in place of its texts.
 pub(crate) fn build<P: Product>(
     name: &str,
     version: &str,
-    given: &Given,
+    given: &CaseSettings,
     words: P::Words,
-) -> Result<Box<dyn Strategy>, Fault> {
+) -> Result<Box<dyn Strategy>, MemberError> {
     let (version, settings) = Factory::of::<P>().select(name, Some(version), &given.0.join(","))?;
     Ok(P::build(Build {
-        version: known(version),
+        version: parse_version(version),
         settings: P::Settings::read(&settings),
         words,
         scale: 1.0,

@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
-pub struct Recording {
+pub struct CaseRecording {
     /// Reads the facts for a case from the program's folder.
     pub notes: fn(&Path) -> Map<String, Value>,
     /// Classifies the requests of a session.
-    pub read: fn(&Heard<'_>) -> Reading,
+    pub read: fn(&RecordedSession<'_>) -> SessionReading,
     /// True if cases count the texts of one message separately.
     pub texts_apart: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) fn jsonl_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Requests of a program in one session.
-pub struct Heard<'a> {
+pub struct RecordedSession<'a> {
     pub model: &'a str,
     /// Window given to the program, in tokens.
     pub window: u64,
@@ -45,24 +45,24 @@ pub struct Heard<'a> {
     /// Reports of the program about its compactions, in order, if its interface has them.
     pub told: &'a [Value],
     /// Requests of the program in order, summary requests included.
-    pub requests: &'a [Asked<'a>],
+    pub requests: &'a [RecordedRequest<'a>],
     /// Texts of the received summaries, in order.
     pub summaries: &'a [&'a str],
     /// Outcome of each user message, in order: `done` or `error`.
     pub prompts: &'a [&'a str],
 }
 
-pub struct Asked<'a> {
+pub struct RecordedRequest<'a> {
     pub summary: bool,
     /// The program's label of the request, if its description names the field.
     pub label: Option<&'a str>,
     /// True if it was refused as too large.
     pub overflowed: bool,
-    pub pieces: Vec<Piece<'a>>,
+    pub pieces: Vec<CasePiece<'a>>,
 }
 
 /// Source of an item of a case: a content part, or several parts of one message.
-pub struct Piece<'a> {
+pub struct CasePiece<'a> {
     pub role: Role,
     /// Kind as far as the wire shows it: text of the user's role is `User`, even if the program
     /// wrote it.
@@ -72,7 +72,7 @@ pub struct Piece<'a> {
     pub said: bool,
 }
 
-impl Piece<'_> {
+impl CasePiece<'_> {
     /// Returns the first text, or an empty text if there is none.
     pub fn text(&self) -> &str {
         self.texts.first().copied().unwrap_or("")
@@ -90,7 +90,7 @@ impl Piece<'_> {
 
 /// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
-pub enum As {
+pub enum Classification {
     /// From the conversation, or derived from it. Its text is compared.
     Said(BlockKind),
     /// A text of the program. Only its size is recorded.
@@ -98,14 +98,14 @@ pub enum As {
     /// A summary after a text of the program, which ends where the body starts.
     Summary { body: Range<usize> },
     /// A summary in segments, without the program's text around it.
-    Segments(Vec<Segment>),
+    Segments(Vec<SummarySegment>),
     /// A summary prompt that contains the conversation as a text.
     Prompt {
         /// Variant of the program's prompt, if cases distinguish them.
         variant: Option<&'static str>,
         transcript: String,
         /// The previous summary. Empty = none.
-        prior: Vec<Segment>,
+        prior: Vec<SummarySegment>,
         /// Size of the rest, bytes.
         constant_bytes: usize,
     },
@@ -113,25 +113,25 @@ pub enum As {
 
 /// A piece of a summary.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Segment {
+pub enum SummarySegment {
     /// Written by a model.
     Said(String),
     /// A text of the program, by its name among the constants of its cases, and its size in bytes.
     Constant(&'static str, usize),
 }
 
-impl Segment {
+impl SummarySegment {
     pub fn bytes(&self) -> usize {
         match self {
-            Segment::Said(text) => text.len(),
-            Segment::Constant(_, bytes) => *bytes,
+            SummarySegment::Said(text) => text.len(),
+            SummarySegment::Constant(_, bytes) => *bytes,
         }
     }
 }
 
 /// A product's classification of a recorded session.
 #[derive(Default)]
-pub struct Reading {
+pub struct SessionReading {
     pub settings: Map<String, Value>,
     pub constants: Map<String, Value>,
     /// Further members of the first base piece.
@@ -141,7 +141,7 @@ pub struct Reading {
     /// Facts about the tools.
     pub tools: Map<String, Value>,
     /// Phase, if the product reports it, and classification of the pieces, for each request.
-    pub requests: Vec<(Option<String>, Vec<As>)>,
+    pub requests: Vec<(Option<String>, Vec<Classification>)>,
     /// Offset of the message numbers of items. `None` = items have no numbers.
     pub numbered: Option<usize>,
     /// Facts about the end of the session, as far as the program reports them.
@@ -152,7 +152,7 @@ pub struct Reading {
     pub cache_beside_input: bool,
 }
 
-impl Reading {
+impl SessionReading {
     /// Returns the sizes of a constant text as cases write them, with a filler.
     pub(crate) fn constant(&mut self, name: &str, text: &str) {
         let utf16 = |t: &str| t.encode_utf16().count();
@@ -177,23 +177,23 @@ pub(crate) mod testing {
     static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
     /// Returns a piece with a text.
-    pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+    pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
-        Piece { role, kind, texts: vec![text], said }
+        CasePiece { role, kind, texts: vec![text], said }
     }
 
     /// Returns a request that was not refused.
-    pub(crate) fn asked(summary: bool, pieces: Vec<Piece<'_>>) -> Asked<'_> {
-        Asked { summary, label: None, overflowed: false, pieces }
+    pub(crate) fn new_request(summary: bool, pieces: Vec<CasePiece<'_>>) -> RecordedRequest<'_> {
+        RecordedRequest { summary, label: None, overflowed: false, pieces }
     }
 
     /// Builds a session in a window of 30,000 tokens without notes or reports.
-    pub(crate) fn heard<'a>(
+    pub(crate) fn new_session<'a>(
         wire: &'a str,
-        requests: &'a [Asked<'a>],
+        requests: &'a [RecordedRequest<'a>],
         summaries: &'a [&'a str],
-    ) -> Heard<'a> {
-        Heard {
+    ) -> RecordedSession<'a> {
+        RecordedSession {
             model: "m",
             window: 30_000,
             max_output: 4_000,

@@ -3,7 +3,7 @@
 
 /// Type of a member.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum MemberKind {
     /// A string or a recipe.
     Text,
     Word,
@@ -33,31 +33,31 @@ pub enum Kind {
 
 /// Name and type of a member, and whether it is required and may be null.
 #[derive(Debug)]
-pub struct Member {
+pub struct ShapeMember {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MemberKind,
     pub required: bool,
     pub nullable: bool,
 }
 
-pub type Shape = &'static [Member];
+pub type Shape = &'static [ShapeMember];
 
 /// Creates a required member.
-pub const fn must(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: true, nullable: false }
+pub const fn must(name: &'static str, kind: MemberKind) -> ShapeMember {
+    ShapeMember { name, kind, required: true, nullable: false }
 }
 
 /// Creates an optional member.
-pub const fn may(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: false, nullable: false }
+pub const fn may(name: &'static str, kind: MemberKind) -> ShapeMember {
+    ShapeMember { name, kind, required: false, nullable: false }
 }
 
 /// Creates an optional member that may be null.
-pub const fn null(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: false, nullable: true }
+pub const fn null(name: &'static str, kind: MemberKind) -> ShapeMember {
+    ShapeMember { name, kind, required: false, nullable: true }
 }
 
 /// Creates a required member that may be null.
-pub const fn must_or_null(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: true, nullable: true }
+pub const fn must_or_null(name: &'static str, kind: MemberKind) -> ShapeMember {
+    ShapeMember { name, kind, required: true, nullable: true }
 }

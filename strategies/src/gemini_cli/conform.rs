@@ -5,16 +5,17 @@ use ctxbench_core::model::{Model, Provider};
 use serde_json::{Map, Value, json};
 
 use super::GeminiCli;
-use super::preview::Cut;
+use super::preview::CutSizes;
 use super::program::phase;
 use super::words::GeminiCliWords;
-use crate::conform::shape::Kind::{Any, Count, Filler, One, OneOf, Word};
+use crate::conform::shape::MemberKind::{Any, Count, Filler, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    Conformance, Fault, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp, View, build,
+    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
+    RequestView, SetUp, build,
 };
-use crate::descriptor::Words;
+use crate::descriptor::PromptTexts;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[],
@@ -54,7 +55,7 @@ const CONSTANTS: Shape = &[
 /// has about the recorded size. The cases only give the sum, and the comparison ignores it.
 const CUT_NOTE: usize = 80;
 
-fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
         name: m["name"].as_str().unwrap_or("mock-model").into(),
@@ -77,7 +78,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         masked_note: filler("masked", 40).as_str().into(),
         ..GeminiCliWords::blank()
     };
-    let mut given = Given::default();
+    let mut given = CaseSettings::default();
     given.take("threshold", case.setting("compression_threshold"));
     let version = case.version.rsplit_once('.').map_or("", |(v, _)| v);
     let form = |variant, words: String| PromptForm {
@@ -90,20 +91,20 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         params: Map::new(),
         cache_beside_input: false,
         caller_acts: false,
-        view: View {
+        view: RequestView {
             numbered: Some("gemini"),
             // Cases count messages from 0, and the instructions do not count as a message.
             unnumbered: 1,
             prompts: vec![form("new", new), form("anchored", anchored), form("verify", verify)],
             phase: Some(phase),
             cut: Some(cut_of),
-            ..View::default()
+            ..RequestView::default()
         },
     })
 }
 
 /// Returns the sizes of a cut output.
 fn cut_of(text: &str) -> Option<Value> {
-    let Cut { head, tail, omitted } = Cut::found_in(text, &filler("cut", CUT_NOTE))?;
+    let CutSizes { head, tail, omitted } = CutSizes::found_in(text, &filler("cut", CUT_NOTE))?;
     Some(json!({"head_chars": head, "tail_chars": tail, "omitted_chars": omitted}))
 }

@@ -14,12 +14,12 @@ pub(super) enum Side {
 
 /// A message. Consecutive messages of one side are merged.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(super) struct ContentMessage {
     pub(super) side: Side,
     pub(super) parts: Vec<Arc<Block>>,
 }
 
-impl Message {
+impl ContentMessage {
     /// Returns true if the message contains tool results.
     pub(super) fn has_results(&self) -> bool {
         self.parts.iter().any(|b| b.kind == BlockKind::Output)
@@ -46,13 +46,13 @@ pub(super) fn side(b: &Block) -> Option<Side> {
 }
 
 /// Groups blocks into messages.
-pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<Message> {
-    let mut out: Vec<Message> = Vec::new();
+pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<ContentMessage> {
+    let mut out: Vec<ContentMessage> = Vec::new();
     for b in blocks {
         let Some(side) = side(b) else { continue };
         match out.last_mut().filter(|m| m.side == side) {
             Some(last) => last.parts.push(b.clone()),
-            None => out.push(Message { side, parts: vec![b.clone()] }),
+            None => out.push(ContentMessage { side, parts: vec![b.clone()] }),
         }
     }
     out

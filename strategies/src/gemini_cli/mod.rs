@@ -25,7 +25,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
-use program::Program;
+use program::GeminiCliProgram;
 use settings::GeminiCliSettings;
 use version::GeminiCliVersion;
 use words::GeminiCliWords;
@@ -43,7 +43,7 @@ impl Product for GeminiCli {
 
     fn build(b: Build<GeminiCli>) -> Box<dyn Strategy> {
         match b.version {
-            GeminiCliVersion::V0_61 => Box::new(Program::new(b.settings, b.words)),
+            GeminiCliVersion::V0_61 => Box::new(GeminiCliProgram::new(b.settings, b.words)),
         }
     }
 }

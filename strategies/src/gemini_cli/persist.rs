@@ -9,18 +9,20 @@ use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
+use crate::persist::{
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "gemini-cli-jsonl",
     about: "one JSONL file per session; a compression sets the whole list of messages anew",
-    open: |dir, seed| Ok(Box::new(Session::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(GeminiCliSession::open(dir, seed)?)),
 };
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 const TIME: &str = "2023-11-14T22:13:20.000Z";
 
-struct Session {
+struct GeminiCliSession {
     path: PathBuf,
     file: Appender,
     seed: u64,
@@ -29,8 +31,8 @@ struct Session {
     shown: Vec<(String, StoredMessage)>,
 }
 
-impl Session {
-    fn open(dir: &Path, seed: u64) -> Result<Session, PersistError> {
+impl GeminiCliSession {
+    fn open(dir: &Path, seed: u64) -> Result<GeminiCliSession, PersistError> {
         let path = dir.join(".gemini/tmp/project/chats");
         let path = path.join(format!("session-2023-11-14T22-13-{}.jsonl", &SESSION[..8]));
         let mut file = Appender::open(&path)?;
@@ -42,7 +44,7 @@ impl Session {
             }))?;
         }
         let written = lines.len() as u64;
-        Ok(Session { path, file, seed, written, shown: messages(&lines) })
+        Ok(GeminiCliSession { path, file, seed, written, shown: messages(&lines) })
     }
 
     fn message(&mut self, said: &StoredMessage) -> (String, Value) {
@@ -73,7 +75,7 @@ impl Session {
     }
 }
 
-impl Persistence for Session {
+impl Persistence for GeminiCliSession {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
             JournalEntry::Message(said) => {
@@ -96,15 +98,15 @@ impl Persistence for Session {
         }
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let (lines, notes) = jsonl::objects(&self.path)?;
         let context = messages(&lines).into_iter().map(|(_, s)| s).collect();
-        Ok(Loaded { context, bytes_read: self.size(), notes })
+        Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let (lines, _) = jsonl::objects(&self.path)?;
-        Ok(lines.iter().filter_map(said).map(|(_, s)| s).collect())
+        Ok(lines.iter().filter_map(parse_message).map(|(_, s)| s).collect())
     }
 
     fn size(&self) -> u64 {
@@ -117,18 +119,18 @@ fn messages(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     let mut out: Vec<(String, StoredMessage)> = Vec::new();
     for line in lines {
         if let Some(list) = line["$set"]["messages"].as_array() {
-            out = list.iter().filter_map(said).collect();
+            out = list.iter().filter_map(parse_message).collect();
         } else if let Some(id) = line["$rewindTo"].as_str() {
             let at = out.iter().position(|(known, _)| known == id);
             out.truncate(at.unwrap_or(out.len()));
         } else {
-            out.extend(said(line));
+            out.extend(parse_message(line));
         }
     }
     out
 }
 
-fn said(line: &Value) -> Option<(String, StoredMessage)> {
+fn parse_message(line: &Value) -> Option<(String, StoredMessage)> {
     let id = line["id"].as_str()?.to_string();
     let parts: Vec<Part> = line["content"].as_array()?.iter().filter_map(read_part).collect();
     let result = parts.iter().any(|p| matches!(p, Part::Result { .. }));

@@ -14,7 +14,7 @@ const MASKED_END: &str = "</tool_output_masked>";
 const SHELL: &str = "run_shell_command";
 /// Maximum length of a result that is shown in full, and the length of each end of a longer one,
 /// both in characters (docs/sources/gemini-cli.md §5).
-const WHOLE: u64 = 500;
+const MIN_CUT_CHARS: u64 = 500;
 const END: usize = 250;
 /// Maximum number of lines of a section that are shown in full, and the number of lines of each end
 /// of a longer one (docs/sources/gemini-cli.md §5).
@@ -27,24 +27,24 @@ const SECTIONS: [&str; 6] =
 
 /// Sizes of a cut in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct CutSizes {
     pub(super) head: usize,
     pub(super) tail: usize,
     pub(super) omitted: usize,
 }
 
-impl Cut {
+impl CutSizes {
     /// Calculates a cut to `most` characters: the first fifth from the beginning of the text, the
     /// rest from its end. `None` = the text fits.
-    pub(super) fn of(text: &str, most: usize) -> Option<Cut> {
+    pub(super) fn new(text: &str, most: usize) -> Option<CutSizes> {
         let all = utf16_len(text) as usize;
         let head = most / 5;
-        (all > most).then(|| Cut { head, tail: most - head, omitted: all - most })
+        (all > most).then(|| CutSizes { head, tail: most - head, omitted: all - most })
     }
 
     /// Formats the cut text after a note that names the file.
-    pub(super) fn show(self, text: &str, note: &str, file: &str) -> String {
-        let Cut { head, tail, omitted } = self;
+    pub(super) fn render(self, text: &str, note: &str, file: &str) -> String {
+        let CutSizes { head, tail, omitted } = self;
         let start = head_cut(text, head).unwrap_or(text);
         let end = tail_cut(text, tail);
         format!(
@@ -54,14 +54,14 @@ impl Cut {
     }
 
     /// Parses the sizes of a cut from its text.
-    pub(super) fn found_in(text: &str, note: &str) -> Option<Cut> {
+    pub(super) fn found_in(text: &str, note: &str) -> Option<CutSizes> {
         let rest = text.strip_prefix(note)?.strip_prefix(": first ")?;
         let (head, rest) = rest.split_once(" and last ")?;
         let (tail, rest) = rest.split_once(" characters.")?;
         let (_, rest) = rest.split_once("\n\n... [")?;
         let (omitted, _) = rest.split_once(" characters omitted] ...")?;
         let number = |t: &str| t.parse().ok();
-        Some(Cut { head: number(head)?, tail: number(tail)?, omitted: number(omitted)? })
+        Some(CutSizes { head: number(head)?, tail: number(tail)?, omitted: number(omitted)? })
     }
 }
 
@@ -81,7 +81,7 @@ fn tail_cut(text: &str, max: usize) -> &str {
 pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &str) -> String {
     let preview = if tool == SHELL {
         sections(output)
-    } else if utf16_len(pretty) > WHOLE {
+    } else if utf16_len(pretty) > MIN_CUT_CHARS {
         let head = head_cut(pretty, END).unwrap_or(pretty);
         format!("{head}\n... [TRUNCATED] ...\n{}", tail_cut(pretty, END))
     } else {
@@ -91,7 +91,7 @@ pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &
 }
 
 /// Returns the text of a result that a compression writes to a file.
-pub(super) fn whole(result: &Block) -> Cow<'_, str> {
+pub(super) fn full_text(result: &Block) -> Cow<'_, str> {
     match result.is_error {
         true => pretty(&result.text, true).into(),
         false => Cow::Borrowed(&result.text),
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn a_fifth_of_a_cut_is_its_beginning() {
         let text = format!("{}{}{}", "a".repeat(8_000), "b".repeat(26_492), "c".repeat(32_000));
-        let cut = Cut::of(&text, 40_000).unwrap();
-        assert_eq!(cut, Cut { head: 8_000, tail: 32_000, omitted: 26_492 });
-        let shown = cut.show(&text, "Note", "f.txt");
-        assert_eq!(Cut::found_in(&shown, "Note"), Some(cut));
+        let cut = CutSizes::new(&text, 40_000).unwrap();
+        assert_eq!(cut, CutSizes { head: 8_000, tail: 32_000, omitted: 26_492 });
+        let shown = cut.render(&text, "Note", "f.txt");
+        assert_eq!(CutSizes::found_in(&shown, "Note"), Some(cut));
         assert!(!shown.contains('b') || !shown.contains("bb"));
         assert!(shown.ends_with(&"c".repeat(32_000)));
-        assert_eq!(Cut::of(&"a".repeat(40_000), 40_000), None);
+        assert_eq!(CutSizes::new(&"a".repeat(40_000), 40_000), None);
         // A cut does not split a character.
-        let shown = Cut::of(&"😀".repeat(10), 5).unwrap().show(&"😀".repeat(10), "N", "f");
+        let shown = CutSizes::new(&"😀".repeat(10), 5).unwrap().render(&"😀".repeat(10), "N", "f");
         assert!(shown.ends_with("\n\n😀😀"), "{shown}");
     }
 

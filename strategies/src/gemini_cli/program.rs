@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
 use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported};
 
-use super::contents::{Message, messages, side, stable_id};
+use super::contents::{ContentMessage, messages, side, stable_id};
 use super::preview::{masked, pretty};
 use super::resumed::Copies;
 use super::rules::{CutRule, MaskRule, cut_results, split, to_mask};
@@ -29,7 +29,7 @@ const SUMMARY_ATTEMPTS: u64 = 5;
 /// (docs/sources/gemini-cli.md §4).
 const STREAM_ATTEMPTS: u64 = 4;
 
-pub(crate) struct Program {
+pub(crate) struct GeminiCliProgram {
     settings: GeminiCliSettings,
     words: GeminiCliWords,
     /// Tokens of the last prompt as reported, or an estimate of the history.
@@ -55,9 +55,9 @@ impl From<ModelError> for Failure {
     }
 }
 
-impl Program {
+impl GeminiCliProgram {
     pub(crate) fn new(settings: GeminiCliSettings, words: GeminiCliWords) -> Self {
-        Program {
+        GeminiCliProgram {
             settings,
             words,
             count: 0,
@@ -184,7 +184,7 @@ impl Program {
     async fn snapshot(
         &self,
         s: &mut Engine,
-        head: &[Message],
+        head: &[ContentMessage],
         phase: Phase,
     ) -> Result<String, Failure> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
@@ -230,7 +230,7 @@ impl Program {
             match s.send(&request).await {
                 Err(e) if !last && is_retryable(&e) => {}
                 Err(e) => return Err(e.into()),
-                Ok(reply) => match said(&reply) {
+                Ok(reply) => match reply_text(&reply) {
                     text if !text.trim().is_empty() => return Ok(text),
                     _ if last => break,
                     _ => {}
@@ -246,7 +246,7 @@ impl Program {
             return;
         }
         let history = Self::history(s, pending);
-        let spread: Vec<Message> = messages(self.copies.spread(&history));
+        let spread: Vec<ContentMessage> = messages(self.copies.spread(&history));
         let rule =
             MaskRule { protect: self.settings.mask_protect, minimum: self.settings.mask_minimum };
         let chosen = to_mask(&spread, rule, &mut self.sizes);
@@ -261,7 +261,7 @@ impl Program {
             let file = format!("tool-outputs/{}_{}.txt", call.name, self.files);
             let whole = pretty(&b.text, b.is_error);
             let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
-            let preview = b.with_text(Form::Cleared, text);
+            let preview = b.with_text(BlockForm::Cleared, text);
             if self.sizes.estimate([&preview]) < self.sizes.estimate([&*b]) {
                 *b = preview;
                 smaller = true;
@@ -330,7 +330,8 @@ fn pending(blocks: &[Arc<Block>]) -> usize {
 
 /// Replaces results with their cut versions. If a result has several copies, the newest one counts.
 fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
-    let results = cut.iter().filter(|b| b.form == Form::Truncated && b.kind == BlockKind::Output);
+    let results =
+        cut.iter().filter(|b| b.form == BlockForm::Truncated && b.kind == BlockKind::Output);
     let by_call: HashMap<&str, &Arc<Block>> =
         results.filter_map(|b| Some((b.call_id()?, b))).collect();
     for b in blocks.iter_mut().filter(|b| b.kind == BlockKind::Output) {
@@ -351,7 +352,7 @@ fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
 }
 
 /// Concatenates the text parts of a reply.
-fn said(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     reply.parts.iter().filter_map(|p| p.as_text()).collect()
 }
 
@@ -363,7 +364,7 @@ fn is_retryable(e: &ModelError) -> bool {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for GeminiCliProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         (self.failed, self.again, self.empty) = (false, false, 0);
         self.copies = Copies::default();
@@ -419,7 +420,7 @@ impl Strategy for Program {
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
         let thought = reply.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
         let results = s.context.blocks().last().is_some_and(|b| b.role == Role::Tool);
-        if !reply.has_calls() && said(reply).trim().is_empty() && (thought || !results) {
+        if !reply.has_calls() && reply_text(reply).trim().is_empty() && (thought || !results) {
             self.empty += 1;
             if self.empty < STREAM_ATTEMPTS {
                 self.again = true;

@@ -4,9 +4,13 @@ use ctxbench_core::block::BlockKind;
 use serde_json::{Map, Value, json};
 
 use super::words::SNAPSHOT;
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_notes};
+use crate::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    no_notes,
+};
 
-pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: true };
+pub(super) const RECORDING: CaseRecording =
+    CaseRecording { notes: no_notes, read, texts_apart: true };
 
 /// Limit that the program assumes for every model, in tokens (docs/sources/gemini-cli.md §1).
 const LIMIT: u64 = 1_048_576;
@@ -14,22 +18,27 @@ const LIMIT: u64 = 1_048_576;
 /// Recorded sessions use half of the window as the threshold.
 const SHARE: f64 = 0.5;
 
-fn read(heard: &Heard<'_>) -> Reading {
-    let mut out = Reading { numbered: Some(1), ..Reading::default() };
+fn read(heard: &RecordedSession<'_>) -> SessionReading {
+    let mut out = SessionReading { numbered: Some(1), ..SessionReading::default() };
     for r in heard.requests {
-        let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
+        let sorts: Vec<Classification> =
+            (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
         for (p, sort) in r.pieces.iter().zip(&sorts) {
             let name = match sort {
-                As::Constant(BlockKind::Context) if out.context.is_empty() => {
+                Classification::Constant(BlockKind::Context) if out.context.is_empty() => {
                     out.context = alphabets(p.text());
                     continue;
                 }
-                As::Constant(BlockKind::Ack) => "ack",
-                As::Constant(BlockKind::SummaryPrompt) if is_check(r, heard.summaries) => {
+                Classification::Constant(BlockKind::Ack) => "ack",
+                Classification::Constant(BlockKind::SummaryPrompt)
+                    if is_check(r, heard.summaries) =>
+                {
                     "prompt_verify"
                 }
-                As::Constant(BlockKind::SummaryPrompt) if is_anchored(r) => "prompt_anchored",
-                As::Constant(BlockKind::SummaryPrompt) => "prompt_new",
+                Classification::Constant(BlockKind::SummaryPrompt) if is_anchored(r) => {
+                    "prompt_anchored"
+                }
+                Classification::Constant(BlockKind::SummaryPrompt) => "prompt_new",
                 _ => continue,
             };
             out.constants.entry(name).or_insert(json!({"bytes": p.text().len()}));
@@ -61,41 +70,43 @@ fn alphabets(text: &str) -> Map<String, Value> {
     ])
 }
 
-fn is_written(p: &Piece<'_>, summaries: &[&str]) -> bool {
+fn is_written(p: &CasePiece<'_>, summaries: &[&str]) -> bool {
     summaries.iter().any(|s| s.trim() == p.text().trim())
 }
 
 /// Returns true if the request asks to check a draft: the draft precedes its last message.
-fn is_check(r: &Asked<'_>, summaries: &[&str]) -> bool {
+fn is_check(r: &RecordedRequest<'_>, summaries: &[&str]) -> bool {
     let [.., draft, _] = r.pieces.as_slice() else { return false };
     r.summary && draft.kind == BlockKind::Assistant && is_written(draft, summaries)
 }
 
 /// Returns true if the history contains a snapshot.
-fn is_anchored(r: &Asked<'_>) -> bool {
+fn is_anchored(r: &RecordedRequest<'_>) -> bool {
     let history = r.pieces.split_last().map_or(&[][..], |(_, history)| history);
-    let said = |p: &&Piece<'_>| !p.instructs() && p.kind != BlockKind::Output;
+    let said = |p: &&CasePiece<'_>| !p.instructs() && p.kind != BlockKind::Output;
     history.iter().filter(said).any(|p| p.text().contains(SNAPSHOT))
 }
 
-fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
+fn sorted(r: &RecordedRequest<'_>, i: usize, summaries: &[&str]) -> Classification {
     let p = &r.pieces[i];
-    let written = |p: &Piece<'_>| is_written(p, summaries);
+    let written = |p: &CasePiece<'_>| is_written(p, summaries);
     let before = &r.pieces[i.saturating_sub(1)];
     match p.kind {
-        _ if p.instructs() => As::Constant(BlockKind::Base),
+        _ if p.instructs() => Classification::Constant(BlockKind::Base),
         BlockKind::User if r.summary && i + 1 == r.pieces.len() => {
-            As::Constant(BlockKind::SummaryPrompt)
+            Classification::Constant(BlockKind::SummaryPrompt)
         }
-        BlockKind::User if written(p) => As::Said(BlockKind::Summary),
-        BlockKind::User if !p.said && before.instructs() => As::Constant(BlockKind::Context),
+        BlockKind::User if written(p) => Classification::Said(BlockKind::Summary),
+        BlockKind::User if !p.said && before.instructs() => {
+            Classification::Constant(BlockKind::Context)
+        }
         BlockKind::Assistant if r.summary && i + 2 == r.pieces.len() && written(p) => {
-            As::Said(BlockKind::Summary)
+            Classification::Said(BlockKind::Summary)
         }
         BlockKind::Assistant if i > 0 && before.of_user() && written(before) => {
-            As::Constant(BlockKind::Ack)
+            Classification::Constant(BlockKind::Ack)
         }
-        kind => As::Said(kind),
+        kind => Classification::Said(kind),
     }
 }
 
@@ -104,7 +115,7 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {
@@ -112,8 +123,8 @@ mod tests {
         let context = || piece(Role::User, "a \u{e9}\n", false);
         let draft = || piece(Role::Assistant, "DRAFT", true);
         let requests = [
-            asked(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
-            asked(
+            new_request(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
+            new_request(
                 true,
                 vec![
                     base(),
@@ -122,8 +133,11 @@ mod tests {
                     piece(Role::User, "Sum up.", false),
                 ],
             ),
-            asked(true, vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)]),
-            asked(
+            new_request(
+                true,
+                vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)],
+            ),
+            new_request(
                 false,
                 vec![
                     base(),
@@ -133,20 +147,24 @@ mod tests {
                 ],
             ),
         ];
-        let heard = Heard {
+        let heard = RecordedSession {
             window: LIMIT / 16,
             prompts: &["done", "error"],
-            ..heard("gemini", &requests, &["DRAFT", "FINAL"])
+            ..new_session("gemini", &requests, &["DRAFT", "FINAL"])
         };
         let out = read(&heard);
         let phases: Vec<Option<&str>> = out.requests.iter().map(|(p, _)| p.as_deref()).collect();
         assert_eq!(phases, [None, Some("summary"), Some("verify"), None]);
-        let prompt = As::Constant(BlockKind::SummaryPrompt);
+        let prompt = Classification::Constant(BlockKind::SummaryPrompt);
         assert_eq!(out.requests[1].1[3], prompt);
-        assert_eq!(out.requests[2].1[2..], [As::Said(BlockKind::Summary), prompt]);
+        assert_eq!(out.requests[2].1[2..], [Classification::Said(BlockKind::Summary), prompt]);
         assert_eq!(
             out.requests[3].1[1..],
-            [As::Said(BlockKind::Summary), As::Constant(BlockKind::Ack), As::Said(BlockKind::User)]
+            [
+                Classification::Said(BlockKind::Summary),
+                Classification::Constant(BlockKind::Ack),
+                Classification::Said(BlockKind::User)
+            ]
         );
         let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
         let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);

@@ -13,20 +13,20 @@ pub(super) struct Copies {
     /// Final numbers of copies, by call ID.
     settled: HashMap<String, usize>,
     /// Results that the file stores with their calls, by call ID.
-    stored: HashMap<String, Stored>,
+    stored: HashMap<String, ResumedState>,
     /// No results are stored with calls after a compression in this process.
     rewritten: bool,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stored {
+struct ResumedState {
     /// Number of times that the session was resumed since the result was stored.
     resumed: usize,
     /// Number of results in the same message.
     together: usize,
 }
 
-impl Stored {
+impl ResumedState {
     /// The first resume reads both copies. At each later one, every call of a message adds all of
     /// the message's results.
     fn copies(self) -> usize {
@@ -42,7 +42,7 @@ impl Copies {
     /// Records the results of one message, given their call IDs.
     pub(super) fn recorded(&mut self, ids: &[String]) {
         if !self.rewritten {
-            let stored = Stored { resumed: 0, together: ids.len() };
+            let stored = ResumedState { resumed: 0, together: ids.len() };
             self.stored.extend(ids.iter().map(|id| (id.clone(), stored)));
         }
     }
@@ -63,7 +63,7 @@ impl Copies {
         self.stored.values_mut().for_each(|s| s.resumed += 1);
     }
 
-    fn of(&self, b: &Block) -> usize {
+    fn copies(&self, b: &Block) -> usize {
         let id = b.call_id().unwrap_or_default();
         let stored = self.stored.get(id).map(|s| s.copies());
         stored.or_else(|| self.settled.get(id).copied()).unwrap_or(1)
@@ -78,10 +78,10 @@ impl Copies {
         let kind = |b: &Block| b.kind == BlockKind::Output;
         blocks.chunk_by(move |a, b| kind(a) == kind(b)).flat_map(move |run| {
             let most = match run.first() {
-                Some(b) if kind(b) => run.iter().map(|b| self.of(b)).max().unwrap_or(1),
+                Some(b) if kind(b) => run.iter().map(|b| self.copies(b)).max().unwrap_or(1),
                 _ => 1,
             };
-            (0..most).flat_map(move |k| run.iter().filter(move |b| !kind(b) || self.of(b) > k))
+            (0..most).flat_map(move |k| run.iter().filter(move |b| !kind(b) || self.copies(b) > k))
         })
     }
 }

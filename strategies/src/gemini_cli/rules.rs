@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 
-use super::contents::{Message, Side};
-use super::preview::{Cut, MASKED, whole};
+use super::contents::{ContentMessage, Side};
+use super::preview::{CutSizes, MASKED, full_text};
 use super::sizes::{Sizes, estimate_text};
 
 /// Tools with results that are never masked (docs/sources/gemini-cli.md §5).
@@ -17,7 +17,7 @@ const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exi
 /// without results at which the share `goes` of the characters is reached. If there is none,
 /// everything is before the split when the history ends with an answer; otherwise the split lies
 /// before the last user message without results.
-pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize {
+pub(super) fn split(messages: &[ContentMessage], goes: f64, sizes: &mut Sizes) -> usize {
     let sizes: Vec<u64> = messages.iter().map(|m| sizes.json_len(m)).collect();
     let target = sizes.iter().sum::<u64>() as f64 * goes;
     let (mut before, mut last) = (0, 0);
@@ -30,7 +30,7 @@ pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize
         }
         before += size;
     }
-    if messages.last().is_some_and(Message::is_answer) { messages.len() } else { last }
+    if messages.last().is_some_and(ContentMessage::is_answer) { messages.len() } else { last }
 }
 
 /// Limits for cutting results before a compression.
@@ -53,21 +53,21 @@ pub(super) fn cut_results(
     let mut used = 0;
     let mut out = blocks;
     for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
-        let tokens = sizes.whole(b);
+        let tokens = sizes.full_size(b);
         if used + tokens <= rule.budget {
             used += tokens;
             continue;
         }
         *next += 1;
-        let text = whole(b);
-        let Some(cut) = Cut::of(&text, rule.most) else {
+        let text = full_text(b);
+        let Some(cut) = CutSizes::new(&text, rule.most) else {
             used += tokens;
             continue;
         };
         let tool = b.call.as_ref().map_or("", |c| &*c.name);
-        let shown = cut.show(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
+        let shown = cut.render(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
         used += estimate_text(&shown);
-        *b = b.with_text(Form::Truncated, shown);
+        *b = b.with_text(BlockForm::Truncated, shown);
     }
     out
 }
@@ -83,7 +83,7 @@ pub(super) struct MaskRule {
 
 /// Returns the call IDs of the results to mask. The last message is skipped.
 pub(super) fn to_mask(
-    messages: &[Message],
+    messages: &[ContentMessage],
     rule: MaskRule,
     sizes: &mut Sizes,
 ) -> HashSet<Arc<str>> {
@@ -112,16 +112,16 @@ mod tests {
 
     use super::super::contents::messages;
 
-    fn said(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
+    fn test_block(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
         Draft::text(kind, role, "x".repeat(size)).build(MessageId(0), vec![])
     }
 
     fn user(size: usize) -> Arc<Block> {
-        said(BlockKind::User, Role::User, size)
+        test_block(BlockKind::User, Role::User, size)
     }
 
     fn reply(size: usize) -> Arc<Block> {
-        said(BlockKind::Assistant, Role::Assistant, size)
+        test_block(BlockKind::Assistant, Role::Assistant, size)
     }
 
     fn of_tool(kind: BlockKind, id: &str, tool: &str, size: usize) -> Arc<Block> {
@@ -178,11 +178,11 @@ mod tests {
         let rule = CutRule { budget: 50_000, most: 40_000, note: "Cut" };
         let cut = cut_results(blocks, &rule, &mut Sizes::default(), &mut 0);
         // 16,650 each: the newest three would be 49,950.
-        let lens: Vec<bool> = cut.iter().map(|b| b.form == Form::Truncated).collect();
+        let lens: Vec<bool> = cut.iter().map(|b| b.form == BlockForm::Truncated).collect();
         assert_eq!(lens, [true, false, false, false]);
         let short = CutRule { budget: 10, ..rule };
         let cut = cut_results(vec![output("1", 1_000)], &short, &mut Sizes::default(), &mut 0);
-        assert_eq!(cut[0].form, Form::Verbatim);
+        assert_eq!(cut[0].form, BlockForm::Verbatim);
     }
 
     #[test]

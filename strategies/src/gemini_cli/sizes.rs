@@ -7,8 +7,8 @@ use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
-use super::contents::{Message, Side, stable_id};
-use super::preview::whole;
+use super::contents::{ContentMessage, Side, stable_id};
+use super::preview::full_text;
 
 /// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
 const IMAGE: u64 = 3_000;
@@ -34,18 +34,18 @@ struct Size {
 }
 
 impl Sizes {
-    fn of(&mut self, b: &Block) -> Size {
+    fn block_size(&mut self, b: &Block) -> Size {
         *self.0.entry(b.hash).or_insert_with(|| Size {
             json: part_json_len(b),
             quarters: quarters(b),
-            whole: if b.kind == BlockKind::Output { estimate_text(&whole(b)) } else { 0 },
+            whole: if b.kind == BlockKind::Output { estimate_text(&full_text(b)) } else { 0 },
         })
     }
 
     /// Returns the length of a message as compact JSON, in UTF-16 units.
-    pub(super) fn json_len(&mut self, message: &Message) -> u64 {
+    pub(super) fn json_len(&mut self, message: &ContentMessage) -> u64 {
         let role = if message.side == Side::User { "user" } else { "model" };
-        let parts: u64 = message.parts.iter().map(|b| self.of(b).json).sum();
+        let parts: u64 = message.parts.iter().map(|b| self.block_size(b).json).sum();
         r#"{"role":"","parts":[]}"#.len() as u64
             + role.len() as u64
             + parts
@@ -54,12 +54,12 @@ impl Sizes {
 
     /// Estimates the tokens of parts: the sum of their quarter tokens, rounded down once.
     pub(super) fn estimate<'a>(&mut self, parts: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
-        parts.into_iter().map(|b| self.of(b).quarters).sum::<u64>() / 4
+        parts.into_iter().map(|b| self.block_size(b).quarters).sum::<u64>() / 4
     }
 
     /// Returns the tokens of a result in the form that is written to a file.
-    pub(super) fn whole(&mut self, result: &Block) -> u64 {
-        self.of(result).whole
+    pub(super) fn full_size(&mut self, result: &Block) -> u64 {
+        self.block_size(result).whole
     }
 }
 

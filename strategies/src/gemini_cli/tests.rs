@@ -7,7 +7,7 @@ use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, Usage};
 
 use super::program::phase;
-use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
 
 /// Sets the prompt tokens that a reply reports.
 fn at(answer: Answer, prompt: u64) -> Answer {
@@ -43,7 +43,11 @@ fn phases(p: &Played) -> Vec<&'static str> {
 /// Three turns, the last with a prompt of `prompt` tokens, then `more`.
 fn turns(prompt: u64, more: Vec<Action>, replies: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let first = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
-    let answers = [at(says(&long(400)), 1_000), at(says(&long(400)), 2_000), at(says("x"), prompt)];
+    let answers = [
+        at(text_answer(&long(400)), 1_000),
+        at(text_answer(&long(400)), 2_000),
+        at(text_answer("x"), prompt),
+    ];
     Script {
         actions: first.into_iter().chain(more).collect(),
         replies: answers.into_iter().chain(replies).collect(),
@@ -57,19 +61,25 @@ use BlockKind::{Ack, Assistant, Base, Call, Output, Summary, SummaryPrompt, User
 #[test]
 fn the_threshold_itself_compresses_before_the_next_prompt() {
     for (prompt, requests) in [(99_999, 0), (100_000, 2)] {
-        let p =
-            play("gemini-cli", 1.0, turns(prompt, vec![user("u4", "on")], vec![says("y")], vec![]));
-        assert_eq!(p.of(Purpose::Summary).len(), requests, "{prompt}");
+        let p = play(
+            "gemini-cli",
+            1.0,
+            turns(prompt, vec![user("u4", "on")], vec![text_answer("y")], vec![]),
+        );
+        assert_eq!(p.with_purpose(Purpose::Summary).len(), requests, "{prompt}");
     }
 }
 
 #[test]
 fn a_draft_is_checked_and_the_newest_turn_stays() {
-    let summaries = vec![says("DRAFT"), says(" FINAL \n")];
-    let p =
-        play("gemini-cli", 1.0, turns(100_000, vec![user("u4", "on")], vec![says("y")], summaries));
+    let summaries = vec![text_answer("DRAFT"), text_answer(" FINAL \n")];
+    let p = play(
+        "gemini-cli",
+        1.0,
+        turns(100_000, vec![user("u4", "on")], vec![text_answer("y")], summaries),
+    );
     assert_eq!(phases(&p), ["summary", "verify"]);
-    let [draft, check] = p.of(Purpose::Summary)[..] else { panic!("two requests") };
+    let [draft, check] = p.with_purpose(Purpose::Summary)[..] else { panic!("two requests") };
     assert_eq!(kinds(draft), [Base, User, Assistant, User, Assistant, SummaryPrompt]);
     assert_eq!(kinds(check), [Base, User, Assistant, User, Assistant, Summary, SummaryPrompt]);
     assert!(draft.tools.is_none() && draft.max_tokens.is_none());
@@ -88,10 +98,10 @@ fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
         reads("c1", 100_000),
         reads("c2", 100_001),
         reads("c3", 100_002),
-        at(says("done"), 100_003),
+        at(text_answer("done"), 100_003),
     ]);
     let p = play("gemini-cli", 1.0, script);
-    assert_eq!(p.of(Purpose::Summary).len(), 6);
+    assert_eq!(p.with_purpose(Purpose::Summary).len(), 6);
     let last = p.requests.last().unwrap();
     assert_eq!(kinds(last)[..4], [Base, Summary, Ack, User]);
     // Pending results are not part of the history that is split.
@@ -105,22 +115,22 @@ fn in_the_first_prompt_nothing_can_be_split_off() {
         1.0,
         Script {
             actions: vec![user("u1", "compare")],
-            replies: vec![reads("c1", 120_000), reads("c2", 130_000), says("done")],
+            replies: vec![reads("c1", 120_000), reads("c2", 130_000), text_answer("done")],
             ..Script::default()
         },
     );
-    assert!(p.of(Purpose::Summary).is_empty());
+    assert!(p.with_purpose(Purpose::Summary).is_empty());
 }
 
 #[test]
 fn a_snapshot_in_the_history_is_brought_up_to_date() {
-    let snapshot = || says("<state_snapshot>S</state_snapshot>");
+    let snapshot = || text_answer("<state_snapshot>S</state_snapshot>");
     let mut script = turns(100_000, vec![user("u4", "on"), user("u5", "on")], vec![], vec![]);
-    script.replies.extend([at(says("y"), 100_000), says("z")]);
+    script.replies.extend([at(text_answer("y"), 100_000), text_answer("z")]);
     script.summaries = (0..4).map(|_| snapshot()).collect();
     let p = play("gemini-cli", 1.0, script);
     let prompts: Vec<&str> =
-        p.of(Purpose::Summary).iter().map(|r| &*r.blocks.last().unwrap().text).collect();
+        p.with_purpose(Purpose::Summary).iter().map(|r| &*r.blocks.last().unwrap().text).collect();
     assert!(prompts[0].starts_with("Sum the history up"));
     assert!(prompts[2].starts_with("The history begins with an older"), "{}", prompts[2]);
     assert_eq!(prompts[1], prompts[3]);
@@ -129,34 +139,35 @@ fn a_snapshot_in_the_history_is_brought_up_to_date() {
 #[test]
 fn a_larger_history_is_thrown_away_and_not_tried_again() {
     let more = vec![user("u4", "on"), user("u5", "on")];
-    let replies = vec![at(says("y"), 100_000), says("z")];
-    let huge = || says(&long(400_100));
+    let replies = vec![at(text_answer("y"), 100_000), text_answer("z")];
+    let huge = || text_answer(&long(400_100));
     let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
-    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 2));
+    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 2));
     assert!(p.requests.last().unwrap().blocks.iter().all(|b| b.kind != Summary));
     // A manual compression tries again, and a success resets the failure.
     let compact = Action::Compact { instructions: None };
     let more = vec![user("u4", "on"), compact, user("u5", "on"), user("u6", "on")];
-    let replies = vec![at(says("y"), 100_000), at(says("z"), 100_000), says("w")];
+    let replies =
+        vec![at(text_answer("y"), 100_000), at(text_answer("z"), 100_000), text_answer("w")];
     let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
-    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 6));
+    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 6));
 }
 
 #[test]
 fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
-    let blanks = |n: usize| (0..n).map(|_| says("  "));
+    let blanks = |n: usize| (0..n).map(|_| text_answer("  "));
     let more = || vec![user("u4", "four"), user("u5", "five")];
-    let replies = || vec![says("y"), says("z")];
-    let four = blanks(4).chain([says("DRAFT"), says("FINAL")]).collect();
+    let replies = || vec![text_answer("y"), text_answer("z")];
+    let four = blanks(4).chain([text_answer("DRAFT"), text_answer("FINAL")]).collect();
     let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), four));
-    assert_eq!((p.of(Purpose::Summary).len(), p.failures().len()), (6, 0));
+    assert_eq!((p.with_purpose(Purpose::Summary).len(), p.failures().len()), (6, 0));
 
     for bad in [blanks(5).collect::<Vec<_>>(), vec![failing(403)]] {
         let asked = bad.len();
         let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), bad));
         assert_eq!(p.failures().len(), 1);
         // The next prompt tries again, and the failed prompt is removed.
-        assert_eq!(p.of(Purpose::Summary).len(), asked + 2);
+        assert_eq!(p.with_purpose(Purpose::Summary).len(), asked + 2);
         let last = p.requests.last().unwrap();
         assert!(last.blocks.iter().all(|b| &*b.text != "four"));
         assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
@@ -166,11 +177,12 @@ fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
 #[test]
 fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
     let more = vec![user("u4", "four"), user("u5", "five")];
-    let p = play("gemini-cli", 1.0, turns(3_000, more, vec![too_long(1, 2), says("z")], vec![]));
+    let p =
+        play("gemini-cli", 1.0, turns(3_000, more, vec![too_long(1, 2), text_answer("z")], vec![]));
     assert_eq!((p.failures().len(), p.compactions().len()), (1, 0));
     assert!(p.requests.last().unwrap().blocks.iter().all(|b| &*b.text != "four"));
     // The same request is repeated after transient failures.
-    let replies: Vec<Answer> = (0..9).map(|_| failing(503)).chain([says("y")]).collect();
+    let replies: Vec<Answer> = (0..9).map(|_| failing(503)).chain([text_answer("y")]).collect();
     let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
     assert!(p.failures().is_empty());
     let replies: Vec<Answer> = (0..10).map(|_| failing(503)).collect();
@@ -181,7 +193,7 @@ fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
 #[test]
 fn old_results_become_previews() {
     let mut replies: Vec<Answer> = (0..5).map(|i| reads(&format!("c{i}"), 1_000)).collect();
-    replies.extend([says("done"), says("bye")]);
+    replies.extend([text_answer("done"), text_answer("bye")]);
     let script = Script {
         actions: vec![user("u1", "read"), user("u2", "bye")],
         replies,
@@ -196,15 +208,18 @@ fn old_results_become_previews() {
     // Each result has 20,005 tokens. The last message of the history, a reply, is skipped. The
     // third newest result crosses the protected 50,000 tokens, but the minimum of 30,000 needs a
     // fourth.
-    assert_eq!(masked(p.of(Purpose::Sample)[4]), [false, false, false, false]);
-    assert_eq!(masked(p.of(Purpose::Sample)[5]), [true, true, false, false, false]);
+    assert_eq!(masked(p.with_purpose(Purpose::Sample)[4]), [false, false, false, false]);
+    assert_eq!(masked(p.with_purpose(Purpose::Sample)[5]), [true, true, false, false, false]);
     assert_eq!(p.compactions()[0], "mask_results");
     let off = play(
         "gemini-cli:mask=false",
         1.0,
         Script {
             actions: vec![user("u1", "read")],
-            replies: (0..5).map(|i| reads(&format!("c{i}"), 1_000)).chain([says("x")]).collect(),
+            replies: (0..5)
+                .map(|i| reads(&format!("c{i}"), 1_000))
+                .chain([text_answer("x")])
+                .collect(),
             outputs: (0..5).map(|_| long(80_000)).collect(),
             ..Script::default()
         },
@@ -219,7 +234,7 @@ fn older_results_of_the_tail_are_cut_by_a_compression() {
         script.replies.push(reads(&format!("c{i}"), if i < 3 { 1_000 } else { 100_000 }));
         script.outputs.push(long(72_000));
     }
-    script.replies.push(says("done"));
+    script.replies.push(text_answer("done"));
     let p = play("gemini-cli:mask=false", 1.0, script);
     let last = p.requests.last().unwrap();
     let sizes: Vec<usize> =
@@ -239,7 +254,7 @@ fn a_resumed_session_estimates_its_results_twice() {
         }
         Script {
             actions,
-            replies: vec![reads("c1", 1_000), at(says("read."), 1_000), says("x")],
+            replies: vec![reads("c1", 1_000), at(text_answer("read."), 1_000), text_answer("x")],
             outputs: vec![long(5_000)],
             ..Script::default()
         }
@@ -247,26 +262,30 @@ fn a_resumed_session_estimates_its_results_twice() {
     // The threshold is 2,000 tokens. The result alone has 1,250, its two copies have 2,500.
     let spec = "gemini-cli:threshold=0.01";
     let p = play(spec, 1.0, script(true));
-    assert_eq!(p.of(Purpose::Summary).len(), 2);
-    let draft = p.of(Purpose::Summary)[0];
+    assert_eq!(p.with_purpose(Purpose::Summary).len(), 2);
+    let draft = p.with_purpose(Purpose::Summary)[0];
     assert_eq!(
         kinds(draft),
         [Base, User, Assistant, Call, Output, Output, Assistant, SummaryPrompt]
     );
     assert_eq!(draft.blocks[3].call_id(), Some("read_file__c1"));
-    assert!(play(spec, 1.0, script(false)).of(Purpose::Summary).is_empty());
+    assert!(play(spec, 1.0, script(false)).with_purpose(Purpose::Summary).is_empty());
     // A history that was compressed before the restart remains compressed.
     let more = vec![user("u4", "on"), Action::Restart, user("u5", "on")];
-    let p = play("gemini-cli", 1.0, turns(100_000, more, vec![says("y"), says("z")], vec![]));
+    let p = play(
+        "gemini-cli",
+        1.0,
+        turns(100_000, more, vec![text_answer("y"), text_answer("z")], vec![]),
+    );
     assert_eq!(kinds(p.requests.last().unwrap())[..3], [Base, Summary, Ack]);
 }
 
 #[test]
 fn what_does_not_fit_is_not_sent() {
     let more = vec![user("u4", &long(410_000)), user("u5", "five")];
-    let p = play("gemini-cli", 1.0, turns(99_000, more, vec![says("z")], vec![]));
+    let p = play("gemini-cli", 1.0, turns(99_000, more, vec![text_answer("z")], vec![]));
     assert_eq!(p.failures().len(), 1);
-    assert_eq!(p.of(Purpose::Sample).len(), 4, "102,500 tokens, and 101,000 are left");
+    assert_eq!(p.with_purpose(Purpose::Sample).len(), 4, "102,500 tokens, and 101,000 are left");
     let kept = |b: &Block| b.text.len() < 100_000;
     assert!(p.requests.last().unwrap().blocks.iter().all(|b| kept(b)));
 }
@@ -274,7 +293,7 @@ fn what_does_not_fit_is_not_sent() {
 #[test]
 fn an_answer_without_a_word_is_asked_for_again() {
     let empty = || Ok(Reply { parts: vec![Part::Text("".into())], ..Reply::default() });
-    let replies: Vec<Answer> = (0..3).map(|_| empty()).chain([says("y")]).collect();
+    let replies: Vec<Answer> = (0..3).map(|_| empty()).chain([text_answer("y")]).collect();
     let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
     assert!(p.failures().is_empty());
     let replies: Vec<Answer> = (0..4).map(|_| empty()).collect();
@@ -286,7 +305,7 @@ fn an_answer_without_a_word_is_asked_for_again() {
 fn a_compression_by_hand_asks_for_no_size() {
     let compact = Action::Compact { instructions: None };
     let p = play("gemini-cli", 1.0, turns(3_000, vec![compact], vec![], vec![]));
-    let summary = p.of(Purpose::Summary);
+    let summary = p.with_purpose(Purpose::Summary);
     assert_eq!(summary.len(), 2);
     assert_eq!(summary[0].phase, Some(Phase::StandaloneTurn));
 }

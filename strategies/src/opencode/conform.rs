@@ -13,20 +13,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::OpenCode;
-use super::conform_texts::{Speaker, messages_estimate, transcript};
+use super::conform_texts::{CaseSpeaker, messages_estimate, transcript};
 use super::rules::{
-    self as rules, BUFFER, Limits, OUTPUT_CAP, PruneMessage, PruneResult, Stored, TurnSpan,
+    self as rules, BUFFER, MessageView, ModelLimits, OUTPUT_CAP, PruneMessage, PruneResult,
+    TurnSpan,
 };
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
-use crate::conform::shape::Kind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
+use crate::conform::shape::MemberKind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp,
-    View, build, followed, nullable, read,
+    CaseSettings, Conformance, Context, Function, MemberError, PromptForm, PromptPiece,
+    RecordedProgram, Replay, RequestView, SetUp, build, followed, nullable, read,
 };
-use crate::descriptor::Words;
+use crate::descriptor::PromptTexts;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[
@@ -89,7 +90,7 @@ const CONSTANT: Shape = &[
 /// prose.
 const WRAPPER_BYTES: usize = 133;
 
-fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let anthropic = case.settings.get("wire").is_some_and(|w| w == "anthropic");
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
@@ -123,7 +124,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         old_prompt: filler("prompt", 1).into(),
         ..OpenCodeWords::blank()
     };
-    let mut given = Given::default();
+    let mut given = CaseSettings::default();
     if let Some(m) = case.settings.get("compaction_model") {
         for (ours, theirs) in [
             ("model", "name"),
@@ -145,12 +146,12 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         params: Map::new(),
         cache_beside_input: anthropic,
         caller_acts: false,
-        view: View {
+        view: RequestView {
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
             // On this wire the system prompt is a message too.
             unnumbered: usize::from(!anthropic),
             prompts: prompts([intro, first, prior_open, prior_close, template]),
-            ..View::default()
+            ..RequestView::default()
         },
     })
 }
@@ -166,7 +167,7 @@ fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Ve
     ]
 }
 
-fn estimate(_: &Context, input: Value) -> Result<Value, Fault> {
+fn estimate(_: &Context, input: Value) -> Result<Value, MemberError> {
     Ok(json!(utf16_div4_round(&read::<String>(input)?)))
 }
 
@@ -178,16 +179,16 @@ struct ModelInput {
     input: Option<u64>,
 }
 
-impl From<ModelInput> for Limits {
+impl From<ModelInput> for ModelLimits {
     fn from(m: ModelInput) -> Self {
-        Limits { context: m.context, output: m.output, input: m.input }
+        ModelLimits { context: m.context, output: m.output, input: m.input }
     }
 }
 
 /// Settings in the notation of the program's configuration, with the program's defaults.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Compaction {
+struct CompactionConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     auto: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,13 +201,13 @@ struct Compaction {
     preserve_recent_tokens: Option<u64>,
 }
 
-impl Compaction {
-    fn settings(&self) -> Result<OpenCodeSettings, Fault> {
+impl CompactionConfig {
+    fn settings(&self) -> Result<OpenCodeSettings, MemberError> {
         let given = serde_json::to_value(self)?;
         let list: Vec<String> =
             given.as_object().into_iter().flatten().map(|(k, v)| format!("{k}={v}")).collect();
         let given = Settings::parse("opencode", OpenCodeSettings::TABLE, &list.join(","));
-        Ok(OpenCodeSettings::read(&given.map_err(|e| Fault::Input(e.to_string()))?))
+        Ok(OpenCodeSettings::read(&given.map_err(|e| MemberError::Input(e.to_string()))?))
     }
 }
 
@@ -230,11 +231,11 @@ struct Tokens {
 #[serde(deny_unknown_fields)]
 struct Overflow {
     model: ModelInput,
-    compaction: Compaction,
+    compaction: CompactionConfig,
     tokens: Tokens,
 }
 
-fn overflow(_: &Context, input: Value) -> Result<Value, Fault> {
+fn overflow(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Overflow = read(input)?;
     let s = i.compaction.settings()?;
     let t = i.tokens;
@@ -247,7 +248,7 @@ fn overflow(_: &Context, input: Value) -> Result<Value, Fault> {
         reported_total: t.total,
         ..Usage::default()
     };
-    let limits = Limits::from(i.model);
+    let limits = ModelLimits::from(i.model);
     let usable = rules::usable(limits, s.reserved, OUTPUT_CAP, BUFFER);
     Ok(
         json!({"usable": usable, "overflow": rules::overflows(s.auto, limits.context, usable, rules::used(&usage))}),
@@ -258,10 +259,10 @@ fn overflow(_: &Context, input: Value) -> Result<Value, Fault> {
 #[serde(deny_unknown_fields)]
 struct TailBudget {
     model: ModelInput,
-    compaction: Compaction,
+    compaction: CompactionConfig,
 }
 
-fn tail_budget(_: &Context, input: Value) -> Result<Value, Fault> {
+fn tail_budget(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: TailBudget = read(input)?;
     let s = i.compaction.settings()?;
     let usable = rules::usable(i.model.into(), s.reserved, OUTPUT_CAP, BUFFER);
@@ -278,7 +279,7 @@ struct Prune {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PruneInput {
-    role: Speaker,
+    role: CaseSpeaker,
     #[serde(default)]
     summary: bool,
     #[serde(default)]
@@ -292,7 +293,7 @@ struct PruneTool {
     tool: String,
     chars: usize,
     #[serde(default)]
-    status: Status,
+    status: MessageStatus,
     #[serde(default)]
     cleared: bool,
 }
@@ -302,7 +303,7 @@ impl PruneTool {
         PruneResult {
             tool: &self.tool,
             output,
-            completed: self.status == Status::Completed,
+            completed: self.status == MessageStatus::Completed,
             cleared: self.cleared,
         }
     }
@@ -310,7 +311,7 @@ impl PruneTool {
 
 #[derive(Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum MessageStatus {
     #[default]
     Completed,
     Error,
@@ -318,12 +319,12 @@ enum Status {
     Running,
 }
 
-fn prune(c: &Context, input: Value) -> Result<Value, Fault> {
+fn prune(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Prune = read(input)?;
     let rule: PruneRule = rules::prune_rule(&OpenCodeSettings::read(&c.settings));
     for (name, ours) in [("protect_tokens", rule.protect), ("minimum_tokens", rule.minimum)] {
         if c.facts.get(name).is_some_and(|given| *given != ours) {
-            return Err(Fault::Input(format!("{name} is not {ours}")));
+            return Err(MemberError::Input(format!("{name} is not {ours}")));
         }
     }
     let outputs: Vec<Vec<String>> =
@@ -349,23 +350,23 @@ struct SelectTail {
     tail_turns: Option<i64>,
     budget: u64,
     messages: usize,
-    turns: Vec<Turn>,
+    turns: Vec<TurnSize>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Turn {
+struct TurnSize {
     first: usize,
     end: usize,
     suffix_tokens: Vec<u64>,
 }
 
-fn select_tail(_: &Context, input: Value) -> Result<Value, Fault> {
+fn select_tail(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: SelectTail = read(input)?;
     let mut next = i.turns.first().map_or(i.messages, |t| t.first);
     for t in &i.turns {
         if t.first != next || t.end < t.first || t.suffix_tokens.len() != t.end - t.first {
-            return Err(Fault::Input(format!(
+            return Err(MemberError::Input(format!(
                 "turn from {} to {}: expected one suffix per message and no gap between turns",
                 t.first, t.end
             )));
@@ -373,12 +374,13 @@ fn select_tail(_: &Context, input: Value) -> Result<Value, Fault> {
         next = t.end;
     }
     if next != i.messages {
-        return Err(Fault::Input(format!(
+        return Err(MemberError::Input(format!(
             "messages: expected {next}, the end of the last turn, found {}",
             i.messages
         )));
     }
-    let span = |t: Turn| TurnSpan { first: t.first, end: t.end, suffix_tokens: t.suffix_tokens };
+    let span =
+        |t: TurnSize| TurnSpan { first: t.first, end: t.end, suffix_tokens: t.suffix_tokens };
     let turns: Vec<TurnSpan> = i.turns.into_iter().map(span).collect();
     Ok(json!(rules::select_tail(&turns, i.tail_turns, i.budget)))
 }
@@ -387,7 +389,7 @@ fn select_tail(_: &Context, input: Value) -> Result<Value, Fault> {
 #[serde(deny_unknown_fields)]
 struct StoredInput {
     id: String,
-    role: Speaker,
+    role: CaseSpeaker,
     parent: Option<String>,
     #[serde(default)]
     summary: bool,
@@ -404,16 +406,16 @@ struct Marker {
     tail_start_id: Option<String>,
 }
 
-fn filter_compacted(_: &Context, input: Value) -> Result<Value, Fault> {
+fn filter_compacted(_: &Context, input: Value) -> Result<Value, MemberError> {
     let messages: Vec<StoredInput> = read(input)?;
     let mut numbers: HashMap<&str, MessageId> = HashMap::new();
-    let mut stored: Vec<Stored> = Vec::new();
+    let mut stored: Vec<MessageView> = Vec::new();
     for m in &messages {
         let mut number = |name| {
             let next = MessageId(numbers.len() as u32);
             *numbers.entry(name).or_insert(next)
         };
-        stored.push(Stored {
+        stored.push(MessageView {
             id: number(m.id.as_str()),
             user: m.role.is_user(),
             marker: m.compaction.as_ref().map(|c| c.tail_start_id.as_deref().map(&mut number)),

@@ -7,19 +7,19 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::conform::{Context, Fault, read};
+use crate::conform::{Context, MemberError, read};
 
 /// Author of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Speaker {
+pub(super) enum CaseSpeaker {
     User,
     Assistant,
 }
 
-impl Speaker {
+impl CaseSpeaker {
     pub(super) fn is_user(&self) -> bool {
-        matches!(self, Speaker::User)
+        matches!(self, CaseSpeaker::User)
     }
 }
 
@@ -100,7 +100,7 @@ impl ModelPart {
     }
 }
 
-pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, Fault> {
+pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, MemberError> {
     let messages: Vec<ModelMessage> = read(input)?;
     let lens = messages
         .into_iter()
@@ -110,8 +110,8 @@ pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, Faul
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
-    role: Speaker,
+struct CaseMessage {
+    role: CaseSpeaker,
     parts: Vec<StoredPart>,
 }
 
@@ -211,9 +211,9 @@ fn typed(part: &mut Value) {
     }
 }
 
-pub(super) fn transcript(_: &Context, mut input: Value) -> Result<Value, Fault> {
+pub(super) fn transcript(_: &Context, mut input: Value) -> Result<Value, MemberError> {
     input.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten().for_each(typed);
-    let m: Stored = read(input)?;
+    let m: CaseMessage = read(input)?;
     let user = m.role.is_user();
     let blocks: Vec<Arc<Block>> =
         m.parts.into_iter().enumerate().flat_map(|(n, p)| p.blocks(n, user)).collect();

@@ -20,11 +20,11 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, again_if_passing};
 
 use super::log::CLEARED;
 use super::request::{WholeSummary, breakpoints};
-use super::rules::{Limits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
+use super::rules::{ModelLimits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
 
-pub(crate) struct Described {
+pub(crate) struct DescribedComparison {
     auto: bool,
     prune: Option<PruneRule>,
     /// Output limit that is subtracted from the window, tokens.
@@ -42,10 +42,10 @@ fn count(u: &Usage) -> u64 {
     u.input + u.cache_read + u.output
 }
 
-impl Described {
+impl DescribedComparison {
     pub(crate) fn new(s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
         let words = words.headed(s.prompt);
-        Described {
+        DescribedComparison {
             auto: s.auto,
             prune: s.prune.unwrap_or(true).then(|| prune_rule(s)),
             cap: scale_tokens(OUTPUT_CAP, scale),
@@ -58,7 +58,7 @@ impl Described {
 
     fn largest_reply(&self, s: &Engine) -> u64 {
         max_output(
-            Limits { context: s.model.window, output: s.model.max_output, input: None },
+            ModelLimits { context: s.model.window, output: s.model.max_output, input: None },
             self.cap,
         )
     }
@@ -82,7 +82,7 @@ impl Described {
 }
 
 #[async_trait]
-impl Strategy for Described {
+impl Strategy for DescribedComparison {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let window = s.model.window;
         let usable = window.saturating_sub(self.largest_reply(s));

@@ -26,7 +26,7 @@ use super::rules::{
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
 
-pub(crate) struct Described {
+pub(crate) struct DescribedArticle {
     auto: bool,
     hide: Option<PruneRule>,
     reserved: Option<u64>,
@@ -38,10 +38,10 @@ pub(crate) struct Described {
     count: u64,
 }
 
-impl Described {
+impl DescribedArticle {
     pub(crate) fn new(s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
         let words = words.headed(s.prompt);
-        Described {
+        DescribedArticle {
             auto: s.auto,
             hide: s.prune.unwrap_or(true).then(|| prune_rule(s)),
             reserved: s.reserved,
@@ -115,7 +115,7 @@ fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
 }
 
 #[async_trait]
-impl Strategy for Described {
+impl Strategy for DescribedArticle {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         r.max_tokens = Some(max_output(limits(s), self.cap));

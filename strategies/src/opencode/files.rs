@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
     Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, OpenCodeFolders,
-    Scope, folders_below, is_file, parse_jsonc, read, read_jsonc_settings, search,
+    PathScope, folders_below, is_file, parse_jsonc, read, read_jsonc_settings, search,
 };
 
 use crate::descriptor::{Named, SettingsFile, Version};
@@ -82,7 +82,7 @@ fn for_folder(request: &LoadRequest<'_>, folder: &Path, when: Activation, out: &
         return;
     }
     let inside = folder.strip_prefix(&request.folders.root).unwrap_or(folder).to_string_lossy();
-    let scope = Scope::for_folder(&inside);
+    let scope = PathScope::for_folder(&inside);
     let text = read(&path, &mut out.notes);
     out.files.extend(text.map(|text| MemoryFile {
         scope,

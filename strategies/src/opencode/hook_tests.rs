@@ -4,7 +4,7 @@
 use ctxbench_core::block::BlockKind::{self, Base, Marker, Summary, User};
 use ctxbench_core::request::{Purpose, Request, Usage};
 
-use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
 
 fn full(answer: Answer) -> Answer {
     answer.map(|mut r| {
@@ -18,20 +18,20 @@ fn twice(spec: &str) -> Played {
     let script = Script {
         actions: vec![user("1", "one"), user("2", "two")],
         replies: vec![
-            full(says("done 1")),
-            says("going on 1"),
-            full(says("done 2")),
-            says("going on 2"),
+            full(text_answer("done 1")),
+            text_answer("going on 1"),
+            full(text_answer("done 2")),
+            text_answer("going on 2"),
         ],
-        summaries: vec![says("first summary"), says("second summary")],
+        summaries: vec![text_answer("first summary"), text_answer("second summary")],
         ..Script::default()
     };
     play(spec, 0.01, script)
 }
 
-fn asked(p: &Played) -> Vec<String> {
+fn summary_prompts(p: &Played) -> Vec<String> {
     let text = |r: &&Request| r.blocks.last().unwrap().text.to_string();
-    p.of(Purpose::Summary).iter().map(text).collect()
+    p.with_purpose(Purpose::Summary).iter().map(text).collect()
 }
 
 fn kinds(r: &Request) -> Vec<BlockKind> {
@@ -40,52 +40,63 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
 
 #[test]
 fn context_stands_behind_the_template() {
-    let (plain, hooked) =
-        (asked(&twice("opencode")), asked(&twice("opencode:hook_context=Name the port")));
+    let (plain, hooked) = (
+        summary_prompts(&twice("opencode")),
+        summary_prompts(&twice("opencode:hook_context=Name the port")),
+    );
     assert_eq!(hooked.len(), 2);
     for (plain, hooked) in plain.iter().zip(&hooked) {
         assert_eq!(*hooked, format!("{plain}\n\nName the port"));
     }
     // 1.3 sends the conversation as messages, and the prompt alone at the end.
-    let (plain, hooked) =
-        (asked(&twice("opencode@1.3")), asked(&twice("opencode@1.3:hook_context=Name the port")));
+    let (plain, hooked) = (
+        summary_prompts(&twice("opencode@1.3")),
+        summary_prompts(&twice("opencode@1.3:hook_context=Name the port")),
+    );
     assert_eq!(hooked[0], format!("{}\n\nName the port", plain[0]));
 }
 
 #[test]
 fn a_prompt_replaces_the_template_and_forgets_the_summary_before() {
-    assert!(asked(&twice("opencode"))[1].contains("first summary"));
+    assert!(summary_prompts(&twice("opencode"))[1].contains("first summary"));
     let spec = "opencode:hook_prompt=Say where we are,hook_context=Name the port";
-    for text in asked(&twice(spec)) {
+    for text in summary_prompts(&twice(spec)) {
         assert!(text.starts_with("Say where we are\n\nThis is the conversation"), "{text}");
         assert!(text.contains("[User]: ") && text.contains("done "), "{text}");
         assert!(!text.contains("first summary") && !text.contains("Name the port"), "{text}");
     }
-    assert_eq!(asked(&twice("opencode@1.3:hook_prompt=Say where we are"))[0], "Say where we are");
+    assert_eq!(
+        summary_prompts(&twice("opencode@1.3:hook_prompt=Say where we are"))[0],
+        "Say where we are"
+    );
 }
 
 #[test]
 fn nobody_asks_to_go_on_where_a_plugin_says_no() {
     // The turn ends with the summary, so the next request belongs to the next message.
     let p = twice("opencode:autocontinue=false");
-    let samples = p.of(Purpose::Sample);
+    let samples = p.with_purpose(Purpose::Sample);
     assert_eq!(samples.len(), 2);
     assert_eq!(kinds(samples[1]), [Base, Marker, Summary, User]);
-    assert_eq!(twice("opencode").of(Purpose::Sample).len(), 4);
+    assert_eq!(twice("opencode").with_purpose(Purpose::Sample).len(), 4);
     // The agent stops even in the middle of its work.
     let script = |spec: &str| {
         let script = Script {
             actions: vec![user("1", "one"), user("2", "two")],
-            replies: vec![full(calls("", "c1", "read", "{}")), says("read"), says("done")],
+            replies: vec![
+                full(calls("", "c1", "read", "{}")),
+                text_answer("read"),
+                text_answer("done"),
+            ],
             ..Script::default()
         };
         play(spec, 0.01, script)
     };
     assert_eq!(
-        kinds(script("opencode:autocontinue=false").of(Purpose::Sample)[1]).last(),
+        kinds(script("opencode:autocontinue=false").with_purpose(Purpose::Sample)[1]).last(),
         Some(&User)
     );
-    assert_ne!(kinds(script("opencode").of(Purpose::Sample)[1]).last(), Some(&User));
+    assert_ne!(kinds(script("opencode").with_purpose(Purpose::Sample)[1]).last(), Some(&User));
 }
 
 #[test]
@@ -93,12 +104,12 @@ fn a_prompt_that_is_sent_again_needs_nobody_to_ask() {
     // The refused message itself is repeated, regardless of the plugin.
     let script = || Script {
         actions: vec![user("1", "one"), user("2", "two")],
-        replies: vec![says("done 1"), too_long(2_100, 2_000), says("done 2")],
+        replies: vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("done 2")],
         ..Script::default()
     };
     for spec in ["opencode", "opencode:autocontinue=false"] {
         let p = play(spec, 0.01, script());
-        let last = p.of(Purpose::Sample).pop().unwrap();
+        let last = p.with_purpose(Purpose::Sample).pop().unwrap();
         assert_eq!(kinds(last), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
         assert!(p.failures().is_empty());
     }

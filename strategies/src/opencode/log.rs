@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origins, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
@@ -14,7 +14,7 @@ use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
 use super::request::joined;
 use super::rules::{
-    PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, transcript_output,
+    MessageView, PruneMessage, PruneResult, TurnSpan, filter_compacted, transcript_output,
 };
 
 /// Placeholder of a cleared result, as sent to the provider (docs/sources/opencode.md §1).
@@ -25,16 +25,16 @@ const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 pub struct LogMessage {
     /// Facts that decide whether the message is sent.
-    pub stored: Stored,
+    pub stored: MessageView,
     pub blocks: Vec<Arc<Block>>,
     /// Tokens that the provider reported with the message; 0 = none.
     pub used: u64,
 }
 
 impl LogMessage {
-    fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
+    fn new(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
         LogMessage {
-            stored: Stored {
+            stored: MessageView {
                 id,
                 user,
                 marker: None,
@@ -49,7 +49,7 @@ impl LogMessage {
     }
 
     pub fn user(block: Arc<Block>) -> Self {
-        LogMessage::of(block.message, true, vec![block])
+        LogMessage::new(block.message, true, vec![block])
     }
 
     /// Builds the user message that marks a compaction.
@@ -63,7 +63,7 @@ impl LogMessage {
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
         let id = block.message;
         let mut e =
-            LogMessage::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
+            LogMessage::new(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
         e.stored.summary = true;
         e.stored.parent = Some(parent);
         e
@@ -72,9 +72,9 @@ impl LogMessage {
     /// Builds a failed summary.
     pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = LogMessage::of(id, false, vec![]);
+        let mut e = LogMessage::new(id, false, vec![]);
         e.stored =
-            Stored { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
+            MessageView { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
         e
     }
 
@@ -113,7 +113,7 @@ impl LogMessage {
     }
 
     /// Returns the blocks to send; failed messages send nothing.
-    pub fn shown(&self) -> Vec<Arc<Block>> {
+    pub fn blocks(&self) -> Vec<Arc<Block>> {
         if self.stored.error { Vec::new() } else { self.blocks.clone() }
     }
 
@@ -126,7 +126,7 @@ impl LogMessage {
                 (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None)
             })
         };
-        let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
+        let blocks = self.blocks().into_iter().filter(|b| user || b.media.is_none());
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
     }
 
@@ -155,7 +155,7 @@ impl LogMessage {
             tool: b.call.as_ref().map_or("", |c| &c.name),
             output: &b.text,
             completed: !b.is_error,
-            cleared: b.form == Form::Cleared,
+            cleared: b.form == BlockForm::Cleared,
         });
         PruneMessage {
             user: self.is_user(),
@@ -236,7 +236,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
 fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     let o = &blocks[0];
     let tag = if o.is_error { "[Tool error]: " } else { "[Tool result]: " };
-    if o.is_error || o.form == Form::Cleared {
+    if o.is_error || o.form == BlockForm::Cleared {
         return (tag, o.text.to_string());
     }
     let files =
@@ -308,19 +308,19 @@ pub fn part_len(b: &Block) -> u64 {
 
 /// All stored messages, oldest first.
 #[derive(Default)]
-pub struct Log {
+pub struct MessageLog {
     entries: Vec<LogMessage>,
     synced: u32,
 }
 
-impl Index<usize> for Log {
+impl Index<usize> for MessageLog {
     type Output = LogMessage;
     fn index(&self, i: usize) -> &LogMessage {
         &self.entries[i]
     }
 }
 
-impl Log {
+impl MessageLog {
     pub fn count(&self) -> usize {
         self.entries.len()
     }
@@ -356,7 +356,7 @@ impl Log {
                     let count = blocks.len();
                     let blocks = merge_texts(blocks);
                     changed |= blocks.len() < count;
-                    self.entries.push(LogMessage::of(m.id, true, blocks));
+                    self.entries.push(LogMessage::new(m.id, true, blocks));
                 }
                 Role::Tool => {
                     if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.stored.user) {
@@ -364,7 +364,7 @@ impl Log {
                     }
                 }
                 _ => {
-                    let mut e = LogMessage::of(m.id, false, blocks);
+                    let mut e = LogMessage::new(m.id, false, blocks);
                     e.stored.parent = self.newest_user();
                     e.stored.finished =
                         !m.parts.iter().all(|p| matches!(p, Part::Reasoning { .. }));
@@ -386,8 +386,8 @@ impl Log {
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = LogMessage::of(id, false, vec![]);
-        e.stored = Stored { parent, finished: false, error: true, ..e.stored };
+        let mut e = LogMessage::new(id, false, vec![]);
+        e.stored = MessageView { parent, finished: false, error: true, ..e.stored };
         self.push(e);
     }
 
@@ -409,7 +409,7 @@ impl Log {
 
     /// Clears the log: the session starts again after the messages recorded so far.
     pub fn clear_all(&mut self, s: &Engine) {
-        *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
+        *self = MessageLog { entries: Vec::new(), synced: s.history.messages().len() as u32 };
     }
 
     /// Deletes all messages after this one, markers and summaries too (docs/sources/opencode.md §7,
@@ -445,7 +445,7 @@ impl Log {
     }
 
     /// Returns the facts that decide which messages are sent.
-    pub fn stored(&self) -> Vec<Stored> {
+    pub fn stored(&self) -> Vec<MessageView> {
         self.entries.iter().map(|e| e.stored).collect()
     }
 
@@ -506,7 +506,7 @@ impl Log {
 
 /// Replaces the text of a tool result with the placeholder.
 pub fn cleared(result: &Block) -> Arc<Block> {
-    result.with_text(Form::Cleared, CLEARED)
+    result.with_text(BlockForm::Cleared, CLEARED)
 }
 
 /// Estimates a list of messages as JSON, brackets and commas included: length / 4, rounded half up.

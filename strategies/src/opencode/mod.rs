@@ -30,7 +30,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
-use program::Program;
+use program::OpenCodeProgram;
 use settings::OpenCodeSettings;
 use version::OpenCodeVersion;
 use words::OpenCodeWords;
@@ -49,16 +49,16 @@ impl Product for OpenCode {
     fn build(b: Build<OpenCode>) -> Box<dyn Strategy> {
         let (s, words, scale) = (b.settings, b.words, b.scale);
         match b.version {
-            OpenCodeVersion::V1_18 => Box::new(Program::new(false, s, words, scale)),
+            OpenCodeVersion::V1_18 => Box::new(OpenCodeProgram::new(false, s, words, scale)),
             OpenCodeVersion::V1_3 => {
                 let s = OpenCodeSettings { autocontinue: true, ..s };
-                Box::new(Program::new(true, s, words, scale))
+                Box::new(OpenCodeProgram::new(true, s, words, scale))
             }
             OpenCodeVersion::Described001 => {
-                Box::new(described_001::Described::new(&s, words, scale))
+                Box::new(described_001::DescribedComparison::new(&s, words, scale))
             }
             OpenCodeVersion::Described002 => {
-                Box::new(described_002::Described::new(&s, words, scale))
+                Box::new(described_002::DescribedArticle::new(&s, words, scale))
             }
         }
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::opencode::log::CLEARED;
 use crate::persist::jsonl::field;
 use crate::persist::{
-    BEGIN_MS, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, pruned,
+    BEGIN_MS, JournalEntry, PersistError, Persistence, ReopenedSession, StoredMessage, pruned,
 };
 
 /// ID of the only session of a folder.
@@ -35,7 +35,7 @@ pub(super) trait Drawer: Send {
         part: &Value,
     ) -> Result<(), PersistError>;
     /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
-    fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError>;
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError>;
     /// Returns a description of each damaged object.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -45,13 +45,13 @@ pub(super) trait Drawer: Send {
 
 /// A message with its parts, oldest first.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredRow {
     pub(super) id: String,
     pub(super) info: Value,
     pub(super) parts: Vec<(String, Value)>,
 }
 
-pub(super) struct OpenCode<D> {
+pub(super) struct OpenCodeStore<D> {
     drawer: D,
     /// Virtual time in ms. Each ID advances it by 1 ms, so no two IDs are equal
     /// (docs/sources/opencode.md §7).
@@ -61,9 +61,9 @@ pub(super) struct OpenCode<D> {
     shown: Vec<(StoredMessage, String)>,
 }
 
-impl<D: Drawer> OpenCode<D> {
+impl<D: Drawer> OpenCodeStore<D> {
     pub(super) fn new(drawer: D, seed: u64) -> Result<Self, PersistError> {
-        let mut out = OpenCode { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
+        let mut out = OpenCodeStore { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
         let (newest, _) = out.drawer.page(None)?;
         // The clock starts after all stored times.
         out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
@@ -82,7 +82,7 @@ impl<D: Drawer> OpenCode<D> {
         )
     }
 
-    fn put(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
+    fn write_message(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
         let id = self.id("msg");
         let mut info = info;
         info["time"] = json!({ "created": self.clock });
@@ -101,7 +101,7 @@ impl<D: Drawer> OpenCode<D> {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+    fn append_message(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
         if said.role == Role::Tool {
             for p in &said.parts {
                 if let Part::Result { id, output, is_error, .. } = p {
@@ -114,7 +114,7 @@ impl<D: Drawer> OpenCode<D> {
             return Ok(());
         }
         let role = if said.role == Role::Assistant { "assistant" } else { "user" };
-        let id = self.put(
+        let id = self.write_message(
             json!({"role": role, "spoken": spoken(said.role)}),
             said.parts.iter().filter_map(part).collect(),
         )?;
@@ -179,13 +179,13 @@ impl<D: Drawer> OpenCode<D> {
                 json!({"type": "compaction", "auto": true, "overflow": false, "tail_start_id": tail}),
             ];
             marker.extend(view[..at].iter().flat_map(|s| s.parts.iter().filter_map(part)));
-            let parent = self.put(json!({"role": "user"}), marker)?;
+            let parent = self.write_message(json!({"role": "user"}), marker)?;
             let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
                               "spoken": spoken(view[at].role)});
-            self.put(info, view[at].parts.iter().filter_map(part).collect())?;
+            self.write_message(info, view[at].parts.iter().filter_map(part).collect())?;
             self.shown = read(&self.drawer)?.0;
             for said in &behind[kept..] {
-                self.say(said)?;
+                self.append_message(said)?;
             }
         }
         // Only compactions remove messages from this product's view.
@@ -194,17 +194,17 @@ impl<D: Drawer> OpenCode<D> {
     }
 }
 
-impl<D: Drawer> Persistence for OpenCode<D> {
+impl<D: Drawer> Persistence for OpenCodeStore<D> {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::Message(said) => self.append_message(said),
             JournalEntry::View(view) => self.compact(view),
         }
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let (context, bytes_read) = read(&self.drawer)?;
-        Ok(Loaded {
+        Ok(ReopenedSession {
             context: context.into_iter().map(|(s, _)| s).collect(),
             bytes_read,
             notes: self.drawer.notes(),
@@ -221,7 +221,7 @@ impl<D: Drawer> Persistence for OpenCode<D> {
             all.extend(page);
         }
         all.reverse();
-        Ok(all.iter().flat_map(|m| said(m, false)).collect())
+        Ok(all.iter().flat_map(|m| to_messages(m, false)).collect())
     }
 
     fn size(&self) -> u64 {
@@ -234,7 +234,7 @@ const ID_MS: u64 = 1 << 36;
 
 /// Returns the times of a message: its creation, and those in its IDs and its parts' IDs. Times of
 /// parts are later than those of the message.
-fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
+fn times(m: &StoredRow) -> impl Iterator<Item = u64> + '_ {
     // A time of more than 48 bits is invalid.
     let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
     let ids = std::iter::once(&m.id).chain(m.parts.iter().map(|(id, _)| id));
@@ -257,12 +257,12 @@ fn time_in(id: &str, near: u64) -> Option<u64> {
 /// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
 /// 48).
 fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
-    let mut kept: Vec<Stored> = Vec::new();
+    let mut kept: Vec<StoredRow> = Vec::new();
     let (mut before, mut bytes) = (None::<String>, 0);
     // Marker of the newest finished compaction, and the message at which its tail begins, once the
     // marker was found.
     let (mut marker, mut tail) = (None::<String>, None::<String>);
-    let mut pair: Vec<Stored> = Vec::new();
+    let mut pair: Vec<StoredRow> = Vec::new();
     'read: loop {
         let (page, n) = drawer.page(before.as_deref())?;
         bytes += n;
@@ -297,16 +297,19 @@ fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), Per
     let place = if pair.len() == 2 { 0 } else { kept.len() };
     kept.splice(place..place, pair);
     let shown = kept.iter().filter(|m| !is_marker(m) || m.parts.len() > 1);
-    Ok((shown.flat_map(|m| said(m, true).into_iter().map(|s| (s, m.id.clone()))).collect(), bytes))
+    Ok((
+        shown.flat_map(|m| to_messages(m, true).into_iter().map(|s| (s, m.id.clone()))).collect(),
+        bytes,
+    ))
 }
 
-fn is_marker(m: &Stored) -> bool {
+fn is_marker(m: &StoredRow) -> bool {
     m.parts.iter().any(|(_, p)| p["type"] == "compaction")
 }
 
 /// Reads a message as requests show it: a tool part becomes a call of the assistant, with its
 /// result after the message.
-fn said(m: &Stored, prune: bool) -> Vec<StoredMessage> {
+fn to_messages(m: &StoredRow, prune: bool) -> Vec<StoredMessage> {
     let mut own = StoredMessage { role: role_of(&m.info), parts: Vec::new() };
     let mut results = Vec::new();
     for (_, p) in &m.parts {
@@ -429,7 +432,7 @@ mod tests {
             self.write()?.put_part(id, message, at, part)
         }
 
-        fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError> {
+        fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
             self.tables.page(before)
         }
 
@@ -450,14 +453,15 @@ mod tests {
         let mut ends = Vec::new();
         for writes in 0..10 {
             let dir = tempfile::tempdir().unwrap();
-            let mut open = OpenCode::new(Tables::open(dir.path()).unwrap(), 1).unwrap();
+            let mut open = OpenCodeStore::new(Tables::open(dir.path()).unwrap(), 1).unwrap();
             for said in &before {
                 open.append(&JournalEntry::Message(said.clone())).unwrap();
             }
             drop(open);
             let dying = Dying { tables: Tables::open(dir.path()).unwrap(), writes };
-            let done = OpenCode::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
-            let again = OpenCode::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
+            let done =
+                OpenCodeStore::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
+            let again = OpenCodeStore::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
             let found = again.load().unwrap().context;
             // The marker's question exists before the summary.
             let kept = found == after || found.starts_with(&before);

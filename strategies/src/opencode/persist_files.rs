@@ -13,24 +13,24 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::persist::{Drawer, OpenCode, SESSION, Stored};
-use crate::persist::{Format, PersistError, jsonl};
+use super::persist::{Drawer, OpenCodeStore, SESSION, StoredRow};
+use crate::persist::{PersistError, PersistFormat, jsonl};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "opencode-files",
     about: "a JSON file per message and per part (older versions)",
-    open: |dir, seed| Ok(Box::new(OpenCode::new(Files::open(dir)?, seed)?)),
+    open: |dir, seed| Ok(Box::new(OpenCodeStore::new(FileTree::open(dir)?, seed)?)),
 };
 
 /// Number of messages read at a time, as in the tables.
 const PAGE: usize = 50;
 
-struct Files {
+struct FileTree {
     root: PathBuf,
 }
 
-impl Files {
-    fn open(dir: &Path) -> Result<Files, PersistError> {
+impl FileTree {
+    fn open(dir: &Path) -> Result<FileTree, PersistError> {
         let root = dir.join("storage");
         let session = root.join("session/global").join(format!("{SESSION}.json"));
         for folder in
@@ -45,7 +45,7 @@ impl Files {
                 &json!({"id": SESSION, "projectID": "global", "directory": "/", "title": "session", "version": "1.0"}),
             )?;
         }
-        Ok(Files { root })
+        Ok(FileTree { root })
     }
 
     fn message(&self, id: &str) -> PathBuf {
@@ -79,7 +79,7 @@ fn names(dir: &Path) -> Vec<String> {
     out
 }
 
-impl Drawer for Files {
+impl Drawer for FileTree {
     fn put_message(&mut self, id: &str, _: u64, info: &Value) -> Result<(), PersistError> {
         write(&self.message(id), info)
     }
@@ -96,7 +96,7 @@ impl Drawer for Files {
         write(&dir.join(format!("{id}.json")), part)
     }
 
-    fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError> {
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
         let mut bytes = 0;
         let mut read = |path: &Path| -> Result<Option<Value>, PersistError> {
             let text = jsonl::text(path)?;
@@ -116,7 +116,7 @@ impl Drawer for Files {
                     parts.push((p, v));
                 }
             }
-            out.push(Stored { id, info, parts });
+            out.push(StoredRow { id, info, parts });
         }
         Ok((out, bytes))
     }

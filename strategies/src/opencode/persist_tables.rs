@@ -10,14 +10,14 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
-use super::persist::{Drawer, OpenCode, SESSION, Stored};
-use crate::persist::{Format, PersistError, jsonl};
+use super::persist::{Drawer, OpenCodeStore, SESSION, StoredRow};
+use crate::persist::{PersistError, PersistFormat, jsonl};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "opencode-tables",
     about: "SQLite: messages and parts as JSON, keys that cascade; loading stops at the newest \
         finished compaction",
-    open: |dir, seed| Ok(Box::new(OpenCode::new(Tables::open(dir)?, seed)?)),
+    open: |dir, seed| Ok(Box::new(OpenCodeStore::new(Tables::open(dir)?, seed)?)),
 };
 
 /// Number of messages read at a time (docs/sources/opencode.md §7).
@@ -104,7 +104,7 @@ impl Drawer for Tables {
             .map_err(PersistError::sql(&self.path, "store a part"))
     }
 
-    fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError> {
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
         let mut bytes = 0;
         let mut out = Vec::new();
         let mut read = || -> rusqlite::Result<()> {
@@ -129,7 +129,7 @@ impl Drawer for Tables {
                     + of.iter().map(|(i, d)| i.len() + d.len()).sum::<usize>())
                     as u64;
                 let parse = |text: &str| serde_json::from_str(text).unwrap_or_default();
-                out.push(Stored {
+                out.push(StoredRow {
                     info: parse(&data),
                     parts: of.into_iter().map(|(i, d)| (i, parse(&d))).collect(),
                     id,

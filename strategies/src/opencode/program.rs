@@ -17,27 +17,28 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
-use super::log::{Log, LogMessage, attachment_note};
+use super::log::{LogMessage, MessageLog, attachment_note};
 use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
-    BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
-    max_output, overflows, prune, prune_rule, select_tail, size_of, tail_budget, usable, used,
+    BUFFER, ModelLimits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow,
+    is_retryable, max_output, overflows, prune, prune_rule, select_tail, size_of, tail_budget,
+    usable, used,
 };
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
 
-pub(crate) struct Program {
+pub(crate) struct OpenCodeProgram {
     settings: OpenCodeSettings,
     /// True for 1.3: the summariser gets the whole conversation, and no tail stays.
     old: bool,
     prune: bool,
     rule: PruneRule,
     /// Limits of the summary model if it differs from the session's model.
-    summary_limits: Option<Limits>,
+    summary_limits: Option<ModelLimits>,
     cap: u64,
     buffer: u64,
     words: OpenCodeWords,
-    log: Log,
+    log: MessageLog,
     last_count: u64,
     /// Number of blocks of the view that the newest count covers; `None` after the view changed.
     counted: Option<usize>,
@@ -57,24 +58,24 @@ struct Task {
 
 /// Outcome of a compaction.
 #[derive(PartialEq, Eq)]
-enum Outcome {
+enum CompactionOutcome {
     Continue,
     /// Complete, without a message to the model: the summary answers the newest message.
     Answered,
     Stop,
 }
 
-impl Program {
+impl OpenCodeProgram {
     pub(crate) fn new(old: bool, s: OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
         let known = s.model.as_deref().and_then(|m| model::find(m).ok()).map(|m| m.scaled(scale));
         let context = s.model_context.or(known.as_ref().map(|m| m.window));
         let output = s.model_output.or(known.as_ref().map(|m| m.max_output));
-        Program {
+        OpenCodeProgram {
             old,
             prune: s.prune.unwrap_or(old),
             rule: prune_rule(&s),
             summary_limits: s.model.as_ref().and(context.zip(output)).map(|(context, output)| {
-                Limits {
+                ModelLimits {
                     context,
                     output,
                     input: s.model_input.or(known.as_ref().and_then(|m| m.input_limit)),
@@ -83,7 +84,7 @@ impl Program {
             cap: scale_tokens(OUTPUT_CAP, scale),
             buffer: scale_tokens(BUFFER, scale),
             words: words.headed(s.prompt).hooked(&s),
-            log: Log::default(),
+            log: MessageLog::default(),
             last_count: 0,
             counted: None,
             pending: None,
@@ -106,7 +107,7 @@ impl Program {
         phase: Phase,
         auto: bool,
         overflow: bool,
-    ) -> Outcome {
+    ) -> CompactionOutcome {
         self.log.sync(s);
         let marker = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
         let parent = marker.message;
@@ -123,7 +124,7 @@ impl Program {
         phase: Phase,
         task: Task,
         parent: MessageId,
-    ) -> Outcome {
+    ) -> CompactionOutcome {
         self.pending = None;
         let view = filter_compacted(&self.log.stored());
         let at_parent = view.iter().position(|&i| self.log[i].id() == parent).unwrap_or(view.len());
@@ -159,22 +160,22 @@ impl Program {
             // task pending (docs/sources/opencode.md §3.4).
             Ok(_) => Some(false),
             // The end of the session is not a failure.
-            Err(e) if e.kind == ErrorKind::Ended => return Outcome::Stop,
+            Err(e) if e.kind == ErrorKind::SessionEnd => return CompactionOutcome::Stop,
             Err(e) => Some(is_overflow(&e)),
         };
         if let Some(finished) = failed {
             self.log.push(LogMessage::failed_summary(s, parent, finished));
             self.pending = (!finished).then_some(task);
-            self.set_view(s);
+            self.refresh_view(s);
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
-            return Outcome::Stop;
+            return CompactionOutcome::Stop;
         }
-        let mut outcome = Outcome::Answered;
+        let mut outcome = CompactionOutcome::Answered;
         if task.auto {
             match replay {
                 Some(at) => {
                     self.replay(s, view[at]);
-                    outcome = Outcome::Continue;
+                    outcome = CompactionOutcome::Continue;
                 }
                 None if !self.settings.autocontinue => {}
                 None => {
@@ -182,11 +183,11 @@ impl Program {
                         if task.overflow { &self.words.go_on_overflow } else { &self.words.go_on };
                     let block = s.synthetic(BlockKind::Continue, Role::User, text.clone(), vec![]);
                     self.log.push(LogMessage::user(block));
-                    outcome = Outcome::Continue;
+                    outcome = CompactionOutcome::Continue;
                 }
             }
         }
-        self.show(s, "summary", CompactionKind::Summarise, phase);
+        self.set_view(s, "summary", CompactionKind::Summarise, phase);
         outcome
     }
 
@@ -282,7 +283,7 @@ impl Program {
     }
 
     /// Shows the stored messages as the program would send them.
-    fn show(
+    fn set_view(
         &mut self,
         s: &mut Engine,
         mechanism: &'static str,
@@ -297,7 +298,7 @@ impl Program {
     }
 
     /// Sets the view without a compaction event: a failed compaction leaves its marker.
-    fn set_view(&mut self, s: &mut Engine) {
+    fn refresh_view(&mut self, s: &mut Engine) {
         let blocks = self.view(s);
         self.counted = None;
         let _ = s.context.set(blocks);
@@ -307,7 +308,7 @@ impl Program {
         let mut blocks: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
         blocks.extend(
-            filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()),
+            filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].blocks()),
         );
         blocks
     }
@@ -326,7 +327,7 @@ impl Program {
         for (i, nth) in chosen {
             self.log.clear(i, nth);
         }
-        self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
+        self.set_view(s, "prune", CompactionKind::Clear, Phase::PostTurn);
     }
 
     /// Estimates the next request: the provider's count plus an estimate of the later blocks
@@ -372,7 +373,7 @@ impl Program {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for OpenCodeProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         self.log.clear_all(s);
         (self.pending, self.counted, self.last_count) = (None, None, 0);
@@ -382,7 +383,7 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         self.log.sync(s);
         if self.log.close_calls(s) {
-            self.set_view(s);
+            self.refresh_view(s);
         }
         Flow::Proceed
     }
@@ -399,11 +400,11 @@ impl Strategy for Program {
             && let Some(parent) = self.log.newest_user()
         {
             return match self.process(s, Phase::PreTurn, task, parent).await {
-                Outcome::Stop => self.stop(s),
-                Outcome::Continue => Flow::Proceed,
+                CompactionOutcome::Stop => self.stop(s),
+                CompactionOutcome::Continue => Flow::Proceed,
                 // Without a synthetic message after it the summary itself answers the newest
                 // message, and the loop ends (docs/sources/opencode.md §3.1).
-                Outcome::Answered => Flow::EndTurn,
+                CompactionOutcome::Answered => Flow::EndTurn,
             };
         }
         // The step was made in another window or restored by a rewind (docs/sources/opencode.md
@@ -422,9 +423,9 @@ impl Strategy for Program {
         }
         s.trigger(check, believed, limit);
         match self.compaction(s, Self::moment(s), true, false).await {
-            Outcome::Continue => Flow::Proceed,
-            Outcome::Answered => Flow::EndTurn,
-            Outcome::Stop => self.stop(s),
+            CompactionOutcome::Continue => Flow::Proceed,
+            CompactionOutcome::Answered => Flow::EndTurn,
+            CompactionOutcome::Stop => self.stop(s),
         }
     }
 
@@ -459,9 +460,9 @@ impl Strategy for Program {
         s.trigger("step_finish", self.last_count, self.usable(s));
         let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         match self.compaction(s, phase, true, false).await {
-            Outcome::Continue => Flow::Again,
-            Outcome::Answered => Flow::EndTurn,
-            Outcome::Stop => self.stop(s),
+            CompactionOutcome::Continue => Flow::Again,
+            CompactionOutcome::Answered => Flow::EndTurn,
+            CompactionOutcome::Stop => self.stop(s),
         }
     }
 
@@ -476,9 +477,9 @@ impl Strategy for Program {
         self.log.push_failed_reply(s);
         s.trigger("provider_overflow", s.model.window, self.usable(s));
         match self.compaction(s, Phase::MidTurn, true, true).await {
-            Outcome::Continue => Flow::Again,
-            Outcome::Answered => Flow::EndTurn,
-            Outcome::Stop => self.stop(s),
+            CompactionOutcome::Continue => Flow::Again,
+            CompactionOutcome::Answered => Flow::EndTurn,
+            CompactionOutcome::Stop => self.stop(s),
         }
     }
 
@@ -490,7 +491,7 @@ impl Strategy for Program {
         self.log.sync(s);
         self.log.rewind(to);
         self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
-        self.set_view(s);
+        self.refresh_view(s);
     }
 
     async fn compact(

@@ -5,9 +5,13 @@ use std::collections::BTreeSet;
 use ctxbench_core::block::{BlockKind, Role};
 use serde_json::{Map, Value, json};
 
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment, no_notes};
+use crate::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    SummarySegment, no_notes,
+};
 
-pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: false };
+pub(super) const RECORDING: CaseRecording =
+    CaseRecording { notes: no_notes, read, texts_apart: false };
 
 /// Text around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
 const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>"];
@@ -16,7 +20,7 @@ const PRIOR: [&str; 2] = ["<prior-summary>\n", "\n</prior-summary>"];
 
 /// The program's own user messages, by their text.
 #[derive(Default)]
-struct Own<'a> {
+struct OwnMessages<'a> {
     /// Texts before a summary.
     markers: BTreeSet<&'a str>,
     /// Request to continue after a compaction.
@@ -25,11 +29,11 @@ struct Own<'a> {
     go_on_overflow: Option<&'a str>,
 }
 
-impl<'a> Own<'a> {
-    fn of(heard: &'a Heard<'a>) -> Own<'a> {
-        let mut own = Own::default();
+impl<'a> OwnMessages<'a> {
+    fn from_session(heard: &'a RecordedSession<'a>) -> OwnMessages<'a> {
+        let mut own = OwnMessages::default();
         for r in heard.requests {
-            let of_user = |p: &&Piece<'a>| p.of_user() && !p.said;
+            let of_user = |p: &&CasePiece<'a>| p.of_user() && !p.said;
             for [a, b] in r.pieces.array_windows() {
                 if of_user(&a) && is_summary(b, heard.summaries) {
                     own.markers.insert(a.texts[0]);
@@ -44,7 +48,8 @@ impl<'a> Own<'a> {
             if r.summary || r.overflowed {
                 continue;
             }
-            let mine = |p: &&Piece<'a>| p.of_user() && !p.said && !own.markers.contains(p.text());
+            let mine =
+                |p: &&CasePiece<'a>| p.of_user() && !p.said && !own.markers.contains(p.text());
             let Some(last) = r.pieces.iter().rev().find(mine) else { continue };
             let known = [own.go_on, own.go_on_overflow];
             if known.iter().flatten().all(|k| *k != last.text()) {
@@ -67,20 +72,20 @@ impl<'a> Own<'a> {
     }
 }
 
-fn is_summary(p: &Piece<'_>, summaries: &[&str]) -> bool {
+fn is_summary(p: &CasePiece<'_>, summaries: &[&str]) -> bool {
     p.kind == BlockKind::Assistant && summaries.iter().any(|s| !s.is_empty() && *s == p.text())
 }
 
-fn read(heard: &Heard<'_>) -> Reading {
+fn read(heard: &RecordedSession<'_>) -> SessionReading {
     let anthropic = heard.wire == "anthropic-messages";
-    let mut out = Reading {
+    let mut out = SessionReading {
         // On the chat wire the system prompt is a message too.
         numbered: Some(usize::from(!anthropic)),
         limits_replies: true,
         cache_beside_input: anthropic,
-        ..Reading::default()
+        ..SessionReading::default()
     };
-    let own = Own::of(heard);
+    let own = OwnMessages::from_session(heard);
     for (name, text) in own.texts() {
         out.constant(name, text);
     }
@@ -91,14 +96,14 @@ fn read(heard: &Heard<'_>) -> Reading {
         .map(|(text, filler)| (text, filler.as_str().unwrap_or_default().to_string()))
         .collect();
     for r in heard.requests {
-        let sorts: Vec<As> = r
+        let sorts: Vec<Classification> = r
             .pieces
             .iter()
             .enumerate()
             .map(|(i, p)| sorted(r, i, p, &own, heard.summaries, &placeholders))
             .collect();
         for s in &sorts {
-            let As::Prompt { prior, constant_bytes, .. } = s else { continue };
+            let Classification::Prompt { prior, constant_bytes, .. } = s else { continue };
             let name = match prior.as_slice() {
                 [] => "summary_prompt_first",
                 _ => "summary_prompt_with_prior",
@@ -120,37 +125,39 @@ fn read(heard: &Heard<'_>) -> Reading {
 }
 
 fn sorted(
-    r: &Asked<'_>,
+    r: &RecordedRequest<'_>,
     i: usize,
-    p: &Piece<'_>,
-    own: &Own<'_>,
+    p: &CasePiece<'_>,
+    own: &OwnMessages<'_>,
     summaries: &[&str],
     placeholders: &[(&str, String)],
-) -> As {
+) -> Classification {
     if p.instructs() {
-        return As::Constant(BlockKind::Base);
+        return Classification::Constant(BlockKind::Base);
     }
     if p.of_user() {
-        let whole = r.summary && r.pieces[..i].iter().all(Piece::instructs);
+        let whole = r.summary && r.pieces[..i].iter().all(CasePiece::instructs);
         if whole && let Some(prompt) = prompt(p.text(), placeholders) {
             return prompt;
         }
         return match p.text() {
-            _ if r.summary && i + 1 == r.pieces.len() => As::Constant(BlockKind::SummaryPrompt),
-            text if own.markers.contains(text) => As::Constant(BlockKind::Marker),
-            _ if p.said => As::Said(BlockKind::User),
-            _ => As::Constant(BlockKind::Continue),
+            _ if r.summary && i + 1 == r.pieces.len() => {
+                Classification::Constant(BlockKind::SummaryPrompt)
+            }
+            text if own.markers.contains(text) => Classification::Constant(BlockKind::Marker),
+            _ if p.said => Classification::Said(BlockKind::User),
+            _ => Classification::Constant(BlockKind::Continue),
         };
     }
     let behind_marker = i > 0 && own.markers.contains(r.pieces[i - 1].text());
     if p.role == Role::Assistant && behind_marker && is_summary(p, summaries) {
-        return As::Said(BlockKind::Summary);
+        return Classification::Said(BlockKind::Summary);
     }
-    As::Said(p.kind)
+    Classification::Said(p.kind)
 }
 
 /// Splits a summary prompt into its parts, with fillers for the program's own messages.
-fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
+fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<Classification> {
     let [open, close] = CONVERSATION;
     let (_, rest) = text.split_once(open)?;
     // The conversation may contain the same text; the closing tag is the last one.
@@ -160,14 +167,14 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
     let constant_bytes = text.len() - conversation.len() - prior.map_or(0, str::len);
     let put = |t: String, (from, to): &(&str, String)| t.replace(from, to);
     let transcript = placeholders.iter().fold(conversation.to_string(), put);
-    let prior = prior.map(|p| Segment::Said(p.to_string())).into_iter().collect();
-    Some(As::Prompt { variant: None, transcript, prior, constant_bytes })
+    let prior = prior.map(|p| SummarySegment::Said(p.to_string())).into_iter().collect();
+    Some(Classification::Prompt { variant: None, transcript, prior, constant_bytes })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn marker_summary_and_go_on_are_known_by_their_order() {
@@ -176,9 +183,9 @@ mod tests {
         let second = "Sum up <conversation>\n[User]: Go on!\n</conversation> with \
                       <prior-summary>\nS1\n</prior-summary> now.";
         let requests = [
-            asked(false, vec![system(), piece(Role::User, "mend it", true)]),
-            asked(true, vec![system(), piece(Role::User, first, true)]),
-            asked(
+            new_request(false, vec![system(), piece(Role::User, "mend it", true)]),
+            new_request(true, vec![system(), piece(Role::User, first, true)]),
+            new_request(
                 false,
                 vec![
                     system(),
@@ -187,13 +194,15 @@ mod tests {
                     piece(Role::User, "Go on!", false),
                 ],
             ),
-            asked(true, vec![system(), piece(Role::User, second, true)]),
+            new_request(true, vec![system(), piece(Role::User, second, true)]),
         ];
-        let heard = heard("openai-chat", &requests, &["S1"]);
+        let heard = new_session("openai-chat", &requests, &["S1"]);
         let out = read(&heard);
-        let base = || As::Constant(BlockKind::Base);
-        assert_eq!(out.requests[0].1, [base(), As::Said(BlockKind::User)]);
-        let As::Prompt { transcript, prior, constant_bytes, .. } = &out.requests[1].1[1] else {
+        let base = || Classification::Constant(BlockKind::Base);
+        assert_eq!(out.requests[0].1, [base(), Classification::Said(BlockKind::User)]);
+        let Classification::Prompt { transcript, prior, constant_bytes, .. } =
+            &out.requests[1].1[1]
+        else {
             panic!("{:?}", out.requests[1])
         };
         assert_eq!((transcript.as_str(), prior), ("[User]: mend it", &vec![]));
@@ -201,14 +210,16 @@ mod tests {
         assert_eq!(
             out.requests[2].1[1..],
             [
-                As::Constant(BlockKind::Marker),
-                As::Said(BlockKind::Summary),
-                As::Constant(BlockKind::Continue)
+                Classification::Constant(BlockKind::Marker),
+                Classification::Said(BlockKind::Summary),
+                Classification::Constant(BlockKind::Continue)
             ]
         );
-        let As::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else { panic!() };
+        let Classification::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else {
+            panic!()
+        };
         // The transcript contains only the size of the program's message.
-        let s1 = vec![Segment::Said("S1".into())];
+        let s1 = vec![SummarySegment::Said("S1".into())];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
         assert_eq!(out.constants["continue"]["bytes"], 6);
         assert_eq!(out.constants["summary_prompt_first"]["bytes"], first.len() - 15);

@@ -10,11 +10,11 @@ use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
 use ctxbench_core::strategy;
 
-use super::rules::Limits;
+use super::rules::ModelLimits;
 
 /// Returns the limits of the session's model.
-pub(crate) fn limits(s: &Engine) -> Limits {
-    Limits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
+pub(crate) fn limits(s: &Engine) -> ModelLimits {
+    ModelLimits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
 }
 
 /// Concatenates parts. Returns the text and the positions at which the second and later parts

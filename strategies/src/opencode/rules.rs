@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::settings::{Count, OpenCodeSettings};
-use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
 use ctxbench_core::request::{ErrorKind, ModelError, Usage};
 use ctxbench_core::tokens::{o200k, utf16_div4_round};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ModelLimits {
     /// Context window; 0 = unknown.
     pub context: u64,
     pub output: u64,
@@ -27,7 +27,7 @@ pub const OUTPUT_CAP: u64 = 32_000;
 pub const BUFFER: u64 = 20_000;
 
 /// Returns `min(output, cap)`, or the cap if that is 0.
-pub fn max_output(limits: Limits, cap: u64) -> u64 {
+pub fn max_output(limits: ModelLimits, cap: u64) -> u64 {
     match limits.output.min(cap) {
         0 => cap,
         n => n,
@@ -35,7 +35,7 @@ pub fn max_output(limits: Limits, cap: u64) -> u64 {
 }
 
 /// Returns the tokens that may be used before a compaction.
-pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
+pub fn usable(limits: ModelLimits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
     let out = max_output(limits, cap);
     if limits.context == 0 {
         return 0;
@@ -142,7 +142,7 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
 
 /// Facts about a stored message for [`filter_compacted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct MessageView {
     pub id: MessageId,
     /// True for a message on the user's side.
     pub user: bool,
@@ -157,7 +157,7 @@ pub struct Stored {
 }
 
 /// Returns the indexes of the stored messages to send, in order (docs/sources/opencode.md §4).
-pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
+pub fn filter_compacted(messages: &[MessageView]) -> Vec<usize> {
     let mut done: Vec<MessageId> = Vec::new();
     let mut until: Option<MessageId> = None;
     let mut out = Vec::new();
@@ -185,7 +185,7 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
 }
 
 /// Orders a marker and its summary before the tail, and later messages after it.
-fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
+fn tail_behind_summary(messages: &[MessageView], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
         .rposition(|&i| messages[i].user && matches!(messages[i].marker, Some(Some(_))))?;
@@ -288,7 +288,7 @@ pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Ve
         match b.call.as_ref() {
             _ if b.is_error => PruneStep::Exempt,
             Some(c) if exempt.contains(&&*c.name) => PruneStep::Exempt,
-            _ if b.form == Form::Cleared => PruneStep::Stop,
+            _ if b.form == BlockForm::Cleared => PruneStep::Stop,
             _ => PruneStep::Result(utf16_div4_round(&b.text)),
         }
     };
@@ -312,8 +312,8 @@ pub fn transcript_output(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn limits(context: u64, output: u64, input: Option<u64>) -> Limits {
-        Limits { context, output, input }
+    fn limits(context: u64, output: u64, input: Option<u64>) -> ModelLimits {
+        ModelLimits { context, output, input }
     }
 
     #[test]

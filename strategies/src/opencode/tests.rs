@@ -8,7 +8,9 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Action, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Request, Usage};
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, play_on, says, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, back_to, calls, play, play_on, text_answer, too_long, user,
+};
 
 use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, Summary, User};
 
@@ -31,11 +33,11 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
 }
 
 fn last(p: &Played) -> &Request {
-    p.of(Purpose::Sample).pop().unwrap()
+    p.with_purpose(Purpose::Sample).pop().unwrap()
 }
 
 fn prompt(p: &Played, nth: usize) -> &str {
-    &p.of(Purpose::Summary)[nth].blocks.last().unwrap().text
+    &p.with_purpose(Purpose::Summary)[nth].blocks.last().unwrap().text
 }
 
 fn failed(p: &Played) -> usize {
@@ -51,10 +53,10 @@ fn three_turns(total: u64) -> Script {
     Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
         replies: vec![
-            says("done 1"),
-            says("done 2"),
-            using(says("done 3"), total),
-            says("going on"),
+            text_answer("done 1"),
+            text_answer("done 2"),
+            using(text_answer("done 3"), total),
+            text_answer("going on"),
         ],
         ..Script::default()
     }
@@ -109,7 +111,7 @@ fn the_summary_model_has_its_own_limits() {
         [Assistant, User, Assistant]
     );
     let p = play(&format!("opencode:{model},model_output=20k"), SCALE, three_turns(1_680));
-    let asked = p.of(Purpose::Summary)[0];
+    let asked = p.with_purpose(Purpose::Summary)[0];
     assert_eq!((&*asked.model.name, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
 }
 
@@ -131,8 +133,8 @@ fn reserved_counts_where_the_model_has_an_input_limit() {
 fn reads(tool: &str, n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
-    replies.extend((0..3).map(|_| using(says("done"), 100)));
-    replies.push(using(says("end"), 100));
+    replies.extend((0..3).map(|_| using(text_answer("done"), 100)));
+    replies.push(using(text_answer("end"), 100));
     Script {
         actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
         replies,
@@ -181,7 +183,7 @@ fn a_proactive_share_looks_before_sending() {
     // 1,545. 1,500 were counted; 45 and 46 tokens come after.
     let script = |chars: usize| Script {
         actions: vec![user("1", &"x".repeat(800)), user("2", &"y".repeat(chars))],
-        replies: vec![using(says("done 1"), 1_500), using(says("done 2"), 100)],
+        replies: vec![using(text_answer("done 1"), 1_500), using(text_answer("done 2"), 100)],
         ..Script::default()
     };
     let compacted = |settings: &str, chars| {
@@ -240,13 +242,13 @@ fn an_older_pair_inside_the_tail_hands_its_summary_on() {
     // docs/sources/opencode.md §3.2.3: the last summary by position counts; §3.4: the older pair is
     // in the middle of the tail.
     let mut script = three_turns(1_680);
-    script.replies[3] = using(says("on 1"), 1_680);
-    script.replies.extend([using(says("on 2"), 1_680), says("on 3")]);
-    script.summaries = vec![says("S-ONE"), says("S-TWO"), says("S-THREE")];
+    script.replies[3] = using(text_answer("on 1"), 1_680);
+    script.replies.extend([using(text_answer("on 2"), 1_680), text_answer("on 3")]);
+    script.summaries = vec![text_answer("S-ONE"), text_answer("S-TWO"), text_answer("S-THREE")];
     let p = play("opencode:tail_turns=2", SCALE, script);
     assert!(!prompt(&p, 0).contains("S-ONE"));
     assert!(prompt(&p, 1).contains("S-ONE"));
-    let second = p.of(Purpose::Sample)[4];
+    let second = p.with_purpose(Purpose::Sample)[4];
     let texts: Vec<&str> =
         second.blocks.iter().map(|b| &*b.text).filter(|t| t.starts_with("S-")).collect();
     assert_eq!(texts, ["S-TWO", "S-ONE"]);
@@ -260,7 +262,7 @@ fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
     script.actions.push(user("4", "ten"));
     script.summaries = vec![too_long(2_100, 2_000)];
     let p = play("opencode", SCALE, script);
-    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (1, 1));
+    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (1, 1));
     assert_eq!(
         kinds(last(&p)),
         [Base, User, Assistant, User, Assistant, User, Assistant, Marker, User]
@@ -273,9 +275,9 @@ fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
     for bad in [calls("", "c", "read", "{}"), failure(ErrorKind::Invalid, 400, "bad")] {
         let mut script = three_turns(1_680);
         script.actions.push(user("4", "ten"));
-        script.summaries = vec![bad, says("S")];
+        script.summaries = vec![bad, text_answer("S")];
         let p = play("opencode", SCALE, script);
-        assert_eq!(p.of(Purpose::Summary).len(), 2);
+        assert_eq!(p.with_purpose(Purpose::Summary).len(), 2);
         assert!(prompt(&p, 1).contains("[User]: ten"));
         assert_eq!(
             kinds(last(&p)),
@@ -295,19 +297,22 @@ fn passing_failures_are_tried_five_times_more() {
         play("opencode", SCALE, Script { summaries, ..three_turns(1_680) })
     };
     let p = with_summaries((0..5).map(|_| busy()).collect());
-    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (6, 0));
+    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (6, 0));
     let p = with_summaries((0..9).map(|_| busy()).collect());
-    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (6, 1));
+    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (6, 1));
     let with_replies = |replies: Vec<Answer>| {
         let p = play(
             "opencode",
             SCALE,
             Script { actions: vec![user("1", "one")], replies, ..Script::default() },
         );
-        (p.of(Purpose::Sample).len(), p.failures().len())
+        (p.with_purpose(Purpose::Sample).len(), p.failures().len())
     };
     assert_eq!(with_replies((0..9).map(|_| busy()).collect()), (6, 1));
-    assert_eq!(with_replies(vec![failure(ErrorKind::Invalid, 400, "bad"), says("never")]), (1, 1));
+    assert_eq!(
+        with_replies(vec![failure(ErrorKind::Invalid, 400, "bad"), text_answer("never")]),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -315,7 +320,7 @@ fn refusals_for_length_are_known_by_their_words() {
     // docs/sources/opencode.md §3.1: length errors of several providers match, rate limit errors do
     // not.
     let answer = |message: &str| {
-        let replies = vec![failure(ErrorKind::Invalid, 400, message), says("on")];
+        let replies = vec![failure(ErrorKind::Invalid, 400, message), text_answer("on")];
         play(
             "opencode",
             SCALE,
@@ -345,11 +350,11 @@ fn picture() -> Script {
             user("3", "bye"),
         ],
         replies: vec![
-            says("done 1"),
+            text_answer("done 1"),
             too_long(2_100, 2_000),
             too_long(2_100, 2_000),
-            says("seen"),
-            says("bye"),
+            text_answer("seen"),
+            text_answer("bye"),
         ],
         ..Script::default()
     }
@@ -359,16 +364,16 @@ fn picture() -> Script {
 fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     // docs/sources/opencode.md §3.3, s15. Without an earlier message there is nothing to repeat.
     let p = play("opencode", SCALE, picture());
-    let samples = p.of(Purpose::Sample);
+    let samples = p.with_purpose(Purpose::Sample);
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
     // With a turn in the tail the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
-    script.replies.insert(1, says("done 2"));
+    script.replies.insert(1, text_answer("done 2"));
     let p = play("opencode:tail_turns=1", SCALE, script);
     for nth in [3, 4] {
-        let shown = p.of(Purpose::Sample)[nth].blocks.last().unwrap();
+        let shown = p.with_purpose(Purpose::Sample)[nth].blocks.last().unwrap();
         assert_eq!(shown.kind, ReplayedUser);
         assert_eq!(
             shown.parts().collect::<Vec<_>>(),
@@ -382,22 +387,27 @@ fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
     // docs/sources/opencode.md §0, §10 (1.3.2): the whole list of messages, files as notes.
     let mut script = picture();
     drop(script.replies.remove(2));
-    script.replies[2] = using(says("seen"), 100);
+    script.replies[2] = using(text_answer("seen"), 100);
     script.actions.push(user("4", "now"));
-    script.replies[3] = using(says("bye"), 1_680);
-    script.replies.push(says("on"));
+    script.replies[3] = using(text_answer("bye"), 1_680);
+    script.replies.push(text_answer("on"));
     let p = play("opencode@1.3", SCALE, script);
-    let samples = p.of(Purpose::Sample);
+    let samples = p.with_purpose(Purpose::Sample);
     let repeated =
         |r: &Request| r.blocks.iter().find(|b| b.kind == ReplayedUser).unwrap().text.to_string();
     assert!(repeated(samples[2]).len() > repeated(samples[3]).len());
     assert!(repeated(samples[3]).starts_with("lookhere[Attached"));
-    assert_eq!(kinds(p.of(Purpose::Summary)[0])[1..], [User, Assistant, BlockKind::SummaryPrompt]);
+    assert_eq!(
+        kinds(p.with_purpose(Purpose::Summary)[0])[1..],
+        [User, Assistant, BlockKind::SummaryPrompt]
+    );
 
     let mut script = picture();
-    script.replies = vec![says("done 1"), using(says("seen"), 1_680), says("on")];
+    script.replies =
+        vec![text_answer("done 1"), using(text_answer("seen"), 1_680), text_answer("on")];
     let p = play("opencode@1.3", SCALE, script);
-    let shown: Vec<&str> = p.of(Purpose::Summary)[0].blocks.iter().map(|b| &*b.text).collect();
+    let shown: Vec<&str> =
+        p.with_purpose(Purpose::Summary)[0].blocks.iter().map(|b| &*b.text).collect();
     assert!(shown.contains(&"[Attached image/png: a.png]"), "{shown:?}");
 }
 
@@ -407,8 +417,8 @@ fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
     // is the new message.
     let script = Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "ten")],
-        replies: vec![says("done 1"), too_long(2_100, 2_000), says("on")],
-        summaries: vec![calls("", "c", "read", "{}"), says("S")],
+        replies: vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("on")],
+        summaries: vec![calls("", "c", "read", "{}"), text_answer("S")],
         ..Script::default()
     };
     let p = play("opencode", SCALE, script);
@@ -423,14 +433,17 @@ fn a_manual_compaction_asks_for_nothing_afterwards() {
     // the summary then answers.
     let script = |summaries| Script {
         actions: vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
-        replies: vec![says("done 1"), says("done 2")],
+        replies: vec![text_answer("done 1"), text_answer("done 2")],
         summaries,
         ..Script::default()
     };
     let p = play("opencode", SCALE, script(vec![]));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, User]);
     let p = play("opencode", SCALE, script(vec![failure(ErrorKind::Invalid, 400, "bad")]));
-    assert_eq!((p.of(Purpose::Summary).len(), p.of(Purpose::Sample).len()), (2, 1));
+    assert_eq!(
+        (p.with_purpose(Purpose::Summary).len(), p.with_purpose(Purpose::Sample).len()),
+        (2, 1)
+    );
 }
 
 #[test]
@@ -443,7 +456,11 @@ fn going_back_behind_a_compaction_undoes_it() {
     // A restored step that exceeds the window is compacted before the next one (§2b).
     let script = Script {
         actions: vec![user("1", "one"), back_to("c1"), user("2", "two")],
-        replies: vec![using(calls("", "c1", "read", "{}"), 1_680), says("on"), says("end")],
+        replies: vec![
+            using(calls("", "c1", "read", "{}"), 1_680),
+            text_answer("on"),
+            text_answer("end"),
+        ],
         ..Script::default()
     };
     assert_eq!(play("opencode", SCALE, script).compactions(), ["summary", "summary"]);
@@ -451,7 +468,7 @@ fn going_back_behind_a_compaction_undoes_it() {
     let mut script = three_turns(1_680);
     script.actions =
         vec![user("1", "one"), user("2", "two"), user("3", "six"), Action::Clear, user("4", "ten")];
-    script.replies.push(says("new"));
+    script.replies.push(text_answer("new"));
     assert_eq!(kinds(last(&play("opencode", SCALE, script))), [Base, User]);
 }
 
@@ -461,7 +478,7 @@ fn transcript_writes_arguments_as_json_stringify() {
     let arguments = r#"{ "path": "a\/b", "n": 1.0, "t": "\u0041", "l": [1, 2.50] }"#;
     let script = Script {
         actions: vec![user("1", "one")],
-        replies: vec![using(calls("reading", "a", "read", arguments), 1_680), says("on")],
+        replies: vec![using(calls("reading", "a", "read", arguments), 1_680), text_answer("on")],
         ..Script::default()
     };
     let p = play("opencode", SCALE, script);
@@ -477,7 +494,7 @@ fn what_a_call_returned_stands_beside_it_in_every_form() {
         actions: vec![user("1", "one")],
         replies: vec![
             using(calls("reading", "a", "read", r#"{"path": "a b\" c"}"#), 1_680),
-            says("on"),
+            text_answer("on"),
         ],
         outputs: vec!["z".repeat(2_001)],
         ..Script::default()
@@ -501,7 +518,7 @@ fn as_described_001() {
         let mut s = three_turns(total);
         s.actions.push(user("4", "ten"));
         // Input, cached input and output count; cache writes do not.
-        s.replies[2] = says("done 3").map(|mut r| {
+        s.replies[2] = text_answer("done 3").map(|mut r| {
             r.usage = Usage {
                 input: total - 200,
                 cache_read: 100,
@@ -518,7 +535,7 @@ fn as_described_001() {
     assert_eq!(p.compactions(), ["summary"]);
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary]);
     // The messages themselves and a plain request, in a separate conversation without tools.
-    let asked = p.of(Purpose::Summary)[0];
+    let asked = p.with_purpose(Purpose::Summary)[0];
     assert_eq!(
         kinds(asked),
         [Base, User, Assistant, User, Assistant, User, Assistant, User, BlockKind::SummaryPrompt]
@@ -535,7 +552,7 @@ fn as_described_001() {
     );
     assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
     // The description does not mention refusals.
-    let replies = vec![too_long(2_100, 2_000), says("never")];
+    let replies = vec![too_long(2_100, 2_000), text_answer("never")];
     let p =
         play(spec, SCALE, Script { actions: vec![user("1", "one")], replies, ..Script::default() });
     assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
@@ -544,8 +561,8 @@ fn as_described_001() {
 /// Five reads of 200 tokens in the first turn; the third turn fills the window.
 fn filled(tool: &str, total: u64) -> Script {
     let mut s = reads(tool, 5);
-    s.replies[7] = using(says("full"), total);
-    s.replies.push(says("on"));
+    s.replies[7] = using(text_answer("full"), total);
+    s.replies.push(text_answer("on"));
     s
 }
 
@@ -562,11 +579,11 @@ fn as_described_002() {
     // asks for five headings, then the last user message is sent again.
     let p = play(spec, SCALE, filled("read", 2_280));
     assert_eq!(p.compactions(), ["hide", "summary"]);
-    let after = p.of(Purpose::Sample)[8];
+    let after = p.with_purpose(Purpose::Sample)[8];
     assert_eq!(kinds(after), [Base, Summary, ReplayedUser]);
     assert_eq!(&*after.blocks[2].text, "go");
     assert_eq!(prompt(&p, 0).matches("## ").count(), 5);
-    let system = &p.of(Purpose::Summary)[0].blocks[0].text;
+    let system = &p.with_purpose(Purpose::Summary)[0].blocks[0].text;
     assert!(system.contains("language"));
     assert_eq!(play(spec, SCALE, filled("skill", 1_700)).compactions(), ["summary"]);
     assert_eq!(

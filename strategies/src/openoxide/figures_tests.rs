@@ -10,7 +10,7 @@ use ctxbench_core::settings::SettingsTable;
 
 use crate::Spec;
 use crate::openoxide::settings::OpenOxideSettings;
-use crate::testing::{Answer, Played, Script, calls, play, play_on, says, user};
+use crate::testing::{Answer, Played, Script, calls, play, play_on, text_answer, user};
 
 const SCALE: f64 = 0.01;
 
@@ -66,7 +66,7 @@ fn defaults_are_the_blueprints() {
 fn map_lines(settings: &str) -> usize {
     let script = Script {
         actions: vec![user("1", "x")],
-        replies: vec![says("y")],
+        replies: vec![text_answer("y")],
         repo_map: fixed("src/file.rs: fn a\n".repeat(100)),
         ..Script::default()
     };
@@ -94,10 +94,10 @@ fn blueprint_budget_partitioning_repo_map() {
 fn passes(settings: &str, n: usize) -> bool {
     let script = Script {
         actions: vec![user("1", &words(n))],
-        replies: vec![says("y")],
+        replies: vec![text_answer("y")],
         ..Script::default()
     };
-    !play(&format!("openoxide:{settings}"), SCALE, script).of(Purpose::Sample).is_empty()
+    !play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Sample).is_empty()
 }
 
 #[test]
@@ -114,13 +114,13 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
 fn history(n: usize) -> Script {
     Script {
         actions: vec![user("1", &words(n)), user("2", "next")],
-        replies: vec![says("done"), says("fine")],
+        replies: vec![text_answer("done"), text_answer("fine")],
         ..Script::default()
     }
 }
 
 fn summaries(settings: &str, script: Script) -> usize {
-    play(&format!("openoxide:{settings}"), SCALE, script).of(Purpose::Summary).len()
+    play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Summary).len()
 }
 
 #[test]
@@ -147,12 +147,12 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
     script.outputs = vec!["z".repeat(600)];
     let asked = |settings: &str, script: Script| {
         let p = play(&format!("openoxide:{settings}"), SCALE, script);
-        let r = p.of(Purpose::Summary)[0];
+        let r = p.with_purpose(Purpose::Summary)[0];
         (r.model.name.to_string(), r.blocks[1].text.matches('z').count())
     };
     let again = || Script {
         actions: vec![user("1", "go"), user("2", "next")],
-        replies: vec![calls("", "a", "read", "{}"), says("done"), says("fine")],
+        replies: vec![calls("", "a", "read", "{}"), text_answer("done"), text_answer("fine")],
         outputs: vec!["z".repeat(600)],
         ..Script::default()
     };
@@ -166,7 +166,7 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
 fn reads(n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();
-    replies.extend((0..4).map(|_| says("done")));
+    replies.extend((0..4).map(|_| text_answer("done")));
     Script {
         actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
         replies,
@@ -184,7 +184,7 @@ fn blueprint_compaction_algorithm_phase_1() {
     // 400 tokens are kept, and at least 200 must be freed; two user turns are not cleared.
     let after = |settings: &str, n: usize, sample: usize| {
         let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, reads(n));
-        cleared(p.of(Purpose::Sample)[n + sample])
+        cleared(p.with_purpose(Purpose::Sample)[n + sample])
     };
     assert_eq!([after("", 5, 2), after("", 5, 3)], [0, 3]);
     assert_eq!(after("", 3, 3), 1, "20,000 must go: exactly that is enough");
@@ -194,12 +194,12 @@ fn blueprint_compaction_algorithm_phase_1() {
 
 /// Returns the indexes of the reads that are cleared when the last of five turns starts. The second
 /// prompt mentions a path that the first read returned.
-fn gone(settings: &str) -> Vec<usize> {
+fn cleared_results(settings: &str) -> Vec<usize> {
     let mut script = reads(5);
     script.outputs[0] = format!("see config/pool.toml {}", "x".repeat(779));
     script.actions[1] = user("1", "what does config/pool.toml say?");
     let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, script);
-    let blocks = &p.of(Purpose::Sample)[8].blocks;
+    let blocks = &p.with_purpose(Purpose::Sample)[8].blocks;
     let outputs = blocks.iter().filter(|b| b.kind == BlockKind::Output);
     let cleared = outputs.map(|b| b.text.starts_with("[tool result cleared"));
     cleared.enumerate().filter(|(_, gone)| *gone).map(|(i, _)| i).collect()
@@ -208,9 +208,9 @@ fn gone(settings: &str) -> Vec<usize> {
 #[test]
 fn what_is_referred_to_stays_where_importance_decides() {
     // 400 tokens are kept, which are two reads of 200.
-    assert_eq!(gone("prune_order=age"), [0, 1, 2]);
-    assert_eq!(gone(""), [0, 1, 2], "age is the default");
-    assert_eq!(gone("prune_order=importance"), [1, 2, 3], "the first is named later");
+    assert_eq!(cleared_results("prune_order=age"), [0, 1, 2]);
+    assert_eq!(cleared_results(""), [0, 1, 2], "age is the default");
+    assert_eq!(cleared_results("prune_order=importance"), [1, 2, 3], "the first is named later");
 }
 
 #[test]
@@ -224,8 +224,11 @@ fn blueprint_compaction_algorithm_phase_2() {
 fn blueprint_provider_aware_tool_clearing() {
     let edit = |settings: &str| {
         let spec = format!("openoxide@provider-side:{settings}");
-        let script =
-            Script { actions: vec![user("1", "x")], replies: vec![says("y")], ..Script::default() };
+        let script = Script {
+            actions: vec![user("1", "x")],
+            replies: vec![text_answer("y")],
+            ..Script::default()
+        };
         match play(&spec, SCALE, script).requests[0].server_edits[0] {
             ServerEdit::ClearToolUses { trigger, keep, clear_at_least, .. } => {
                 (trigger, keep, clear_at_least)
@@ -243,7 +246,7 @@ fn blueprint_context_awareness_once_and_after_tool_calls() {
     let told = |model: &str, settings: &str| -> Vec<Vec<String>> {
         let script = Script {
             actions: vec![user("1", "x")],
-            replies: vec![calls("", "a", "read", "{}"), says("y")],
+            replies: vec![calls("", "a", "read", "{}"), text_answer("y")],
             ..Script::default()
         };
         let p: Played = play_on(model, &format!("openoxide:{settings}"), SCALE, script);
@@ -266,7 +269,7 @@ fn blueprint_hierarchical_memory_index_of_200_lines() {
     let shown = |settings: &str, path: &str| {
         let script = Script {
             actions: vec![user("1", "x")],
-            replies: vec![says("y")],
+            replies: vec![text_answer("y")],
             memory: fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))),
             ..Script::default()
         };

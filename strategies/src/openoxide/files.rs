@@ -2,7 +2,7 @@
 //! Claude Code. Imports, the search above the working directory and a user's rule files also work
 //! as in Claude Code.
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
 
 use crate::descriptor::Version;
 
@@ -14,7 +14,7 @@ pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.m
 /// last name.
 pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
-static LAYOUT: Layout = Layout {
+static LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
         Level::Managed,
         Level::Project,

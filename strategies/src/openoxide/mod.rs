@@ -39,7 +39,7 @@ use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
-use crate::openoxide::summary::Job;
+use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
     prunable, server_compaction,
@@ -163,7 +163,7 @@ pub(crate) struct OpenOxide {
     /// appear.
     scoped: Scoped,
     /// Summary that is being written in the background.
-    pub(crate) job: Option<Job>,
+    pub(crate) job: Option<BackgroundSummary>,
     /// Earlier views, each with its newest message.
     undo: UndoStack,
     /// Whether the provider stopped after a compaction that it made.
@@ -190,7 +190,7 @@ impl OpenOxide {
 
     /// Returns true if the strategy must report its budget to the model, because the provider does
     /// not (docs/sources/openoxide.md §2.7).
-    fn tells(&self, s: &Engine) -> bool {
+    fn reports_budget(&self, s: &Engine) -> bool {
         self.settings.awareness && !s.model.capabilities.awareness
     }
 
@@ -316,7 +316,7 @@ impl Strategy for OpenOxide {
         for b in &mut fixed {
             *b = memory_index(b, self.settings.memory_index_lines as usize);
         }
-        if self.tells(s) {
+        if self.reports_budget(s) {
             fixed.push(self.reminders.opening(s.model.window));
         }
         let system = s.tokens_of(fixed.iter().filter(|b| is_system(b)));
@@ -375,7 +375,7 @@ impl Strategy for OpenOxide {
             r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
             r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
         }
-        if self.tells(s) {
+        if self.reports_budget(s) {
             let used = estimate(&r.blocks);
             self.reminders.append_usage(&mut r, used, s.model.window);
         }

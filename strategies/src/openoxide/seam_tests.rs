@@ -4,15 +4,15 @@ use ctxbench_core::engine::{Action, Event, RewindStatus};
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, back_to, play, says, user};
+use crate::testing::{Played, Script, back_to, play, text_answer, user};
 
 /// Plays three turns, then a rewind to the second prompt, then `then`.
 fn played(mode: RewindMode, then: Vec<Action>) -> Played {
     let at = Action::Rewind { to: "n".into(), mode, instructions: Some("keep the port".into()) };
     let long = |text: &str| format!("{text} {}", "word ".repeat(60));
     let turns = vec![user("m", "first"), user("n", &long("second")), user("o", "third"), at];
-    let replies = ["a", "b", "c"].map(|r| says(&long(r))).into_iter();
-    let replies = replies.chain([says("S"), says("e"), says("f")]).collect();
+    let replies = ["a", "b", "c"].map(|r| text_answer(&long(r))).into_iter();
+    let replies = replies.chain([text_answer("S"), text_answer("e"), text_answer("f")]).collect();
     play("openoxide", 1.0, Script { actions: [turns, then].concat(), replies, ..Script::default() })
 }
 
@@ -35,7 +35,7 @@ fn from_here_keeps_what_stands_before_and_its_prefix() {
     assert!(shown[3].starts_with("User:second"), "{shown:?}");
     assert!(shown[4].starts_with("Summary:"), "{shown:?}");
     assert_eq!((shown[5].as_str(), shown.len()), ("User:fourth", 6));
-    let asked = p.of(Purpose::Summary)[0].blocks.last().unwrap().text.clone();
+    let asked = p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().text.clone();
     assert!(asked.contains("begins with \"b word") && asked.contains("keep the port"), "{asked}");
     assert_eq!(statuses(&p), [RewindStatus::Done]);
 }
@@ -47,7 +47,7 @@ fn up_to_here_keeps_what_follows() {
     let shown = last(&p);
     assert!(shown[1].starts_with("Summary:"), "{shown:?}");
     assert_eq!(shown[2..], ["Assistant:b ", "User:third", "Assistant:c ", "User:fourth"]);
-    let request = p.of(Purpose::Summary)[0].clone();
+    let request = p.with_purpose(Purpose::Summary)[0].clone();
     assert!(request.blocks.iter().all(|b| &*b.text != "third"), "what stays is not summarised");
 }
 
@@ -65,8 +65,8 @@ fn nothing_to_summarise_changes_nothing() {
         instructions: None,
     };
     let actions = vec![user("m", "first"), at("unknown"), user("p", "second")];
-    let replies = ["a", "b"].map(says).into();
+    let replies = ["a", "b"].map(text_answer).into();
     let p = play("openoxide", 1.0, Script { actions, replies, ..Script::default() });
-    assert!(p.compactions().is_empty() && p.of(Purpose::Summary).is_empty());
+    assert!(p.compactions().is_empty() && p.with_purpose(Purpose::Summary).is_empty());
     assert_ne!(statuses(&p), [RewindStatus::Done]);
 }

@@ -5,7 +5,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::Purpose;
 
-use crate::testing::{Played, Script, play, says, user};
+use crate::testing::{Played, Script, play, text_answer, user};
 
 const MINE: &str = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada";
 const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: it is there\n\
@@ -25,8 +25,8 @@ fn two_sessions(spec: &str) -> Played {
     ];
     let script = Script {
         actions,
-        replies: vec![says("yes"), says("yes"), says("this")],
-        summaries: vec![says(SUMMARY), says(SUMMARY), says("told before")],
+        replies: vec![text_answer("yes"), text_answer("yes"), text_answer("this")],
+        summaries: vec![text_answer(SUMMARY), text_answer(SUMMARY), text_answer("told before")],
         memory: vec![MINE],
         ..Script::default()
     };
@@ -35,7 +35,7 @@ fn two_sessions(spec: &str) -> Played {
 
 /// Returns the kinds and texts of the blocks of the last normal request.
 fn last(played: &Played) -> Vec<(BlockKind, String)> {
-    let samples = played.of(Purpose::Sample);
+    let samples = played.with_purpose(Purpose::Sample);
     let blocks = &samples.last().unwrap().blocks;
     blocks
         .iter()
@@ -53,9 +53,9 @@ fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
         [(BlockKind::Context, merged.to_string()), (BlockKind::User, "and now?".to_string())];
     assert_eq!(last(&played), expected, "once each, what a person wrote as it was");
     // The session that wrote these facts has them in its summary, so its prefix does not change.
-    let second = &played.of(Purpose::Sample)[1].blocks;
+    let second = &played.with_purpose(Purpose::Sample)[1].blocks;
     assert!(second.iter().any(|b| &*b.text == MINE));
-    assert_eq!(played.of(Purpose::Summary).len(), 2, "no request more");
+    assert_eq!(played.with_purpose(Purpose::Summary).len(), 2, "no request more");
 }
 
 #[test]
@@ -75,17 +75,17 @@ fn a_new_session_is_told_of_the_one_before() {
         (BlockKind::User, "and now?".to_string()),
     ];
     assert_eq!(last(&played), expected);
-    assert_eq!(played.of(Purpose::Summary).len(), 3, "written when the session ends");
+    assert_eq!(played.with_purpose(Purpose::Summary).len(), 3, "written when the session ends");
 }
 
 #[test]
 fn of_a_session_in_which_nothing_was_said_nothing_is_told() {
     let script = Script {
         actions: vec![Action::NewSession, user("u1", "hello")],
-        replies: vec![says("yes")],
+        replies: vec![text_answer("yes")],
         ..Script::default()
     };
     let played = play("openoxide:cross_session=true", 1.0, script);
     assert_eq!(last(&played), [(BlockKind::User, "hello".to_string())]);
-    assert!(played.of(Purpose::Summary).is_empty());
+    assert!(played.with_purpose(Purpose::Summary).is_empty());
 }

@@ -33,7 +33,7 @@ const MAX_TRIMS: u32 = 4;
 const QUOTED: usize = 80;
 
 /// A summary that is being written in the background.
-pub(crate) struct Job {
+pub(crate) struct BackgroundSummary {
     pub(crate) task: Task,
     request: Request,
     /// Blocks that the summary will replace.
@@ -105,7 +105,7 @@ impl OpenOxide {
         request.model = s.model.named(&model);
         request.max_tokens = Some(cap);
         let task = s.spawn(&request).await;
-        self.job = Some(Job {
+        self.job = Some(BackgroundSummary {
             task,
             request,
             covered: history[..end].to_vec(),
@@ -126,7 +126,13 @@ impl OpenOxide {
             return;
         };
         let task = s.spawn(&request).await;
-        self.job = Some(Job { task, request, covered, depth: 0, mechanism: "session_summary" });
+        self.job = Some(BackgroundSummary {
+            task,
+            request,
+            covered,
+            depth: 0,
+            mechanism: "session_summary",
+        });
     }
 
     /// Puts a finished background summary in place; with `wait`, after waiting for it. Returns true
@@ -161,7 +167,7 @@ impl OpenOxide {
 
     /// Replaces the covered blocks with their summary if they are unchanged and the summary is
     /// smaller.
-    fn swap(&mut self, s: &mut Engine, job: &Job, text: &str, phase: Phase) -> bool {
+    fn swap(&mut self, s: &mut Engine, job: &BackgroundSummary, text: &str, phase: Phase) -> bool {
         let blocks = s.context.blocks();
         let places: Vec<usize> = (0..blocks.len())
             .filter(|&i| is_conversation(&blocks[i]))

@@ -20,14 +20,14 @@ use ctxbench_core::session::Millis;
 use proptest::prelude::*;
 
 use crate::Spec;
-use crate::testing::{Answer, back_to, block_on, calls, says, too_long, user};
+use crate::testing::{Answer, back_to, block_on, calls, text_answer, too_long, user};
 
 const SCALE: f64 = 0.01;
 const GATE: u64 = 1_596;
 
 /// A scripted world with background requests that complete after `looks` polls.
 #[derive(Default)]
-struct Script {
+struct ScriptedHost {
     actions: VecDeque<Action>,
     replies: VecDeque<Answer>,
     summaries: VecDeque<Answer>,
@@ -37,13 +37,13 @@ struct Script {
     log: Arc<Mutex<Vec<Request>>>,
 }
 
-impl Script {
+impl ScriptedHost {
     fn new(actions: Vec<Action>, replies: Vec<Answer>) -> Self {
-        Script { actions: actions.into(), replies: replies.into(), ..Script::default() }
+        ScriptedHost { actions: actions.into(), replies: replies.into(), ..ScriptedHost::default() }
     }
 
     fn with_summaries(mut self, texts: &[&str]) -> Self {
-        self.summaries = texts.iter().map(|t| says(t)).collect();
+        self.summaries = texts.iter().map(|t| text_answer(t)).collect();
         self
     }
 
@@ -56,7 +56,7 @@ impl Script {
         self.log.lock().unwrap().push(request.clone());
         let mut reply = match request.purpose {
             Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
-            _ => self.summaries.pop_front().unwrap_or_else(|| says("S")),
+            _ => self.summaries.pop_front().unwrap_or_else(|| text_answer("S")),
         }?;
         reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };
         Ok(reply)
@@ -64,7 +64,7 @@ impl Script {
 }
 
 #[async_trait]
-impl Host for Script {
+impl Host for ScriptedHost {
     async fn next(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -97,12 +97,12 @@ impl Host for Script {
     }
 }
 
-struct Played {
+struct ScriptOutcome {
     requests: Vec<Request>,
     engine: Engine,
 }
 
-impl Played {
+impl ScriptOutcome {
     fn samples(&self) -> Vec<&Request> {
         self.requests.iter().filter(|r| r.purpose == Purpose::Sample).collect()
     }
@@ -133,7 +133,12 @@ impl Played {
     }
 }
 
-fn play_with(spec: &str, model: &str, script: Script, prepare: impl FnOnce(&mut Engine)) -> Played {
+fn play_with(
+    spec: &str,
+    model: &str,
+    script: ScriptedHost,
+    prepare: impl FnOnce(&mut Engine),
+) -> ScriptOutcome {
     let log = script.log.clone();
     let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(SCALE) };
     let window = model.window;
@@ -143,10 +148,10 @@ fn play_with(spec: &str, model: &str, script: Script, prepare: impl FnOnce(&mut 
     prepare(&mut engine);
     let mut strategy = Spec::parse(spec).unwrap().build(SCALE, window);
     block_on(agent::run(&mut engine, &mut *strategy));
-    Played { requests: log.lock().unwrap().clone(), engine }
+    ScriptOutcome { requests: log.lock().unwrap().clone(), engine }
 }
 
-fn play(settings: &str, script: Script) -> Played {
+fn play(settings: &str, script: ScriptedHost) -> ScriptOutcome {
     play_with(&format!("openoxide:{settings}"), "claude-sonnet-4-6", script, |_| {})
 }
 
@@ -165,7 +170,8 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
     let p = play(
         "",
-        Script::new(turns, vec![says("done"), says("fine")]).with_summaries(&["asked for words"]),
+        ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
+            .with_summaries(&["asked for words"]),
     );
     let s = p.summaries();
     assert_eq!(s.len(), 1);
@@ -182,8 +188,11 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
 #[test]
 fn a_summary_that_is_not_ready_holds_nobody_up() {
     let turns = vec![user("u1", &words(100)), user("u2", "next"), user("u3", "more")];
-    let mut script = Script::new(turns, vec![says("done"), says("fine"), says("good")])
-        .with_summaries(&["short"]);
+    let mut script = ScriptedHost::new(
+        turns,
+        vec![text_answer("done"), text_answer("fine"), text_answer("good")],
+    )
+    .with_summaries(&["short"]);
     // The summary is polled before the second request and after its turn.
     script.looks = 2;
     let p = play("", script);
@@ -194,7 +203,7 @@ fn a_summary_that_is_not_ready_holds_nobody_up() {
 #[test]
 fn a_summary_of_what_has_changed_is_thrown_away() {
     let turns = vec![user("u1", &words(100)), back_to("u1"), user("u2", "next")];
-    let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     assert_eq!(kinds(p.samples()[1]), [Base, User, User]);
     assert!(p.compactions().is_empty());
 }
@@ -204,7 +213,8 @@ fn a_summary_that_saves_nothing_is_not_used() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
     let p = play(
         "",
-        Script::new(turns, vec![says("done"), says("fine")]).with_summaries(&[&words(300)]),
+        ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
+            .with_summaries(&[&words(300)]),
     );
     assert!(p.compactions().is_empty());
 }
@@ -215,13 +225,13 @@ fn clearing_comes_first_and_needs_no_model() {
     let replies = vec![
         calls("", "a", "read", "{}"),
         calls("", "b", "read", "{}"),
-        says("1"),
-        says("2"),
+        text_answer("1"),
+        text_answer("2"),
         calls("", "c", "read", "{}"),
-        says("3"),
+        text_answer("3"),
     ];
     // A history budget of 600 keeps the second tier inactive.
-    let script = Script::new(turns, replies).with_outputs(&[500, 400, 700]);
+    let script = ScriptedHost::new(turns, replies).with_outputs(&[500, 400, 700]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert_eq!(p.compactions(), [("prune", Phase::MidTurn)]);
     assert!(p.summaries().is_empty());
@@ -236,8 +246,9 @@ fn clearing_comes_first_and_needs_no_model() {
 
 #[test]
 fn one_long_turn_becomes_the_request_and_a_session_summary() {
-    let replies = vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), says("done")];
-    let script = Script::new(vec![user("u1", "fix it")], replies)
+    let replies =
+        vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), text_answer("done")];
+    let script = ScriptedHost::new(vec![user("u1", "fix it")], replies)
         .with_outputs(&[900, 700])
         .with_summaries(&["read two files"]);
     let p = play("", script);
@@ -251,8 +262,8 @@ fn one_long_turn_becomes_the_request_and_a_session_summary() {
 #[test]
 fn old_history_is_waited_for_when_there_is_no_room() {
     let turns = vec![user("u1", &words(900)), user("u2", &words(900))];
-    let mut script =
-        Script::new(turns, vec![says("done"), says("fine")]).with_summaries(&["short"]);
+    let mut script = ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
+        .with_summaries(&["short"]);
     script.looks = 99;
     let p = play("", script);
     assert_eq!(p.compactions(), [("history_summary", Phase::PreTurn)]);
@@ -263,7 +274,7 @@ fn old_history_is_waited_for_when_there_is_no_room() {
 #[test]
 fn a_summary_still_too_large_is_summarised_again() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
-    let script = Script::new(turns, vec![says(&words(20)), says("fine")])
+    let script = ScriptedHost::new(turns, vec![text_answer(&words(20)), text_answer("fine")])
         .with_summaries(&[&words(80), "short"]);
     let p = play("", script);
     assert_eq!(p.compactions().len(), 2);
@@ -273,7 +284,8 @@ fn a_summary_still_too_large_is_summarised_again() {
 
 #[test]
 fn what_cannot_fit_fails_with_advice() {
-    let p = play("", Script::new(vec![user("u1", &words(1_700))], vec![says("never")]));
+    let p =
+        play("", ScriptedHost::new(vec![user("u1", &words(1_700))], vec![text_answer("never")]));
     let failures = p.failures();
     assert!(
         failures[0].contains("over its limit of 1596") && failures[0].contains("current turn 17"),
@@ -282,7 +294,7 @@ fn what_cannot_fit_fails_with_advice() {
     assert!(p.samples().is_empty());
     let p = play(
         "phases=two,compaction_buffer=500k",
-        Script::new(vec![user("u1", "hi")], vec![says("never")]),
+        ScriptedHost::new(vec![user("u1", "hi")], vec![text_answer("never")]),
     );
     assert!(
         p.failures()[0].contains("window of 2000") && p.failures()[0].contains("smaller reserve"),
@@ -302,7 +314,10 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
         ..Reply::default()
     };
     let turns = vec![user("u1", &words(300)), user("u2", &words(300)), user("u3", "next")];
-    let script = Script::new(turns, vec![says("one"), Ok(compacting), says("two"), says("three")]);
+    let script = ScriptedHost::new(
+        turns,
+        vec![text_answer("one"), Ok(compacting), text_answer("two"), text_answer("three")],
+    );
     let p = play_with("openoxide@provider-side", "claude-sonnet-4-6", script, |e| {
         let block =
             |kind, text: &str| Draft::text(kind, Role::User, text).build(MessageId(0), vec![]);
@@ -340,7 +355,7 @@ fn a_pause_after_the_providers_compaction_goes_on() {
     let p = play_with(
         "openoxide@provider-side",
         "claude-sonnet-4-6",
-        Script::new(vec![user("u1", "go")], vec![Ok(paused), says("done")]),
+        ScriptedHost::new(vec![user("u1", "go")], vec![Ok(paused), text_answer("done")]),
         |_| {},
     );
     assert_eq!(kinds(p.samples()[1]), [Base, Compaction]);
@@ -349,7 +364,7 @@ fn a_pause_after_the_providers_compaction_goes_on() {
 #[test]
 fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
     let edits = |spec: &str, model: &str| {
-        let script = Script::new(vec![user("u", "x")], vec![says("done")]);
+        let script = ScriptedHost::new(vec![user("u", "x")], vec![text_answer("done")]);
         play_with(spec, model, script, |_| {}).samples()[0].server_edits.len()
     };
     assert_eq!(edits("openoxide", "claude-sonnet-4-6"), 0);
@@ -366,8 +381,11 @@ fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
 #[test]
 fn a_refused_prompt_is_made_smaller_and_sent_again() {
     let turns = vec![user("u1", &words(400)), user("u2", "next")];
-    let script = Script::new(turns, vec![says("done"), too_long(2_100, 2_000), says("fine")])
-        .with_summaries(&["short"]);
+    let script = ScriptedHost::new(
+        turns,
+        vec![text_answer("done"), too_long(2_100, 2_000), text_answer("fine")],
+    )
+    .with_summaries(&["short"]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert_eq!(p.compactions(), [("session_summary", Phase::MidTurn)]);
     assert_eq!(kinds(p.samples()[2]), [Base, Summary, User]);
@@ -381,8 +399,8 @@ fn the_user_may_ask_and_say_what_for() {
         Action::Compact { instructions: Some("keep the colours".into()) },
         user("u2", "next"),
     ];
-    let script =
-        Script::new(turns, vec![says(&words(60)), says("fine")]).with_summaries(&["short"]);
+    let script = ScriptedHost::new(turns, vec![text_answer(&words(60)), text_answer("fine")])
+        .with_summaries(&["short"]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert!(p.summaries()[0].blocks.last().unwrap().text.ends_with("keep the colours"));
     assert_eq!(kinds(p.samples()[1]), [Base, User, Summary, User]);
@@ -392,10 +410,10 @@ fn the_user_may_ask_and_say_what_for() {
 #[test]
 fn going_back_behind_a_compaction_brings_the_history_back() {
     let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u1")];
-    let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     assert_eq!(p.view(), [(Base, "base".into()), (User, "word ".into())]);
     let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u2")];
-    let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     // The compaction was made with this message in the view, so it is kept.
     assert_eq!(p.view().iter().map(|v| v.0).collect::<Vec<_>>(), [Base, Summary, Assistant, User]);
 }
@@ -406,16 +424,19 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
     let replies = vec![
         calls("", "a", "read", "{}"),
         calls("", "b", "read", "{}"),
-        says("1"),
-        says("2"),
-        says("3"),
-        says("4"),
+        text_answer("1"),
+        text_answer("2"),
+        text_answer("3"),
+        text_answer("4"),
     ];
-    let p = play("phases=two", Script::new(turns, replies).with_outputs(&[500, 450]));
+    let p = play("phases=two", ScriptedHost::new(turns, replies).with_outputs(&[500, 450]));
     assert_eq!(p.compactions(), [("prune", Phase::PostTurn)]);
 
     let turns = vec![user("u1", &words(900)), user("u2", "next")];
-    let p = play("phases=two", Script::new(turns, vec![says(&words(1_000)), says("fine")]));
+    let p = play(
+        "phases=two",
+        ScriptedHost::new(turns, vec![text_answer(&words(1_000)), text_answer("fine")]),
+    );
     assert_eq!(p.compactions(), [("session_summary", Phase::Background)]);
     assert_eq!(kinds(p.samples()[1]), [Base, Summary, User]);
 }
@@ -424,12 +445,13 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
 fn two_phases_have_no_third() {
     // 900 words far exceed the budget of finished turns and fit in the window less the buffer.
     let turns = || vec![user("u1", &words(900)), user("u2", "next")];
-    let short = || Script::new(turns(), vec![says("done"), says("fine")]);
-    let mechanisms = |p: &Played| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();
+    let short = || ScriptedHost::new(turns(), vec![text_answer("done"), text_answer("fine")]);
+    let mechanisms =
+        |p: &ScriptOutcome| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();
     assert_eq!(mechanisms(&play("", short())), ["history_summary"]);
     assert_eq!(mechanisms(&play("phases=two", short())), [""; 0]);
     // The session's own model writes the summary, not the weak model.
-    let long = Script::new(turns(), vec![says(&words(1_000)), says("fine")]);
+    let long = ScriptedHost::new(turns(), vec![text_answer(&words(1_000)), text_answer("fine")]);
     let p = play("phases=two", long);
     assert_eq!(mechanisms(&p), ["session_summary"]);
     assert_eq!(p.summaries()[0].model.name, p.samples()[0].model.name);
@@ -441,7 +463,7 @@ fn the_map_is_cut_to_its_budget_at_a_line_end() {
     let p = play_with(
         "openoxide",
         "claude-sonnet-4-6",
-        Script::new(vec![user("u", "x")], vec![says("y")]),
+        ScriptedHost::new(vec![user("u", "x")], vec![text_answer("y")]),
         |e| {
             e.fixed.repo_map =
                 vec![Draft::text(RepoMap, Role::User, map.as_str()).build(MessageId(0), vec![])];
@@ -467,9 +489,9 @@ proptest! {
         for (i, chunk) in outputs.chunks(per_turn).enumerate() {
             turns.push(user(&format!("u{i}"), "do it"));
             replies.extend((0..chunk.len()).map(|k| calls("look", &format!("{i}-{k}"), "read", "{}")));
-            replies.push(says("done"));
+            replies.push(text_answer("done"));
         }
-        let mut script = Script::new(turns, replies).with_outputs(&outputs);
+        let mut script = ScriptedHost::new(turns, replies).with_outputs(&outputs);
         script.looks = looks;
         let p = play(if two { "phases=two" } else { "" }, script);
         let gate = if two { 1_800 } else { GATE };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
 use ctxbench_core::budget::{BudgetConfig, PromptChunks};
 use ctxbench_core::compaction::{
     PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
@@ -95,7 +95,7 @@ pub fn prunable(
     }
     let steps = places.iter().map(|&i| {
         let b = &blocks[i];
-        if b.form == Form::Cleared || b.bytes() <= placeholder {
+        if b.form == BlockForm::Cleared || b.bytes() <= placeholder {
             PruneStep::Exempt
         } else {
             PruneStep::Result(bytes_div4_down(&b.text))
@@ -151,7 +151,7 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
         if text.len() < b.bytes() {
             out.quote(b, &format!("{text}…"));
         } else {
-            out.show(b);
+            out.push_block(b);
         }
         out.push("\n");
     }
@@ -169,7 +169,9 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
         && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
     let ends = b.text.match_indices('\n').map(|(i, _)| i + 1);
     match ends.into_iter().nth(lines + 1) {
-        Some(end) if is_index && end < b.bytes() => b.with_text(Form::Truncated, &b.text[..end]),
+        Some(end) if is_index && end < b.bytes() => {
+            b.with_text(BlockForm::Truncated, &b.text[..end])
+        }
         _ => b.clone(),
     }
 }
@@ -190,7 +192,7 @@ pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -
             if fits {
                 b.clone()
             } else {
-                b.with_text(Form::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
+                b.with_text(BlockForm::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
             }
         })
         .filter(|b| b.bytes() > 0)

@@ -37,8 +37,8 @@ pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
         Some(at)
     };
     for p in &was {
-        let text = whole(p.part);
-        found[p.message][p.at] = take(p.role, &|q| whole(q) == text).map(|_| true);
+        let text = part_texts(p.part);
+        found[p.message][p.at] = take(p.role, &|q| part_texts(q) == text).map(|_| true);
     }
     // For the remaining parts, a line that came back anywhere makes the part garbled and not lost.
     let lines: std::collections::HashSet<String> = is.iter().flat_map(|p| lines(p.part)).collect();
@@ -108,7 +108,7 @@ fn exact(p: &Part) -> Vec<String> {
 }
 
 /// Returns the texts of a part without white space at line ends and around each text.
-fn whole(p: &Part) -> Vec<String> {
+fn part_texts(p: &Part) -> Vec<String> {
     exact(p)
         .iter()
         .map(|t| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
@@ -132,32 +132,35 @@ fn lines(p: &Part) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn say(role: Role, text: &str) -> StoredMessage {
+    fn text_message(role: Role, text: &str) -> StoredMessage {
         StoredMessage::text(role, text)
     }
 
     #[test]
     fn counts_what_is_lost_garbled_and_too_much() {
         let before = [
-            say(Role::User, "one"),
-            say(Role::Assistant, "# head\nbody"),
-            say(Role::User, "three"),
+            text_message(Role::User, "one"),
+            text_message(Role::Assistant, "# head\nbody"),
+            text_message(Role::User, "three"),
         ];
         assert_eq!(losses(&before, &before), Losses { equal: true, ..Losses::default() });
         let spaces = [
-            say(Role::User, "one  \n"),
-            say(Role::Assistant, "\n# head\nbody\n\n"),
-            say(Role::User, "three"),
+            text_message(Role::User, "one  \n"),
+            text_message(Role::Assistant, "\n# head\nbody\n\n"),
+            text_message(Role::User, "three"),
         ];
         assert_eq!(losses(&before, &spaces), Losses::default());
-        let damaged =
-            [say(Role::User, "one"), say(Role::Assistant, "body"), say(Role::User, "never said")];
+        let damaged = [
+            text_message(Role::User, "one"),
+            text_message(Role::Assistant, "body"),
+            text_message(Role::User, "never said"),
+        ];
         assert_eq!(
             losses(&before, &damaged),
             Losses { equal: false, lost: 1, garbled: 1, surplus: 2 }
         );
         // The role differs.
-        assert_eq!(losses(&before[..1], &[say(Role::Assistant, "one")]).garbled, 1);
+        assert_eq!(losses(&before[..1], &[text_message(Role::Assistant, "one")]).garbled, 1);
         assert_eq!(losses(&before, &[]).lost, 3);
     }
 }

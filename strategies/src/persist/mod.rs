@@ -41,7 +41,7 @@ pub enum JournalEntry {
 
 /// Result of reading a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Loaded {
+pub struct ReopenedSession {
     /// Conversation that the next request would show, oldest message first.
     pub context: Vec<StoredMessage>,
     /// Number of bytes read for it: whole files if the format has no way to skip parts, otherwise
@@ -57,7 +57,7 @@ pub trait Persistence: Send {
     /// Writes an entry.
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError>;
     /// Reads the session as a restarted program would.
-    fn load(&self) -> Result<Loaded, PersistError>;
+    fn load(&self) -> Result<ReopenedSession, PersistError>;
     /// Returns all messages that the format still contains, compacted or not, oldest first.
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError>;
     /// Returns the size on disk in bytes.
@@ -66,7 +66,7 @@ pub trait Persistence: Send {
 
 /// Session format of a product or of ctxbench.
 #[derive(Clone, Copy, Debug)]
-pub struct Format {
+pub struct PersistFormat {
     /// Name of the format in reports.
     pub name: &'static str,
     /// One-line description.
@@ -79,11 +79,11 @@ pub struct Format {
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
 /// Format for strategies that are not products.
-pub const OURS: &[Format] = &[ours::FORMAT];
+pub const OURS: &[PersistFormat] = &[ours::FORMAT];
 
 /// Returns the formats of all strategies, in report order.
-pub fn formats() -> Vec<&'static Format> {
-    let mut out: Vec<&Format> = Vec::new();
+pub fn formats() -> Vec<&'static PersistFormat> {
+    let mut out: Vec<&PersistFormat> = Vec::new();
     for f in crate::ALL.iter().flat_map(|d| d.formats) {
         if out.iter().all(|known| known.name != f.name) {
             out.push(f);

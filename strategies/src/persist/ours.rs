@@ -12,16 +12,17 @@ use ctxbench_core::content::Part;
 use ctxbench_kit::store::{IdGenerator, LoadedMessage, NewPart, NewSession, Store, Ulid};
 
 use super::{
-    BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl, pruned,
+    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
+    StoredMessage, jsonl, pruned,
 };
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PersistFormat = PersistFormat {
     name: "ctxbench-store",
     about: "SQLite: messages, parts, boundaries, prune marks; loading stops at the newest boundary",
-    open: |dir, seed| Ok(Box::new(Ours::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(StoreFormat::open(dir, seed)?)),
 };
 
-struct Ours {
+struct StoreFormat {
     path: PathBuf,
     store: Store,
     session: Ulid,
@@ -30,8 +31,8 @@ struct Ours {
     shown: Vec<(StoredMessage, Vec<Ulid>)>,
 }
 
-impl Ours {
-    fn open(dir: &Path, seed: u64) -> Result<Ours, PersistError> {
+impl StoreFormat {
+    fn open(dir: &Path, seed: u64) -> Result<StoreFormat, PersistError> {
         std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
         let path = dir.join("sessions.db");
         let ticks = AtomicI64::new(BEGIN_MS as i64);
@@ -43,18 +44,19 @@ impl Ours {
             Some((id, _)) => *id,
             None => store.create_session(&NewSession::default())?,
         };
-        let mut out = Ours { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
+        let mut out =
+            StoreFormat { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
         out.refresh_shown()?;
         Ok(out)
     }
 
     fn refresh_shown(&mut self) -> Result<(), PersistError> {
-        self.shown = self.store.load_context(self.session)?.iter().filter_map(said).collect();
+        self.shown = self.store.load_context(self.session)?.iter().filter_map(to_message).collect();
         Ok(())
     }
 }
 
-impl Persistence for Ours {
+impl Persistence for StoreFormat {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         self.clock += 1;
         match entry {
@@ -92,20 +94,24 @@ impl Persistence for Ours {
         Ok(())
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let before = self.store.bytes_read();
         let context = self
             .store
             .load_context(self.session)?
             .iter()
-            .filter_map(said)
+            .filter_map(to_message)
             .map(|(s, _)| s)
             .collect();
-        Ok(Loaded { context, bytes_read: self.store.bytes_read() - before, notes: Vec::new() })
+        Ok(ReopenedSession {
+            context,
+            bytes_read: self.store.bytes_read() - before,
+            notes: Vec::new(),
+        })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        Ok(self.store.log(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect())
+        Ok(self.store.log(self.session)?.iter().filter_map(to_message).map(|(s, _)| s).collect())
     }
 
     fn size(&self) -> u64 {
@@ -114,7 +120,7 @@ impl Persistence for Ours {
 }
 
 /// Returns a message with the ids of its parts. A boundary without a summary is not a message.
-fn said(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
+fn to_message(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
     let (parts, ids): (Vec<Part>, Vec<Ulid>) =
         m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();
     (!parts.is_empty()).then_some((StoredMessage { role: m.role, parts }, ids))

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn format(name: &str) -> &'static Format {
+fn format(name: &str) -> &'static PersistFormat {
     formats().into_iter().find(|f| f.name == name).unwrap()
 }
 
@@ -62,7 +62,7 @@ const LOSSLESS: [&str; 7] = [
     "claude-code-jsonl",
 ];
 
-fn written(name: &str, dir: &Path, entries: &[JournalEntry]) -> Loaded {
+fn written(name: &str, dir: &Path, entries: &[JournalEntry]) -> ReopenedSession {
     let mut p = open(name, dir);
     for e in entries {
         p.append(e).unwrap();

@@ -8,14 +8,14 @@ use serde_json::Map;
 use super::Pi;
 use super::summary::FileLists;
 use super::words::PiWords;
-use crate::conform::shape::Kind::{Count, Filler, Flag, One, OneOf, Word};
+use crate::conform::shape::MemberKind::{Count, Filler, Flag, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must};
 use crate::conform::text::filler;
 use crate::conform::{
-    Conformance, Fault, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp, SummaryForm, View,
-    build,
+    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
+    RequestView, SetUp, SummaryForm, build,
 };
-use crate::descriptor::Words;
+use crate::descriptor::PromptTexts;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[],
@@ -60,7 +60,7 @@ const CONSTANTS: Shape = &[
 /// only give the sum of a prompt's constant texts.
 const TAG: usize = 20;
 
-fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
         name: "mock-model".into(),
@@ -91,7 +91,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         summary_tail: of("summary_tail", 0),
         ..PiWords::blank()
     };
-    let mut given = Given::default();
+    let mut given = CaseSettings::default();
     let compaction = case.setting("compaction");
     for (ours, theirs) in
         [("auto", "enabled"), ("reserve", "reserveTokens"), ("keep_recent", "keepRecentTokens")]
@@ -113,7 +113,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     })
 }
 
-fn view(w: &PiWords) -> View {
+fn view(w: &PiWords) -> RequestView {
     use PromptPiece::{Constant, Focus, Prior, Transcript};
     let constant = |words: &str| Constant(words.to_string());
     let focus = || Focus(w.focus.to_string());
@@ -121,7 +121,7 @@ fn view(w: &PiWords) -> View {
     let update = [constant(&w.prior_open), Prior, constant(&w.prior_close), constant(&w.update)];
     let turn = [constant(&w.prefix_open), Transcript, constant(&w.prefix_close)];
     let form = |variant, pieces: Vec<PromptPiece>| PromptForm { variant: Some(variant), pieces };
-    View {
+    RequestView {
         numbered: Some("openai-chat"),
         // On this wire the system prompt is a message too.
         unnumbered: 1,
@@ -139,7 +139,7 @@ fn view(w: &PiWords) -> View {
             tail: w.summary_tail.to_string(),
             files: Some((files_of, render)),
         },
-        ..View::default()
+        ..RequestView::default()
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    pub(super) fn of(s: &Engine) -> Base {
+    pub(super) fn from_engine(s: &Engine) -> Base {
         let f = &s.fixed;
         let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
         Base {

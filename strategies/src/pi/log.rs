@@ -5,7 +5,7 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::unanswered;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
@@ -23,7 +23,7 @@ const NO_RESULT: &str = "No result provided";
 const NO_OUTPUT: &str = "(no tool output)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(super) enum PiSpeaker {
     User,
     Assistant,
     Tool,
@@ -40,7 +40,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn of(reply: &Reply) -> Report {
+    pub(super) fn from_reply(reply: &Reply) -> Report {
         let cut_off = matches!(reply.stop, StopReason::MaxTokens | StopReason::WindowExceeded);
         Report { usage: reply.usage, cut_off, failed: None }
     }
@@ -52,8 +52,8 @@ impl Report {
 }
 
 #[derive(Debug)]
-pub(super) struct Message {
-    pub(super) speaker: Speaker,
+pub(super) struct PiMessage {
+    pub(super) speaker: PiSpeaker,
     /// Blocks that are sent for the message.
     pub(super) blocks: Vec<Arc<Block>>,
     /// Characters, as both estimators count them.
@@ -65,7 +65,7 @@ pub(super) struct Message {
 }
 
 #[derive(Debug)]
-pub(super) struct Compaction {
+pub(super) struct PiCompaction {
     /// The message that is sent.
     pub(super) block: Arc<Block>,
     /// Summary with the file lists, but without the text around it.
@@ -76,49 +76,49 @@ pub(super) struct Compaction {
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
-    Message(Message),
-    Compaction(Compaction),
+pub(super) enum EntryContent {
+    Message(PiMessage),
+    Compaction(PiCompaction),
     /// Hides a message. The hidden message has its `hidden` flag set.
     Edit,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     pub(super) id: MessageId,
-    pub(super) content: Content,
+    pub(super) content: EntryContent,
 }
 
-impl Entry {
+impl LogEntry {
     /// Returns the message of the entry, unless it is hidden.
-    pub(super) fn visible(&self) -> Option<&Message> {
+    pub(super) fn visible(&self) -> Option<&PiMessage> {
         match &self.content {
-            Content::Message(m) if !m.hidden => Some(m),
+            EntryContent::Message(m) if !m.hidden => Some(m),
             _ => None,
         }
     }
 
     pub(super) fn is_compaction(&self) -> bool {
-        matches!(self.content, Content::Compaction(_))
+        matches!(self.content, EntryContent::Compaction(_))
     }
 }
 
 /// All entries, oldest first.
 #[derive(Default)]
 pub(super) struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     synced: u32,
 }
 
 impl Index<usize> for Log {
-    type Output = Entry;
-    fn index(&self, i: usize) -> &Entry {
+    type Output = LogEntry;
+    fn index(&self, i: usize) -> &LogEntry {
         &self.entries[i]
     }
 }
 
 impl Log {
-    pub(super) fn entries(&self) -> &[Entry] {
+    pub(super) fn entries(&self) -> &[LogEntry] {
         &self.entries
     }
 
@@ -143,45 +143,45 @@ impl Log {
             let all: Vec<Arc<Block>> =
                 fresh.iter().filter(|b| b.message == m.id).cloned().collect();
             let speaker = match m.role {
-                Role::Tool => Speaker::Tool,
-                Role::Assistant => Speaker::Assistant,
-                _ => Speaker::User,
+                Role::Tool => PiSpeaker::Tool,
+                Role::Assistant => PiSpeaker::Assistant,
+                _ => PiSpeaker::User,
             };
-            let mut message = Message::said(speaker, all);
+            let mut message = PiMessage::new(speaker, all);
             changed |= message.tidy();
-            if speaker == Speaker::Assistant {
+            if speaker == PiSpeaker::Assistant {
                 message.report = report.take().unwrap_or_default();
             }
-            self.entries.push(Entry { id: m.id, content: Content::Message(message) });
+            self.entries.push(LogEntry { id: m.id, content: EntryContent::Message(message) });
         }
         changed
     }
 
-    fn push(&mut self, id: MessageId, content: Content) {
+    fn push(&mut self, id: MessageId, content: EntryContent) {
         self.synced = self.synced.max(id.0 + 1);
-        self.entries.push(Entry { id, content });
+        self.entries.push(LogEntry { id, content });
     }
 
     /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut message = Message::said(Speaker::Assistant, vec![]);
+        let mut message = PiMessage::new(PiSpeaker::Assistant, vec![]);
         message.report.failed = Some(e.clone());
-        self.push(id, Content::Message(message));
+        self.push(id, EntryContent::Message(message));
         self.entries.len() - 1
     }
 
-    pub(super) fn push_compaction(&mut self, c: Compaction) {
-        self.push(c.block.message, Content::Compaction(c));
+    pub(super) fn push_compaction(&mut self, c: PiCompaction) {
+        self.push(c.block.message, EntryContent::Compaction(c));
     }
 
     /// Hides a message by an edit.
     pub(super) fn hide(&mut self, at: usize) {
-        if let Content::Message(m) = &mut self.entries[at].content {
+        if let EntryContent::Message(m) = &mut self.entries[at].content {
             m.hidden = true;
             // A rewind to the message also removes the edit, because both have the same ID.
             let id = self.entries[at].id;
-            self.push(id, Content::Edit);
+            self.push(id, EntryContent::Edit);
         }
     }
 
@@ -189,10 +189,10 @@ impl Log {
     /// true if there were such calls.
     pub(super) fn close_calls(&mut self, s: &mut Engine) -> bool {
         let newest = self.entries.iter().rposition(
-            |e| matches!(&e.content, Content::Message(m) if m.speaker == Speaker::Assistant),
+            |e| matches!(&e.content, EntryContent::Message(m) if m.speaker == PiSpeaker::Assistant),
         );
         let Some(at) = newest else { return false };
-        let visible = self.entries[at..].iter().filter_map(Entry::visible);
+        let visible = self.entries[at..].iter().filter_map(LogEntry::visible);
         let blocks: Vec<Arc<Block>> = visible.flat_map(|m| m.blocks.iter().cloned()).collect();
         let open = unanswered(&blocks);
         for b in &open {
@@ -203,7 +203,7 @@ impl Log {
                 ..Draft::synthetic(BlockKind::Output, Role::Tool, NO_RESULT)
             };
             // The result belongs to the request and not to the session, so it is never counted.
-            if let Content::Message(m) = &mut self.entries[at].content {
+            if let EntryContent::Message(m) = &mut self.entries[at].content {
                 m.blocks.push(draft.build(id, vec![]));
             }
             self.synced = self.synced.max(id.0 + 1);
@@ -223,10 +223,10 @@ impl Log {
     }
 }
 
-impl Message {
-    fn said(speaker: Speaker, blocks: Vec<Arc<Block>>) -> Message {
+impl PiMessage {
+    fn new(speaker: PiSpeaker, blocks: Vec<Arc<Block>>) -> PiMessage {
         let chars = blocks.iter().map(|b| chars(b)).sum();
-        Message { speaker, blocks, chars, report: Report::default(), hidden: false }
+        PiMessage { speaker, blocks, chars, report: Report::default(), hidden: false }
     }
 
     /// Removes blank replies and replaces blank results, as the program does before it sends them.
@@ -234,17 +234,17 @@ impl Message {
     fn tidy(&mut self) -> bool {
         let blank = |b: &Block| b.text.trim().is_empty();
         match self.speaker {
-            Speaker::User => false,
-            Speaker::Assistant => {
+            PiSpeaker::User => false,
+            PiSpeaker::Assistant => {
                 let before = self.blocks.len();
                 self.blocks.retain(|b| b.kind != BlockKind::Assistant || !blank(b));
                 self.blocks.len() < before
             }
-            Speaker::Tool => {
+            PiSpeaker::Tool => {
                 let mut changed = false;
                 for b in &mut self.blocks {
                     if b.kind == BlockKind::Output && blank(b) {
-                        *b = b.with_text(Form::Verbatim, NO_OUTPUT);
+                        *b = b.with_text(BlockForm::Verbatim, NO_OUTPUT);
                         changed = true;
                     }
                 }

@@ -25,7 +25,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Product, Requirement};
-use program::Program;
+use program::PiProgram;
 use settings::PiSettings;
 use version::PiVersion;
 use words::PiWords;
@@ -43,7 +43,7 @@ impl Product for Pi {
 
     fn build(b: Build<Pi>) -> Box<dyn Strategy> {
         match b.version {
-            PiVersion::V1_5 => Box::new(Program::new(b.settings, b.words, b.scale)),
+            PiVersion::V1_5 => Box::new(PiProgram::new(b.settings, b.words, b.scale)),
         }
     }
 }

@@ -16,19 +16,21 @@ use serde_json::{Value, json};
 use super::summary::FileLists;
 use super::words::PiWords;
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
+use crate::persist::{
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "pi-jsonl",
     about: "one JSONL file per session, entries chained by parentId; a compaction names its tail",
-    open: |dir, seed| Ok(Box::new(Session::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(PiSession::open(dir, seed)?)),
 };
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 const CWD: &str = "/work/project";
 const TIME: &str = "2023-11-14T22:13:20.000Z";
 
-struct Session {
+struct PiSession {
     path: PathBuf,
     file: Appender,
     seed: u64,
@@ -38,8 +40,8 @@ struct Session {
     shown: Vec<(String, StoredMessage)>,
 }
 
-impl Session {
-    fn open(dir: &Path, seed: u64) -> Result<Session, PersistError> {
+impl PiSession {
+    fn open(dir: &Path, seed: u64) -> Result<PiSession, PersistError> {
         let path = dir.join(".pi/agent/sessions/--work-project--");
         let path = path.join(format!("2023-11-14T22-13-20-000Z_{SESSION}.jsonl"));
         let mut file = Appender::open(&path)?;
@@ -51,7 +53,7 @@ impl Session {
         }
         let leaf = lines.iter().rev().find_map(entry_id).map(str::to_string);
         let shown = projected(&lines);
-        Ok(Session { path, file, seed, lines: lines.len() as u64, leaf, shown })
+        Ok(PiSession { path, file, seed, lines: lines.len() as u64, leaf, shown })
     }
 
     /// Writes an entry and returns its ID.
@@ -66,7 +68,7 @@ impl Session {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+    fn append_message(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
         let id = match said.is_summary() {
             // A summary without entries before it.
             true => self.compaction(said, None)?,
@@ -124,7 +126,7 @@ impl Session {
         // Any other view starts a new branch at the root.
         self.leaf = None;
         self.shown.clear();
-        view.iter().try_for_each(|s| self.say(s))
+        view.iter().try_for_each(|s| self.append_message(s))
     }
 
     /// Finds the entries with messages that are missing from the view or differ in it, if all other
@@ -168,24 +170,24 @@ impl Session {
     }
 }
 
-impl Persistence for Session {
+impl Persistence for PiSession {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::Message(said) => self.append_message(said),
             JournalEntry::View(view) => self.become_view(view),
         }
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let (lines, notes) = jsonl::objects(&self.path)?;
         let context = projected(&lines).into_iter().map(|(_, s)| s).collect();
-        Ok(Loaded { context, bytes_read: self.size(), notes })
+        Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let (lines, _) = jsonl::objects(&self.path)?;
         let names = names(&lines);
-        Ok(lines.iter().filter_map(|l| said(&l["message"], &names)).collect())
+        Ok(lines.iter().filter_map(|l| parse_message(&l["message"], &names)).collect())
     }
 
     fn size(&self) -> u64 {
@@ -233,14 +235,14 @@ fn projected(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     for line in &way[from..] {
         let id = entry_id(line).unwrap_or_default();
         let shown = match edits.get(id) {
-            None => said(&line["message"], &names),
+            None => parse_message(&line["message"], &names),
             Some(Value::Null) => None,
             Some(replacement) => {
                 let mut message = line["message"].clone();
                 if message.is_object() {
                     message["content"] = replacement["content"].clone();
                 }
-                said(&message, &names)
+                parse_message(&message, &names)
             }
         };
         out.extend(shown.map(|s| (id.to_string(), s)));
@@ -308,7 +310,7 @@ fn block(p: &Part) -> Option<Value> {
     })
 }
 
-fn said(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
+fn parse_message(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
     let blocks = message["content"].as_array()?;
     if message["role"] == "toolResult" {
         let id = message["toolCallId"].as_str().unwrap_or_default();

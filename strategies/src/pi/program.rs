@@ -16,13 +16,13 @@ use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported, is_system};
 
 use super::errors::{is_overflow, is_retryable};
 use super::estimate::{Base, largest_reply};
-use super::log::{Compaction, Content, Log, Report};
-use super::projection::Plan;
+use super::log::{EntryContent, Log, PiCompaction, Report};
+use super::projection::CompactionPlan;
 use super::settings::PiSettings;
 use super::summary::{Prompt, transcript};
 use super::words::PiWords;
 
-pub(crate) struct Program {
+pub(crate) struct PiProgram {
     settings: PiSettings,
     words: PiWords,
     scale: f64,
@@ -62,9 +62,9 @@ enum NoSummary {
     Failed,
 }
 
-impl Program {
+impl PiProgram {
     pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
-        Program {
+        PiProgram {
             settings,
             words,
             scale,
@@ -77,7 +77,7 @@ impl Program {
     }
 
     fn base(&self, s: &Engine) -> u64 {
-        self.settings.base_estimate.unwrap_or_else(|| Base::of(s).quarter())
+        self.settings.base_estimate.unwrap_or_else(|| Base::from_engine(s).quarter())
     }
 
     fn limit(&self, s: &Engine) -> u64 {
@@ -86,18 +86,18 @@ impl Program {
 
     fn sync(&mut self, s: &mut Engine) {
         if self.log.sync(s, &mut self.report) {
-            self.show(s);
+            self.update_view(s);
         }
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
         let fixed = |b: &&Arc<Block>| strategy::is_fixed(b) || b.kind == BlockKind::File;
         let fixed = s.context.blocks().iter().filter(fixed).cloned();
-        fixed.chain(self.log.shown()).collect()
+        fixed.chain(self.log.visible_blocks()).collect()
     }
 
     /// Shows the blocks that the log sends, where the change is not a compaction.
-    fn show(&mut self, s: &mut Engine) {
+    fn update_view(&mut self, s: &mut Engine) {
         // Messages are removed as a whole and results stay after their calls, so the edit is always
         // valid.
         let _ = s.context.set(self.view(s));
@@ -116,7 +116,7 @@ impl Program {
         if !self.settings.auto || self.log.compaction().is_some_and(|(c, _)| at < c) {
             return false;
         }
-        let Content::Message(m) = &self.log[at].content else { return false };
+        let EntryContent::Message(m) = &self.log[at].content else { return false };
         let (usage, window) = (m.report.usage, s.model.window);
         let failed = m.report.failed.as_ref();
         let cut_off = m.report.cut_off;
@@ -124,7 +124,7 @@ impl Program {
         let over = failed.is_none() && !cut_off && !calls;
         let projected = self.log.is_projected(at);
         let edited =
-            self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
+            self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, EntryContent::Edit));
         let input = usage.input + usage.cache_read;
         // Some providers accept a prompt that is too large; others truncate it and have no room for
         // a reply.
@@ -165,7 +165,7 @@ impl Program {
         }
         self.recovered = true;
         self.log.hide(at);
-        self.show(s);
+        self.update_view(s);
         self.compaction(s, Reason::Overflow, phase, None).await
     }
 
@@ -203,7 +203,7 @@ impl Program {
         let block = s.synthetic(BlockKind::Summary, Role::User, text, origin);
         let block = block.map_draft(|d| d.as_list = true);
         let first_kept = plan.first_kept;
-        self.log.push_compaction(Compaction { block, summary, first_kept, files });
+        self.log.push_compaction(PiCompaction { block, summary, first_kept, files });
         let view = self.view(s);
         let _ = s.compacted(CompactionKind::Summarise, "summary", phase, view);
         s.note(Event::Estimated(self.log.estimate(self.base(s))));
@@ -215,7 +215,7 @@ impl Program {
     async fn summary(
         &self,
         s: &mut Engine,
-        plan: &Plan,
+        plan: &CompactionPlan,
         phase: Phase,
         focus: Option<&str>,
     ) -> Result<String, NoSummary> {
@@ -255,7 +255,7 @@ impl Program {
         let reply = loop {
             match s.send(&request).await {
                 Ok(reply) => break reply,
-                Err(e) if e.kind == ErrorKind::Ended => return Err(NoSummary::Over),
+                Err(e) if e.kind == ErrorKind::SessionEnd => return Err(NoSummary::Over),
                 Err(e) if is_retryable(&e) && retried < self.settings.retries => retried += 1,
                 Err(_) => return Err(NoSummary::Failed),
             }
@@ -274,7 +274,7 @@ impl Program {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for PiProgram {
     fn admit(&self, mut raw: Draft) -> Draft {
         // Prompts are sent as lists of parts.
         raw.as_list |= matches!(raw.kind, BlockKind::User | BlockKind::Image);
@@ -299,7 +299,7 @@ impl Strategy for Program {
             self.check_reply(s, at, Phase::PreTurn).await;
         }
         if self.log.close_calls(s) {
-            self.show(s);
+            self.update_view(s);
         }
         (self.batch_done, self.recovered) = (false, false);
         Flow::Proceed
@@ -316,7 +316,7 @@ impl Strategy for Program {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut request = s.sample_request();
-        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::of(s))));
+        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::from_engine(s))));
         if s.default_breakpoints && s.model.provider == Provider::Anthropic {
             let system = request.blocks.iter().take_while(|b| is_system(b)).count();
             let ends = [system.checked_sub(1), request.blocks.len().checked_sub(1)];
@@ -327,7 +327,7 @@ impl Strategy for Program {
     }
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
-        let report = Report::of(reply);
+        let report = Report::from_reply(reply);
         self.recovered &= report.cut_off;
         self.report = Some(report);
         self.retried = 0;
@@ -362,7 +362,7 @@ impl Strategy for Program {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.sync(s);
         self.log.rewind(to);
-        self.show(s);
+        self.update_view(s);
     }
 
     async fn compact(

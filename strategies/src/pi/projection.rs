@@ -8,12 +8,12 @@ use ctxbench_core::compaction::suffix_reaching;
 use ctxbench_core::tokens::utf16_len;
 
 use super::estimate::{Base, by_three_and_a_half, quarter};
-use super::log::{Compaction, Content, Entry, Log, Message, Speaker};
+use super::log::{EntryContent, Log, LogEntry, PiCompaction, PiMessage, PiSpeaker};
 use super::summary::FileLists;
 
 /// Entries that a compaction would keep and summarise.
 #[derive(Debug, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct CompactionPlan {
     /// Index of the first entry of the tail.
     pub(super) first_kept: usize,
     /// Indexes of the entries to summarise.
@@ -26,9 +26,9 @@ pub(super) struct Plan {
 
 impl Log {
     /// Returns the newest compaction and its index.
-    pub(super) fn compaction(&self) -> Option<(usize, &Compaction)> {
+    pub(super) fn compaction(&self) -> Option<(usize, &PiCompaction)> {
         self.entries().iter().enumerate().rev().find_map(|(i, e)| match &e.content {
-            Content::Compaction(c) => Some((i, c)),
+            EntryContent::Compaction(c) => Some((i, c)),
             _ => None,
         })
     }
@@ -44,12 +44,12 @@ impl Log {
         }
     }
 
-    fn messages(&self) -> impl Iterator<Item = &Message> {
+    fn messages(&self) -> impl Iterator<Item = &PiMessage> {
         self.projected().into_iter().filter_map(|i| self[i].visible())
     }
 
     /// Returns the blocks that are sent after the fixed part.
-    pub(super) fn shown(&self) -> Vec<Arc<Block>> {
+    pub(super) fn visible_blocks(&self) -> Vec<Arc<Block>> {
         let summary = self.compaction().map(|(_, c)| c.block.clone());
         summary.into_iter().chain(self.messages().flat_map(|m| m.blocks.iter().cloned())).collect()
     }
@@ -63,12 +63,12 @@ impl Log {
     /// Returns true if the view depends on an edit.
     pub(super) fn has_edits(&self) -> bool {
         let from = self.compaction().map_or(0, |(_, c)| c.first_kept);
-        self.entries()[from..].iter().any(|e| matches!(e.content, Content::Edit))
+        self.entries()[from..].iter().any(|e| matches!(e.content, EntryContent::Edit))
     }
 
     /// Returns the index of the newest sent message of the model, which may be a failure.
     pub(super) fn newest_reply(&self) -> Option<usize> {
-        let is = |m: &Message| m.speaker == Speaker::Assistant;
+        let is = |m: &PiMessage| m.speaker == PiSpeaker::Assistant;
         (0..self.entries().len())
             .rev()
             .find(|&i| self[i].visible().is_some_and(is) && self.is_projected(i))
@@ -76,7 +76,7 @@ impl Log {
 
     /// Searches back from the newest entry for a reply with usable counters. Returns its total and
     /// the characters of each message after it. `None` = an entry that `ends` accepts comes first.
-    fn counted(&self, ends: impl Fn(&Entry) -> bool) -> Option<(u64, Vec<u64>)> {
+    fn counted(&self, ends: impl Fn(&LogEntry) -> bool) -> Option<(u64, Vec<u64>)> {
         let mut behind = Vec::new();
         for e in self.entries().iter().rev() {
             if ends(e) {
@@ -95,7 +95,7 @@ impl Log {
     /// or edit plus a quarter of the characters of the later messages. Without such a reply,
     /// everything is estimated by its length.
     pub(super) fn tokens(&self, base: u64) -> u64 {
-        let ends = |e: &Entry| !matches!(e.content, Content::Message(_));
+        let ends = |e: &LogEntry| !matches!(e.content, EntryContent::Message(_));
         match self.counted(ends) {
             Some((total, behind)) => total + behind.into_iter().map(quarter).sum::<u64>(),
             None => self.estimate(base),
@@ -105,7 +105,7 @@ impl Log {
     /// Estimates the tokens of the view as [`Log::tokens`] does, but also uses counters from before
     /// an edit. `None` = the counters are older than the newest compaction.
     pub(super) fn tokens_across_edits(&self, base: u64) -> Option<u64> {
-        if let Some((total, behind)) = self.counted(Entry::is_compaction) {
+        if let Some((total, behind)) = self.counted(LogEntry::is_compaction) {
             return Some(total + behind.into_iter().map(quarter).sum::<u64>());
         }
         let stale = self.messages().any(|m| m.report.total() > 0);
@@ -122,7 +122,7 @@ impl Log {
     /// invalidate the counters.
     pub(super) fn input(&self, base: &Base) -> u64 {
         let by = by_three_and_a_half;
-        if let Some((total, behind)) = self.counted(Entry::is_compaction) {
+        if let Some((total, behind)) = self.counted(LogEntry::is_compaction) {
             return total + behind.into_iter().map(by).sum::<u64>();
         }
         let summary = self.compaction().map_or(0, |(_, c)| by(utf16_len(&c.block.text)));
@@ -130,18 +130,19 @@ impl Log {
     }
 
     /// Plans a compaction that keeps about `keep` tokens. `None` = there is nothing to compact.
-    pub(super) fn plan(&self, keep: u64) -> Option<Plan> {
+    pub(super) fn plan(&self, keep: u64) -> Option<CompactionPlan> {
         if self.entries().last()?.is_compaction() {
             return None;
         }
         let all = self.projected();
         let view = &all[usize::from(self.compaction().is_some())..];
         let says = |i: usize| self[view[i]].visible();
-        let is =
-            |i: usize, speakers: &[Speaker]| says(i).is_some_and(|m| speakers.contains(&m.speaker));
+        let is = |i: usize, speakers: &[PiSpeaker]| {
+            says(i).is_some_and(|m| speakers.contains(&m.speaker))
+        };
         // A tail never begins with a result.
         let cuts: Vec<usize> =
-            (0..view.len()).filter(|&i| is(i, &[Speaker::User, Speaker::Assistant])).collect();
+            (0..view.len()).filter(|&i| is(i, &[PiSpeaker::User, PiSpeaker::Assistant])).collect();
         let sizes: Vec<u64> =
             (0..view.len()).map(|i| says(i).map_or(0, |m| quarter(m.chars))).collect();
         let mut cut = *cuts.first()?;
@@ -153,12 +154,12 @@ impl Log {
         while cut > 0 && says(cut - 1).is_none() && !self[view[cut - 1]].is_compaction() {
             cut -= 1;
         }
-        let starts_turn = |i: usize| is(i, &[Speaker::User]);
+        let starts_turn = |i: usize| is(i, &[PiSpeaker::User]);
         let turn = if starts_turn(cut) { None } else { (0..=cut).rev().find(|&i| starts_turn(i)) };
         let messages = |from: usize, to: usize| -> Vec<usize> {
             view[from..to].iter().copied().filter(|&i| self[i].visible().is_some()).collect()
         };
-        let plan = Plan {
+        let plan = CompactionPlan {
             first_kept: *view.get(cut)?,
             history: messages(0, turn.unwrap_or(cut)),
             turn: turn.map_or_else(Vec::new, |t| messages(t, cut)),
@@ -170,14 +171,14 @@ impl Log {
     /// Returns true if only a hidden reply follows the cut. The last visible message is then
     /// summarised too, since it has no answer.
     fn only_a_hidden_reply_follows(&self, suffix: &[usize]) -> bool {
-        let hidden = |m: &Message| m.hidden && m.speaker == Speaker::Assistant;
+        let hidden = |m: &PiMessage| m.hidden && m.speaker == PiSpeaker::Assistant;
         let mut found = false;
         for &i in suffix {
             match &self[i].content {
-                Content::Compaction(_) => return false,
-                Content::Message(m) if !m.hidden => return false,
-                Content::Message(m) => found |= hidden(m),
-                Content::Edit => {}
+                EntryContent::Compaction(_) => return false,
+                EntryContent::Message(m) if !m.hidden => return false,
+                EntryContent::Message(m) => found |= hidden(m),
+                EntryContent::Edit => {}
             }
         }
         found

@@ -9,9 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::estimate::quarter;
 use super::words::PiWords;
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment, jsonl_in};
+use crate::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    SummarySegment, jsonl_in,
+};
 
-pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
+pub(super) const RECORDING: CaseRecording = CaseRecording { notes, read, texts_apart: false };
 
 /// Folder of the session files within the scratch folder.
 const SESSIONS: &str = "sessions";
@@ -72,11 +75,13 @@ fn ends(told: &[Value]) -> Map<String, Value> {
     ])
 }
 
-fn read(heard: &Heard<'_>) -> Reading {
+fn read(heard: &RecordedSession<'_>) -> SessionReading {
     // The system prompt is a message too.
-    let mut out = Reading { numbered: Some(1), limits_replies: true, ..Reading::default() };
+    let mut out =
+        SessionReading { numbered: Some(1), limits_replies: true, ..SessionReading::default() };
     for r in heard.requests {
-        let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
+        let sorts: Vec<Classification> =
+            (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
         for (p, sort) in r.pieces.iter().zip(&sorts) {
             note(&mut out.constants, p.text(), sort);
         }
@@ -94,16 +99,16 @@ fn read(heard: &Heard<'_>) -> Reading {
 }
 
 /// Records the sizes of the program's constant texts at their first occurrence.
-fn note(constants: &mut Map<String, Value>, text: &str, sort: &As) {
+fn note(constants: &mut Map<String, Value>, text: &str, sort: &Classification) {
     let mut put = |name: &str, bytes: usize| {
         constants.entry(name).or_insert(json!({"bytes": bytes}));
     };
     let segments = match sort {
-        As::Prompt { variant: Some(variant), prior, constant_bytes, .. } => {
+        Classification::Prompt { variant: Some(variant), prior, constant_bytes, .. } => {
             put(&format!("prompt_{variant}"), *constant_bytes);
             prior
         }
-        As::Segments(all) => {
+        Classification::Segments(all) => {
             if let Some((head, _)) = text.split_once(SUMMARY[0]) {
                 put("summary_head", head.len() + SUMMARY[0].len());
                 put("summary_tail", SUMMARY[1].len());
@@ -113,17 +118,17 @@ fn note(constants: &mut Map<String, Value>, text: &str, sort: &As) {
         _ => return,
     };
     for s in segments {
-        if let Segment::Constant(name, bytes) = s {
+        if let SummarySegment::Constant(name, bytes) = s {
             put(name, *bytes);
         }
     }
 }
 
-fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
+fn sorted(r: &RecordedRequest<'_>, i: usize, summaries: &[&str]) -> Classification {
     let p = &r.pieces[i];
-    let first = r.pieces[..i].iter().all(Piece::instructs);
+    let first = r.pieces[..i].iter().all(CasePiece::instructs);
     if p.instructs() {
-        return As::Constant(BlockKind::Base);
+        return Classification::Constant(BlockKind::Base);
     }
     if p.of_user() && first {
         let own =
@@ -132,19 +137,19 @@ fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
             return own;
         }
     }
-    As::Said(p.kind)
+    Classification::Said(p.kind)
 }
 
 /// Parses the message that contains a summary of the removed messages.
-fn summary(text: &str, summaries: &[&str]) -> Option<As> {
+fn summary(text: &str, summaries: &[&str]) -> Option<Classification> {
     let (_, rest) = text.split_once(SUMMARY[0])?;
-    Some(As::Segments(segments(rest.strip_suffix(SUMMARY[1])?, summaries)))
+    Some(Classification::Segments(segments(rest.strip_suffix(SUMMARY[1])?, summaries)))
 }
 
 /// Splits a summary into its parts: the summary of the history and, after a split turn, the summary
 /// of the turn's beginning.
-fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
-    let said = |text: &str| Segment::Said(text.to_string());
+fn segments(body: &str, summaries: &[&str]) -> Vec<SummarySegment> {
+    let said = |text: &str| SummarySegment::Said(text.to_string());
     let joined = body.rmatch_indices(JOIN[0]).find_map(|(at, open)| {
         let words = at + open.len();
         let end = words + body[words..].find(JOIN[1])? + JOIN[1].len();
@@ -158,15 +163,15 @@ fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
     let history = &body[..at];
     let history = match summaries.iter().any(|s| s.contains(history)) {
         true => said(history),
-        false => Segment::Constant("no_history", history.len()),
+        false => SummarySegment::Constant("no_history", history.len()),
     };
-    vec![history, Segment::Constant("split_join", end - at), said(&body[end..])]
+    vec![history, SummarySegment::Constant("split_join", end - at), said(&body[end..])]
 }
 
 /// Splits a summary prompt into its parts.
-fn prompt(text: &str, summaries: &[&str]) -> Option<As> {
+fn prompt(text: &str, summaries: &[&str]) -> Option<Classification> {
     let w = PiWords::default();
-    let taken = |variant, transcript: &str, prior: Option<&str>| As::Prompt {
+    let taken = |variant, transcript: &str, prior: Option<&str>| Classification::Prompt {
         variant: Some(variant),
         transcript: transcript.to_string(),
         prior: prior.map(|p| segments(p, summaries)).unwrap_or_default(),
@@ -192,10 +197,10 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
-    fn said(text: &str) -> Segment {
-        Segment::Said(text.into())
+    fn model_text(text: &str) -> SummarySegment {
+        SummarySegment::Said(text.into())
     }
 
     #[test]
@@ -209,22 +214,27 @@ mod tests {
              <previous-summary>\nH{join}T\n</previous-summary>\n\nAdd."
         );
         let system = || piece(Role::System, "be good", false);
-        let sent = |summary, text| asked(summary, vec![system(), piece(Role::User, text, true)]);
+        let sent =
+            |summary, text| new_request(summary, vec![system(), piece(Role::User, text, true)]);
         let requests =
             [sent(true, first), sent(true, turn), sent(false, &whole), sent(true, &update)];
-        let heard = heard("openai-chat", &requests, &["H", "T", "U"]);
+        let heard = new_session("openai-chat", &requests, &["H", "T", "U"]);
         let out = read(&heard);
         let of = |i: usize| &out.requests[i].1[1];
-        let prompt = |variant, transcript: &str, prior, constant_bytes| As::Prompt {
+        let prompt = |variant, transcript: &str, prior, constant_bytes| Classification::Prompt {
             variant: Some(variant),
             transcript: transcript.into(),
             prior,
             constant_bytes,
         };
-        let both = vec![said("H"), Segment::Constant("split_join", join.len()), said("T")];
+        let both = vec![
+            model_text("H"),
+            SummarySegment::Constant("split_join", join.len()),
+            model_text("T"),
+        ];
         assert_eq!(*of(0), prompt("initial", "[User]: mend it", vec![], first.len() - 15));
         assert_eq!(*of(1), prompt("turn_prefix", "[User]: more", vec![], turn.len() - 12));
-        assert_eq!(*of(2), As::Segments(both.clone()));
+        assert_eq!(*of(2), Classification::Segments(both.clone()));
         let words = update.len() - 10 - "HT".len() - join.len();
         assert_eq!(*of(3), prompt("update", "[User]: on", both, words));
         assert_eq!(out.constants["summary_head"]["bytes"], "Before:\n\n<summary>\n".len());
@@ -274,13 +284,13 @@ mod tests {
     fn a_history_of_nothing_is_told_in_its_words() {
         let nothing = "None.\n\n---\n\n**Begun:**\n\nT";
         let words = [
-            Segment::Constant("no_history", 5),
-            Segment::Constant("split_join", nothing.len() - 6),
-            said("T"),
+            SummarySegment::Constant("no_history", 5),
+            SummarySegment::Constant("split_join", nothing.len() - 6),
+            model_text("T"),
         ];
         assert_eq!(segments(nothing, &["T"]), words);
         // A summary that contains the separator itself is one segment.
-        assert_eq!(segments(nothing, &[nothing]), [said(nothing)]);
-        assert_eq!(segments("plain", &[]), [said("plain")]);
+        assert_eq!(segments(nothing, &[nothing]), [model_text(nothing)]);
+        assert_eq!(segments("plain", &[]), [model_text("plain")]);
     }
 }

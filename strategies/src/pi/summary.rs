@@ -6,7 +6,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::{Transcript, head_cut};
 use ctxbench_core::tokens::utf16_len;
 
-use super::log::{Message, Speaker, arguments};
+use super::log::{PiMessage, PiSpeaker, arguments};
 use super::words::PiWords;
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
@@ -67,18 +67,18 @@ impl FileLists {
 }
 
 /// Formats messages as labelled blocks, separated by blank lines.
-pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a Message>) -> Transcript {
+pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a PiMessage>) -> Transcript {
     let mut out = Transcript::default();
     for m in messages {
         let blocks = m.blocks.iter().map(|b| &**b);
         match m.speaker {
-            Speaker::User => said(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
-            Speaker::Assistant => {
+            PiSpeaker::User => prose(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
+            PiSpeaker::Assistant => {
                 let texts = blocks.clone().filter(|b| b.kind == BlockKind::Assistant);
-                said(&mut out, "[Assistant]: ", "\n", texts);
+                prose(&mut out, "[Assistant]: ", "\n", texts);
                 calls(&mut out, blocks.filter(|b| b.kind == BlockKind::Call));
             }
-            Speaker::Tool => {
+            PiSpeaker::Tool => {
                 for b in blocks.filter(|b| b.kind == BlockKind::Output && !b.text.is_empty()) {
                     label(&mut out, "[Tool result]: ");
                     out.quote(b, &result(&b.text));
@@ -100,7 +100,7 @@ fn label(out: &mut Transcript, words: &str) {
     out.push(words);
 }
 
-fn said<'a>(
+fn prose<'a>(
     out: &mut Transcript,
     words: &str,
     between: &str,

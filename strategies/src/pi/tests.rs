@@ -6,7 +6,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
 
@@ -18,7 +18,7 @@ fn used(answer: Answer, total: u64) -> Answer {
 
 fn cut_off(text: &str, output: u64) -> Answer {
     let usage = Usage { input: 1_000, output, ..Usage::default() };
-    says(text).map(|r| Reply { stop: StopReason::MaxTokens, usage, ..r })
+    text_answer(text).map(|r| Reply { stop: StopReason::MaxTokens, usage, ..r })
 }
 
 fn failing(status: u16) -> Answer {
@@ -56,7 +56,8 @@ fn two_turns(
     summaries: Vec<Answer>,
 ) -> Script {
     let actions = [vec![user("u1", "first"), user("u2", &long(400))], more].concat();
-    let replies = [vec![used(says("one"), 2_000), used(says("two"), total)], replies].concat();
+    let replies =
+        [vec![used(text_answer("one"), 2_000), used(text_answer("two"), total)], replies].concat();
     Script { actions, replies, summaries, ..Script::default() }
 }
 
@@ -72,8 +73,12 @@ fn the_threshold_itself_does_not_compact() {
 
 #[test]
 fn a_cut_between_turns_takes_one_request() {
-    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "go on")], vec![says("x")], vec![]));
-    let summary = p.of(Purpose::Summary);
+    let p = play(
+        SPEC,
+        1.0,
+        two_turns(20_001, vec![user("u3", "go on")], vec![text_answer("x")], vec![]),
+    );
+    let summary = p.with_purpose(Purpose::Summary);
     assert_eq!(summary.len(), 1);
     let prompt = &summary[0].blocks[1].text;
     assert!(prompt.contains("[User]: first\n\n[Assistant]: one\n</conversation>"), "{prompt}");
@@ -91,7 +96,7 @@ fn a_turn_is_cut_between_its_steps_before_the_next_request() {
         replies: vec![
             used(calls("a", "c1", "read", r#"{"path":"a"}"#), 5_000),
             used(calls("b", "c2", "read", r#"{"path": "b"}"#), 19_990),
-            says("done"),
+            text_answer("done"),
         ],
         outputs: vec![long(80), long(400)],
         ..Script::default()
@@ -99,7 +104,7 @@ fn a_turn_is_cut_between_its_steps_before_the_next_request() {
     let p = play(SPEC, 1.0, script);
     // 19,990 and 100 for the newest result.
     assert_eq!(triggers(&p), [("threshold", 20_090)]);
-    let summary = p.of(Purpose::Summary);
+    let summary = p.with_purpose(Purpose::Summary);
     assert_eq!(summary.len(), 1, "nothing lies before the turn");
     let prompt = &summary[0].blocks[1].text;
     assert!(prompt.contains("[Assistant tool calls]: read(path=\"a\")\n\n[Tool result]: xxx"));
@@ -123,19 +128,19 @@ fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
         Script {
             actions: vec![user("u1", "first"), user("u2", &long(400)), user("u3", "again")],
             replies: vec![
-                used(says("one"), 2_000),
-                used(says("two"), 20_001),
+                used(text_answer("one"), 2_000),
+                used(text_answer("two"), 20_001),
                 used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
                 used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
-                used(says(&long(800)), 20_001),
-                says("end"),
+                used(text_answer(&long(800)), 20_001),
+                text_answer("end"),
             ],
-            summaries: vec![says("ONE"), says("TWO"), says("TURN")],
+            summaries: vec![text_answer("ONE"), text_answer("TWO"), text_answer("TURN")],
             outputs: vec![long(40), long(40)],
             ..Script::default()
         },
     );
-    let summaries = p.of(Purpose::Summary);
+    let summaries = p.with_purpose(Purpose::Summary);
     assert_eq!(summaries.len(), 3, "an update and a turn's beginning");
     let update = &summaries[1].blocks[1].text;
     assert!(update.contains("<previous-summary>\nONE\n</previous-summary>"), "{update}");
@@ -152,17 +157,17 @@ fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
 
 #[test]
 fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
-    let replies = vec![too_long(210_000, 200_000), says("whole"), says("bye")];
+    let replies = vec![too_long(210_000, 200_000), text_answer("whole"), text_answer("bye")];
     let more = vec![user("u3", &long(400)), user("u4", "bye")];
     let p = play(SPEC, 1.0, two_turns(9_000, more.clone(), replies, vec![]));
     assert_eq!(p.compactions().len(), 1);
     assert!(p.failures().is_empty());
     assert_eq!(triggers(&p)[0].0, "overflow");
     // The refused prompt is summarised too, because it has no answer.
-    let retried = p.of(Purpose::Sample)[3];
+    let retried = p.with_purpose(Purpose::Sample)[3];
     assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
 
-    let replies = vec![too_long(210_000, 200_000), too_long(210_000, 200_000), says("bye")];
+    let replies = vec![too_long(210_000, 200_000), too_long(210_000, 200_000), text_answer("bye")];
     let p = play(SPEC, 1.0, two_turns(9_000, more, replies, vec![]));
     assert_eq!(p.compactions().len(), 1);
     assert_eq!(p.failures().len(), 1);
@@ -177,7 +182,7 @@ fn a_reply_cut_off_below_its_limit_is_left_out() {
     let p = play(
         SPEC,
         1.0,
-        two_turns(9_000, more.clone(), vec![cut_off("half", 700), says("whole")], vec![]),
+        two_turns(9_000, more.clone(), vec![cut_off("half", 700), text_answer("whole")], vec![]),
     );
     assert_eq!(p.compactions().len(), 1);
     let last = p.requests.last().unwrap();
@@ -190,43 +195,52 @@ fn a_reply_cut_off_below_its_limit_is_left_out() {
 #[test]
 fn a_reply_to_a_prompt_beyond_the_window_compacts_and_stands() {
     let usage = Usage { input: 200_001, output: 10, ..Usage::default() };
-    let over = says("fine").map(|r| Reply { usage, ..r });
+    let over = text_answer("fine").map(|r| Reply { usage, ..r });
     let p = play(
         "pi:reserve=0,keep_recent=100",
         1.0,
         two_turns(9_000, vec![user("u3", &long(400))], vec![over], vec![]),
     );
     assert_eq!(triggers(&p)[0].0, "overflow");
-    assert_eq!(p.of(Purpose::Sample).len(), 3, "nothing is sent again");
+    assert_eq!(p.with_purpose(Purpose::Sample).len(), 3, "nothing is sent again");
 }
 
 #[test]
 fn a_summary_that_fails_is_tried_again_at_the_next_check() {
-    let length = says("S").map(|r| Reply { stop: StopReason::MaxTokens, ..r });
+    let length = text_answer("S").map(|r| Reply { stop: StopReason::MaxTokens, ..r });
     let call = calls("", "s1", "read", "{}");
     let error =
         Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: "no".into() });
     for bad in [length, call, error] {
         let more = vec![user("u3", "on")];
-        let p = play(SPEC, 1.0, two_turns(20_001, more, vec![says("x")], vec![bad, says("LATE")]));
+        let p = play(
+            SPEC,
+            1.0,
+            two_turns(20_001, more, vec![text_answer("x")], vec![bad, text_answer("LATE")]),
+        );
         assert_eq!(failed(&p), 1);
-        assert_eq!(p.of(Purpose::Summary).len(), 2, "after the run and before the prompt");
+        assert_eq!(
+            p.with_purpose(Purpose::Summary).len(),
+            2,
+            "after the run and before the prompt"
+        );
         assert!(p.requests.last().unwrap().blocks[1].text.contains("LATE"));
     }
     // The request is repeated after a transient error, at most three times.
     let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
-    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![says("x")], bad));
-    assert_eq!(p.of(Purpose::Summary).len(), 8);
+    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![text_answer("x")], bad));
+    assert_eq!(p.with_purpose(Purpose::Summary).len(), 8);
     assert_eq!(failed(&p), 2);
     // An empty text is a summary.
-    let p = play(SPEC, 1.0, two_turns(20_001, vec![], vec![], vec![says("")]));
+    let p = play(SPEC, 1.0, two_turns(20_001, vec![], vec![], vec![text_answer("")]));
     assert_eq!((failed(&p), p.compactions().len()), (0, 1));
 }
 
 #[test]
 fn a_failing_request_is_sent_again_as_often_as_set() {
     let script = |n: usize| {
-        let replies = (0..n).map(|_| failing(503)).chain([says("x"), says("y")]).collect();
+        let replies =
+            (0..n).map(|_| failing(503)).chain([text_answer("x"), text_answer("y")]).collect();
         two_turns(9_000, vec![user("u3", "on"), user("u4", "off")], replies, vec![])
     };
     let p = play(&format!("{SPEC},retries=2"), 1.0, script(2));
@@ -240,7 +254,7 @@ fn the_user_may_say_what_matters() {
     let compact = Action::Compact { instructions: Some("names".into()) };
     let more = vec![compact.clone(), compact];
     let p = play(SPEC, 1.0, two_turns(9_000, more, vec![], vec![]));
-    let summary = p.of(Purpose::Summary);
+    let summary = p.with_purpose(Purpose::Summary);
     assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
     assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
     assert_eq!(failed(&p), 1);
@@ -248,9 +262,9 @@ fn the_user_may_say_what_matters() {
     // nothing.
     let small = |more| two_turns(20_001, more, vec![], vec![]);
     let p = play("pi:reserve=180k", 1.0, small(vec![]));
-    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (0, 0));
+    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (0, 0));
     let p = play("pi:reserve=180k", 1.0, small(vec![Action::Compact { instructions: None }]));
-    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 0));
+    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 0));
 }
 
 #[test]
@@ -267,7 +281,7 @@ fn without_counters_everything_is_estimated() {
     let silent = |text: &str| {
         // The simulated provider counts tokens only if a reply has no usage, so the usage has a
         // single token here.
-        says(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
+        text_answer(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
     };
     let script = Script {
         actions: vec![user("u0", "hi"), action],
@@ -290,7 +304,7 @@ fn arguments_count_as_the_program_writes_them_again() {
                 usage: Usage { reasoning: 1, ..Usage::default() },
                 ..Reply::default()
             }),
-            says("x"),
+            text_answer("x"),
         ],
         outputs: vec![long(80_400)],
         ..Script::default()
@@ -303,7 +317,7 @@ fn arguments_count_as_the_program_writes_them_again() {
 #[test]
 fn going_back_before_a_compaction_undoes_it() {
     let more = vec![back_to("u2"), user("u3", "other way")];
-    let p = play(SPEC, 1.0, two_turns(20_001, more, vec![says("x")], vec![]));
+    let p = play(SPEC, 1.0, two_turns(20_001, more, vec![text_answer("x")], vec![]));
     assert_eq!(p.compactions().len(), 1);
     let last = p.requests.last().unwrap();
     use BlockKind::{Assistant, Base, User};
@@ -321,8 +335,8 @@ fn an_empty_result_is_told_as_such() {
         stop: StopReason::ToolUse,
         ..Reply::default()
     }));
-    script.replies.push(says("x"));
-    script.replies.push(says("y"));
+    script.replies.push(text_answer("x"));
+    script.replies.push(text_answer("y"));
     script.outputs = vec![String::new()];
     let p = play(SPEC, 1.0, script);
     let outputs: Vec<&str> = p

@@ -1,7 +1,7 @@
 //! Old tool results cleared by the provider.
 
 use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Script, Summariser};
+use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 
@@ -128,7 +128,7 @@ fn research_agent() -> Vec<Measure> {
     let of_reads = run(&cleared, &format!("{clears},clear_exclude=note"));
     let summary = words(0, 2_783);
     let options = Options {
-        summariser: Summariser::Scripted(Script::Texts(vec![summary])),
+        summariser: Summariser::Scripted(SummaryScript::Texts(vec![summary])),
         window: Some(1_000_000),
         ..as_told()
     };

@@ -2,7 +2,7 @@
 
 use ctxbench_core::request::Purpose;
 use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Script, Summariser};
+use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 
@@ -134,7 +134,7 @@ fn tickets() -> Vec<Measure> {
     // A prompt after a compaction consists of the tools and the summary.
     let summaries = [1, 2].map(|i: usize| words(i, COMPACTED[i][0].0 - TOOLS)).to_vec();
     let options =
-        Options { summariser: Summariser::Scripted(Script::Texts(summaries)), ..as_told() };
+        Options { summariser: Summariser::Scripted(SummaryScript::Texts(summaries)), ..as_told() };
     let strategy = "anthropic-sdk:threshold=5000,max_tokens=4096";
     let compacted = run_with(MODEL, &compacted(), strategy, &options);
     let turns = |r: &RunRecord| -> Vec<u64> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::fact::{Fact, FactKind};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Script, Summariser};
+use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_scenarios::Scenario;
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
 /// Returns the share of the paths lost in compactions that the summaries contain, in percent.
 fn in_summary(literal: fn(&str) -> &str) -> f64 {
     let options =
-        Options { summariser: Summariser::Scripted(Script::Recorded), ..Options::default() };
+        Options { summariser: Summariser::Scripted(SummaryScript::Recorded), ..Options::default() };
     let (mut lost, mut carried) = (0, 0);
     for name in recordings::DIRECT {
         let scenario = with_paths(&recordings::session(name), literal);

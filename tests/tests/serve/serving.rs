@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ctxbench_harness::serve::{FAULT_HEADER, Options, Server};
+use ctxbench_harness::serve::{FAULT_HEADER, ServeOptions, Server};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -52,9 +52,9 @@ pub struct Here {
 }
 
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+struct SharedLog(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Shared {
+impl Write for SharedLog {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -65,14 +65,17 @@ impl Write for Shared {
 }
 
 impl Here {
-    pub async fn new(options: Options) -> Here {
+    pub async fn new(options: ServeOptions) -> Here {
         let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
         let clock = now.clone();
         let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-        let server =
-            Server::bind(Options { clock, log: Some(Box::new(Shared(log.clone()))), ..options })
-                .await
-                .unwrap();
+        let server = Server::bind(ServeOptions {
+            clock,
+            log: Some(Box::new(SharedLog(log.clone()))),
+            ..options
+        })
+        .await
+        .unwrap();
         let address = server.address();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(server.run(async move { drop(stopped.await) }));

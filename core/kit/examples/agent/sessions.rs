@@ -40,7 +40,7 @@ pub enum Sessions {
         id: Ulid,
         #[arg(value_parser = parse_id)]
         message: Ulid,
-        restore: Part,
+        restore: RestorePart,
     },
 }
 
@@ -64,24 +64,24 @@ pub enum Checkpoints {
         session: Ulid,
         #[arg(value_parser = parse_id)]
         id: Ulid,
-        restore: Part,
+        restore: RestorePart,
     },
 }
 
 /// The part of a session to restore.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Part {
+pub enum RestorePart {
     Code,
     Conversation,
     Both,
 }
 
-impl From<Part> for Restore {
-    fn from(part: Part) -> Restore {
+impl From<RestorePart> for Restore {
+    fn from(part: RestorePart) -> Restore {
         match part {
-            Part::Code => Restore::Code,
-            Part::Conversation => Restore::Conversation,
-            Part::Both => Restore::Both,
+            RestorePart::Code => Restore::Code,
+            RestorePart::Conversation => Restore::Conversation,
+            RestorePart::Both => Restore::Both,
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blobs::{clear_unfinished, list_dir, sync_folder, write_atomic};
 use super::{
-    Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
+    Blobs, CheckpointError, Digest, Durability, FileContent, FileOutcome, FileState, PathError,
     Restored, Root, Snapshots, StorageSize, io,
 };
 use ctxbench_core::files::create_private_dir;
@@ -187,7 +187,7 @@ impl EditCheckpoints {
     }
 
     /// Stores a content and returns the state that refers to it.
-    fn store_content(&self, content: Option<&Content>) -> Result<FileState, CheckpointError> {
+    fn store_content(&self, content: Option<&FileContent>) -> Result<FileState, CheckpointError> {
         Ok(match content {
             None => FileState::Absent,
             Some(c) => FileState::Regular { sha256: self.blobs.insert(&c.bytes)?, mode: c.mode },
@@ -209,7 +209,7 @@ impl EditCheckpoints {
     }
 
     /// Reads the current content of a path.
-    pub(super) fn current(&self, path: &str) -> Result<Option<Content>, CheckpointError> {
+    pub(super) fn current(&self, path: &str) -> Result<Option<FileContent>, CheckpointError> {
         Ok(self.root.read(&self.root.resolve(path)?)?)
     }
 
@@ -267,9 +267,9 @@ impl EditCheckpoints {
         let path = self.root.resolve(path)?;
         match target {
             FileState::Absent => self.root.remove(&path)?,
-            FileState::Regular { sha256, mode } => {
-                self.root.write(&path, &Content { bytes: self.blobs.get(sha256)?, mode: *mode })?
-            }
+            FileState::Regular { sha256, mode } => self
+                .root
+                .write(&path, &FileContent { bytes: self.blobs.get(sha256)?, mode: *mode })?,
         }
         Ok(())
     }

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::blobs::list_dir;
-use super::{CheckpointError, Content, FileOutcome, Restored, Root, Snapshots, StorageSize, io};
+use super::{
+    CheckpointError, FileContent, FileOutcome, Restored, Root, Snapshots, StorageSize, io,
+};
 use ctxbench_core::files::create_private_dir;
 use ctxbench_core::session::Millis;
 
@@ -212,7 +214,7 @@ impl ShadowGit {
                 // Git stores only the executable bit of the permissions.
                 let exec = mode == "100755";
                 let same = current.as_ref().map(|n| n.mode).filter(|m| (m & 0o100 != 0) == exec);
-                Content {
+                FileContent {
                     bytes: bytes.clone(),
                     mode: same.unwrap_or(if exec { 0o755 } else { 0o644 }),
                 }

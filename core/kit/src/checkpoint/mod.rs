@@ -29,7 +29,7 @@ pub use blobs::{Blobs, Digest, Durability};
 pub use compare::Difference;
 pub use edits::{Checkpoint, EditCheckpoints, PendingRestore, Retention};
 pub use git::{ShadowGit, git_version};
-pub use root::{Content, PathError, PathErrorKind, Root, SafePath};
+pub use root::{FileContent, PathError, PathErrorKind, Root, SafePath};
 pub use tree::{FileState, RestoreSuccess, Tree};
 
 /// Error from creating or restoring checkpoints.

@@ -250,7 +250,7 @@ fn write_removes_leftover_temp_file_but_not_locked_one() {
     let p = fixture();
     let root = Root::open(&p.root).unwrap();
     let write = |text: &str| {
-        root.write(&root.resolve("a").unwrap(), &Content { bytes: text.into(), mode: 0o644 })
+        root.write(&root.resolve("a").unwrap(), &FileContent { bytes: text.into(), mode: 0o644 })
     };
     p.write(".ctxbench-restore-0.tmp", "half a fi");
     write("one").unwrap();
@@ -332,7 +332,7 @@ fn links_and_non_files_are_refused_by_every_operation() {
         ("plain/x", "`plain` is not a folder"),
     ] {
         let safe = root.resolve(path).unwrap();
-        let content = Content { bytes: b"evil".to_vec(), mode: 0o644 };
+        let content = FileContent { bytes: b"evil".to_vec(), mode: 0o644 };
         for error in [
             root.read(&safe).unwrap_err(),
             root.write(&safe, &content).unwrap_err(),
@@ -448,7 +448,7 @@ fn shadow_git_does_not_write_through_links() {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+enum FileOp {
     Prompt,
     Edit(usize, u8),
     /// Deletes a file by an edit tool.
@@ -463,17 +463,17 @@ enum Op {
 const NAMES: [&str; 5] = ["a", "b", "d/x", "d/y", "e/f/z"];
 const LINKS: [&str; 4] = ["a", "d", "e", "e/f"];
 
-fn op(shell: bool) -> impl Strategy<Value = Op> {
+fn op(shell: bool) -> impl Strategy<Value = FileOp> {
     let safe = prop_oneof![
-        2 => Just(Op::Prompt),
-        4 => (0..NAMES.len(), any::<u8>()).prop_map(|(i, x)| Op::Edit(i, x % 4)),
-        1 => (0..NAMES.len()).prop_map(Op::Delete),
-        1 => (0..8_usize).prop_map(Op::Restore),
+        2 => Just(FileOp::Prompt),
+        4 => (0..NAMES.len(), any::<u8>()).prop_map(|(i, x)| FileOp::Edit(i, x % 4)),
+        1 => (0..NAMES.len()).prop_map(FileOp::Delete),
+        1 => (0..8_usize).prop_map(FileOp::Restore),
     ];
     let wild = prop_oneof![
-        3 => (0..NAMES.len(), any::<u8>()).prop_map(|(i, x)| Op::Shell(i, x)),
-        1 => (0..NAMES.len()).prop_map(Op::ShellRemoves),
-        1 => (0..LINKS.len()).prop_map(Op::Link),
+        3 => (0..NAMES.len(), any::<u8>()).prop_map(|(i, x)| FileOp::Shell(i, x)),
+        1 => (0..NAMES.len()).prop_map(FileOp::ShellRemoves),
+        1 => (0..LINKS.len()).prop_map(FileOp::Link),
     ];
     prop_oneof![3 => safe, u32::from(shell) => wild]
 }
@@ -496,27 +496,27 @@ fn set(p: &Fixture, name: &str, text: Option<&str>) {
 
 /// Runs the operations. Returns for each restore the trees at the prompt, before it, after it, and
 /// after undoing it.
-fn run(p: &Fixture, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
+fn run(p: &Fixture, c: &mut impl Snapshots, ops: &[FileOp]) -> Vec<[Tree; 4]> {
     let tree = || Tree::read(&p.root).unwrap();
     let mut points = vec![(c.begin("p0", 0).unwrap(), tree())];
     let mut trees = Vec::new();
     for (now, op) in ops.iter().enumerate() {
         match op {
-            Op::Prompt => points.push((c.begin("p", now as u64).unwrap(), tree())),
-            Op::Edit(i, _) | Op::Delete(i) => {
+            FileOp::Prompt => points.push((c.begin("p", now as u64).unwrap(), tree())),
+            FileOp::Edit(i, _) | FileOp::Delete(i) => {
                 let (known, inside) = (c.before_edit(NAMES[*i]), reachable(&p.root, NAMES[*i]));
                 assert!(known.is_ok() || !inside, "{known:?}");
                 if inside {
                     let text =
-                        if let Op::Edit(_, x) = op { Some(format!("edit {x}")) } else { None };
+                        if let FileOp::Edit(_, x) = op { Some(format!("edit {x}")) } else { None };
                     set(p, NAMES[*i], text.as_deref());
                 }
             }
-            Op::Shell(i, x) if reachable(&p.root, NAMES[*i]) => {
+            FileOp::Shell(i, x) if reachable(&p.root, NAMES[*i]) => {
                 set(p, NAMES[*i], Some(&format!("shell {x}")))
             }
-            Op::ShellRemoves(i) if reachable(&p.root, NAMES[*i]) => set(p, NAMES[*i], None),
-            Op::Link(i) if reachable(&p.root, LINKS[*i]) => {
+            FileOp::ShellRemoves(i) if reachable(&p.root, NAMES[*i]) => set(p, NAMES[*i], None),
+            FileOp::Link(i) if reachable(&p.root, LINKS[*i]) => {
                 let at = p.root.join(LINKS[*i]);
                 let _ = fs::remove_dir_all(&at);
                 let _ = fs::remove_file(&at);
@@ -527,7 +527,7 @@ fn run(p: &Fixture, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
                 )
                 .unwrap();
             }
-            Op::Restore(k) => {
+            FileOp::Restore(k) => {
                 let (to, then) = points[k % points.len()].clone();
                 let before = tree();
                 let back = c.restore(to, now as u64).unwrap();

@@ -4,7 +4,7 @@ use super::{IndexLimit, Level};
 
 /// Memory file names of a product with levels.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct MemoryLayout {
     /// Levels in loading order.
     pub order: &'static [Level],
     /// The organisation's file, relative to the system settings.

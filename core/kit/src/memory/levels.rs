@@ -8,14 +8,14 @@ use super::import::{MAX_IMPORT_DEPTH, imports, looks_like_a_path, normalize, res
 use super::scope::front_matter;
 use super::settings::{memory_files, read_json_settings};
 use super::{
-    Activation, CutOff, Layout, Level, LoadRequest, LoadedFiles, MemoryFile, Note, ProjectFolders,
-    Scope, cut_index, folders_below, read,
+    Activation, CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, MemoryLayout, Note, PathScope,
+    ProjectFolders, cut_index, folders_below, read,
 };
 
 /// Memory files of a session.
 #[derive(Debug)]
 pub struct Levels {
-    layout: &'static Layout,
+    layout: &'static MemoryLayout,
     folders: ProjectFolders,
     loaded: Vec<MemoryFile>,
     /// Files for certain paths, none of which was touched yet.
@@ -31,7 +31,7 @@ impl Levels {
     /// Loads all levels. Calls `approve` once for each import from outside the project. Pass
     /// [`Levels::approved`] to the next session.
     pub fn load(
-        layout: &'static Layout,
+        layout: &'static MemoryLayout,
         folders: ProjectFolders,
         approved: BTreeSet<PathBuf>,
         approve: &mut dyn FnMut(&Path) -> bool,
@@ -50,7 +50,7 @@ impl Levels {
     }
 
     /// Loads the files of a session that touched `request.touched`, followed by pending files.
-    pub fn load_for(layout: &'static Layout, request: &LoadRequest<'_>) -> LoadedFiles {
+    pub fn load_for(layout: &'static MemoryLayout, request: &LoadRequest<'_>) -> LoadedFiles {
         let approve = &mut |_: &Path| request.approve;
         let mut all = Levels::load(layout, request.folders.clone(), BTreeSet::new(), approve);
         for path in request.touched {
@@ -210,7 +210,7 @@ impl Levels {
             return;
         }
         let inside = dir.strip_prefix(&self.folders.root).unwrap_or(dir).to_string_lossy();
-        let scope = Scope::for_folder(&inside);
+        let scope = PathScope::for_folder(&inside);
         for (level, name) in self.layout.below {
             let path = dir.join(name);
             if self.contains(&path) {
@@ -238,7 +238,7 @@ impl Levels {
             Level::Rules => {
                 let (body, patterns) = front_matter(&file.text);
                 if !patterns.is_empty() {
-                    match Scope::new(patterns) {
+                    match PathScope::new(patterns) {
                         Ok(s) => (file.scope, file.when) = (Some(s), Activation::Pending),
                         Err((pattern, reason)) => {
                             self.notes.push(Note::BadPattern { path: path.into(), pattern, reason })

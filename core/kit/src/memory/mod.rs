@@ -29,12 +29,12 @@ use std::path::PathBuf;
 pub use disk::{MAX_FILE_BYTES, folders_below, is_file, read};
 pub use folders::{LoadRequest, ProjectFolders};
 pub use index::{CutOff, IndexLimit, cut_index};
-pub use layout::Layout;
+pub use layout::MemoryLayout;
 pub use levels::Levels;
 pub use migrate::{DurableFacts, MergeResult, merge};
 pub use note::Note;
 pub use opencode::{OPENCODE_NAMES, OpenCodeFolders, search};
-pub use scope::{Scope, front_matter};
+pub use scope::{PathScope, front_matter};
 pub use settings::{parse_jsonc, read_json_settings, read_jsonc_settings};
 
 /// The level of a memory file, from the broadest to the most specific. Later levels take
@@ -94,7 +94,7 @@ pub struct MemoryFile {
     /// Text beyond the limit.
     pub rest: String,
     /// Paths that the file applies to, relative to the project root; `None` = all.
-    pub scope: Option<Scope>,
+    pub scope: Option<PathScope>,
     /// The importing file, if any.
     pub imported_by: Option<PathBuf>,
     /// Number of imports that lead to this file; 0 = not imported.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Note, Scope, is_file};
+use super::{Note, PathScope, is_file};
 
 /// File names in order of preference. Only the first name found is read. The last one is
 /// deprecated.
@@ -72,7 +72,7 @@ fn matching(dir: &Path, pattern: &str) -> Vec<PathBuf> {
         }
         Some(i) => pattern.split_at(pattern[..i].rfind('/').map_or(0, |s| s + 1)),
     };
-    let Ok(scope) = Scope::new([rest]) else { return Vec::new() };
+    let Ok(scope) = PathScope::new([rest]) else { return Vec::new() };
     let base = dir.join(fixed);
     let deep = rest.contains('/') || rest.contains("**");
     let (mut out, mut open) = (Vec::new(), vec![base.clone()]);

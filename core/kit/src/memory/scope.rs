@@ -6,20 +6,20 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// A set of path patterns. `*` matches within a folder, `**` across folders, `{a,b}` either one.
 #[derive(Clone, Debug)]
-pub struct Scope {
+pub struct PathScope {
     patterns: Vec<String>,
     set: GlobSet,
 }
 
-impl PartialEq for Scope {
+impl PartialEq for PathScope {
     fn eq(&self, other: &Self) -> bool {
         self.patterns == other.patterns
     }
 }
 
-impl Eq for Scope {}
+impl Eq for PathScope {}
 
-impl Scope {
+impl PathScope {
     /// Compiles patterns. The error contains the first invalid pattern and the reason.
     pub fn new(
         patterns: impl IntoIterator<Item = impl Into<String>>,
@@ -34,12 +34,12 @@ impl Scope {
             set.add(glob);
         }
         let set = set.build().map_err(|e| (patterns.join(", "), e.to_string()))?;
-        Ok(Scope { patterns, set })
+        Ok(PathScope { patterns, set })
     }
 
     /// Matches every file in a folder.
     pub fn for_folder(folder: &str) -> Option<Self> {
-        Scope::new([format!("{}/**", globset::escape(folder))]).ok()
+        PathScope::new([format!("{}/**", globset::escape(folder))]).ok()
     }
 
     /// Returns the patterns as written.

@@ -8,7 +8,7 @@ use super::import::{MAX_IMPORT_DEPTH, imports};
 use super::scope::front_matter;
 use super::*;
 
-static LAYOUT: Layout = Layout {
+static LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
         Level::Managed,
         Level::User,

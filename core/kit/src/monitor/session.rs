@@ -47,7 +47,7 @@ pub struct CallSample {
 
 /// State of a conversation: the main one or a subagent's.
 #[derive(Default)]
-struct Conversation {
+struct ConversationMeter {
     last_call: Option<Usage>,
     /// End of the last reply with tool calls, ms. The time after it is tool time.
     tools_since: Option<Millis>,
@@ -58,8 +58,8 @@ pub struct SessionMeter {
     window: u64,
     ledger: Ledger,
     calls: Vec<CallSample>,
-    main: Conversation,
-    agents: BTreeMap<String, Conversation>,
+    main: ConversationMeter,
+    agents: BTreeMap<String, ConversationMeter>,
     api_ms: Millis,
     active_ms: Millis,
     end_ms: Millis,
@@ -76,7 +76,7 @@ impl SessionMeter {
             window,
             ledger: Ledger::default(),
             calls: Vec::new(),
-            main: Conversation::default(),
+            main: ConversationMeter::default(),
             agents: BTreeMap::new(),
             api_ms: 0,
             active_ms: 0,
@@ -141,7 +141,7 @@ impl SessionMeter {
         Some(self.snapshot())
     }
 
-    fn conversation(&mut self, agent: Option<&str>) -> &mut Conversation {
+    fn conversation(&mut self, agent: Option<&str>) -> &mut ConversationMeter {
         match agent {
             None => &mut self.main,
             Some(name) => self.agents.entry(name.to_string()).or_default(),

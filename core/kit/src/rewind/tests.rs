@@ -9,14 +9,14 @@ use crate::checkpoint::FileOutcome;
 use crate::store::{NewPart, NewSession, PartKind};
 
 /// A session with files in a folder, like the example agent.
-struct Agent {
+struct TestAgent {
     dir: tempfile::TempDir,
     kept: Rewinder,
     session: Ulid,
     now: Cell<Millis>,
 }
 
-fn agent() -> Agent {
+fn agent() -> TestAgent {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(".agent/sessions.db");
     fs::create_dir(dir.path().join(".agent")).unwrap();
@@ -25,10 +25,10 @@ fn agent() -> Agent {
     let title = "a conversation".to_string();
     let session =
         store.create_session(&NewSession { directory, title, ..Default::default() }).unwrap();
-    Agent { dir, kept: Rewinder::new(store, &path), session, now: Cell::new(1_000) }
+    TestAgent { dir, kept: Rewinder::new(store, &path), session, now: Cell::new(1_000) }
 }
 
-impl Agent {
+impl TestAgent {
     fn tick(&self) -> Millis {
         self.now.set(self.now.get() + 1);
         self.now.get()
@@ -170,7 +170,7 @@ fn differences_lists_changed_files() {
 }
 
 /// Makes inserts into a table fail, as on a full disk; `None` allows them again.
-fn fail_inserts(a: &Agent, at: Option<&str>) {
+fn fail_inserts(a: &TestAgent, at: Option<&str>) {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
     db.execute_batch("DROP TRIGGER IF EXISTS refuse").unwrap();
     if let Some(at) = at {
@@ -197,7 +197,7 @@ fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
         }
         let to = Target::Checkpoint(a.checkpoint(a.session, "old"));
         let before = texts(&a.kept.store().log(a.session).unwrap());
-        let names = |a: &Agent, session: Ulid| -> Vec<Ulid> {
+        let names = |a: &TestAgent, session: Ulid| -> Vec<Ulid> {
             let all = a.kept.store().checkpoints(session).unwrap();
             let undo = |c: &&Checkpoint| c.details.name.as_deref() == Some("before rewind");
             all.iter().filter(undo).map(|c| c.id).collect()
@@ -339,7 +339,7 @@ proptest! {
         let mut then: BTreeMap<u64, (BTreeMap<String, String>, Vec<String>)> = BTreeMap::new();
         for (i, op) in ops.iter().enumerate() {
             let log = texts(&a.kept.store().log(a.session).unwrap());
-            let newest = |a: &Agent| {
+            let newest = |a: &TestAgent| {
                 let all = a.kept.store().checkpoints(a.session).unwrap();
                 all.iter().filter_map(file_checkpoint).max().unwrap()
             };

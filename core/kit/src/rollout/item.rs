@@ -11,13 +11,13 @@ type Rest = Map<String, Value>;
 /// An item of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Item {
+pub enum RolloutItem {
     /// A message from the user, the model or the program.
     Message {
         /// `user`, `assistant`, `developer` or `system`.
         role: String,
         /// Parts in order.
-        content: Vec<Content>,
+        content: Vec<ItemContent>,
         #[serde(flatten)]
         rest: Rest,
     },
@@ -71,7 +71,7 @@ pub enum Item {
 /// A part of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Content {
+pub enum ItemContent {
     /// Text sent to the model.
     InputText { text: String },
     /// Text written by the model.
@@ -81,10 +81,10 @@ pub enum Content {
     Other(Value),
 }
 
-impl Content {
+impl ItemContent {
     /// Creates an image part from a URL.
-    pub fn image(url: &str) -> Content {
-        Content::Other(serde_json::json!({"type": "input_image", "image_url": url}))
+    pub fn image(url: &str) -> ItemContent {
+        ItemContent::Other(serde_json::json!({"type": "input_image", "image_url": url}))
     }
 }
 
@@ -103,17 +103,17 @@ pub fn parse_part(content: &Map<String, Value>) -> Option<Part> {
     Some(Part::Image(Media { media_type, url, name: None }))
 }
 
-impl Item {
+impl RolloutItem {
     /// Creates a message from texts: output text for the assistant, input text for other roles.
-    pub fn message(role: &str, texts: impl IntoIterator<Item = String>) -> Item {
+    pub fn message(role: &str, texts: impl IntoIterator<Item = String>) -> RolloutItem {
         let part = |text| {
             if role == "assistant" {
-                Content::OutputText { text }
+                ItemContent::OutputText { text }
             } else {
-                Content::InputText { text }
+                ItemContent::InputText { text }
             }
         };
-        Item::Message {
+        RolloutItem::Message {
             role: role.to_string(),
             content: texts.into_iter().map(part).collect(),
             rest: Rest::new(),
@@ -122,10 +122,12 @@ impl Item {
 
     /// Returns the joined texts of a message.
     pub fn text(&self) -> Option<String> {
-        let Item::Message { content, .. } = self else { return None };
-        let text = |c: &Content| match c {
-            Content::InputText { text } | Content::OutputText { text } => Some(text.clone()),
-            Content::Other(_) => None,
+        let RolloutItem::Message { content, .. } = self else { return None };
+        let text = |c: &ItemContent| match c {
+            ItemContent::InputText { text } | ItemContent::OutputText { text } => {
+                Some(text.clone())
+            }
+            ItemContent::Other(_) => None,
         };
         Some(content.iter().filter_map(text).collect())
     }
@@ -133,14 +135,13 @@ impl Item {
     /// Returns true if the user wrote it: role `user` and no context message from the program
     /// (docs/sources/codex.md §1.4).
     pub fn is_user(&self) -> bool {
-        let from_user =
-            |c: &Content| !matches!(c, Content::InputText { text } if context_path(text).is_some());
-        matches!(self, Item::Message { role, content, .. } if role == "user" && content.iter().all(from_user))
+        let from_user = |c: &ItemContent| !matches!(c, ItemContent::InputText { text } if context_path(text).is_some());
+        matches!(self, RolloutItem::Message { role, content, .. } if role == "user" && content.iter().all(from_user))
     }
 
     /// Returns true if it is sent to the model.
     pub fn in_prompt(&self) -> bool {
-        !matches!(self, Item::GhostSnapshot { .. })
+        !matches!(self, RolloutItem::GhostSnapshot { .. })
     }
 }
 
@@ -197,28 +198,30 @@ mod tests {
             json!({"type": "message", "role": "user", "content": [{"type": "input_image", "image_url": "data:,"}], "phase": 1}),
             json!({"type": "function_call", "name": "no call id"}),
         ] {
-            let item: Item = serde_json::from_value(value.clone()).unwrap();
+            let item: RolloutItem = serde_json::from_value(value.clone()).unwrap();
             assert_eq!(serde_json::to_value(&item).unwrap(), value);
         }
     }
 
     #[test]
     fn context_message_with_user_role_is_not_user() {
-        assert!(Item::message("user", ["fix it".into()]).is_user());
+        assert!(RolloutItem::message("user", ["fix it".into()]).is_user());
         assert!(
-            !Item::message("user", ["<environment_context>\n</environment_context>".into()])
+            !RolloutItem::message("user", ["<environment_context>\n</environment_context>".into()])
                 .is_user()
         );
-        assert!(!Item::message("user", ["# AGENTS.md instructions for /src\n".into()]).is_user());
-        assert!(!Item::message("developer", ["fix it".into()]).is_user());
+        assert!(
+            !RolloutItem::message("user", ["# AGENTS.md instructions for /src\n".into()]).is_user()
+        );
+        assert!(!RolloutItem::message("developer", ["fix it".into()]).is_user());
     }
 
     #[test]
     fn ghost_snapshot_is_not_in_prompt() {
-        let ghost: Item = serde_json::from_value(
+        let ghost: RolloutItem = serde_json::from_value(
             json!({"type": "ghost_snapshot", "ghost_commit": {"id": "abc"}}),
         )
         .unwrap();
-        assert!(matches!(ghost, Item::GhostSnapshot { .. }) && !ghost.in_prompt());
+        assert!(matches!(ghost, RolloutItem::GhostSnapshot { .. }) && !ghost.in_prompt());
     }
 }

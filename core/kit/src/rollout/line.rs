@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::item::Item;
+use super::item::RolloutItem;
 use ctxbench_core::request::Usage;
 
 type Rest = Map<String, Value>;
@@ -27,13 +27,13 @@ pub enum Payload {
     /// Start of the session.
     SessionMeta(SessionMeta),
     /// A new item in the history.
-    ResponseItem(Item),
+    ResponseItem(RolloutItem),
     /// A compaction of the history.
     Compacted(Compacted),
     /// Model and settings of a turn.
     TurnContext(Rest),
     /// An event shown to the user.
-    EventMsg(Event),
+    EventMsg(RolloutEvent),
     /// State of files and environment after a compaction (0.169).
     WorldState(Value),
     /// Token usage of a response (0.169).
@@ -62,7 +62,7 @@ pub struct Compacted {
     pub message: String,
     /// The new history. Absent in local compactions of 0.63 and 0.104, which rebuild it on resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replacement_history: Option<Vec<Item>>,
+    pub replacement_history: Option<Vec<RolloutItem>>,
     /// Includes number and ID of the window in 0.169.
     #[serde(flatten)]
     pub rest: Rest,
@@ -71,7 +71,7 @@ pub struct Compacted {
 /// An event. Only events that a resume reads are parsed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Event {
+pub enum RolloutEvent {
     /// Start of a turn.
     TaskStarted {
         #[serde(flatten)]

@@ -13,13 +13,13 @@ mod reconstruct;
 mod tests;
 mod writer;
 
-pub use item::{Content, Item, context_path, parse_part};
+pub use item::{ItemContent, RolloutItem, context_path, parse_part};
 pub use line::{
-    Compacted, Counters, Event, Payload, RolloutLine, SessionMeta, TokenCount, TokenInfo,
+    Compacted, Counters, Payload, RolloutEvent, RolloutLine, SessionMeta, TokenCount, TokenInfo,
 };
 pub use path::rollout_path;
 pub use reader::{Rollout, UnreadableLine, numbered, records};
-pub use reconstruct::{Count, Record, ResumedSession, reconstruct, surviving};
+pub use reconstruct::{Record, ResumedSession, TokenTotals, reconstruct, surviving};
 pub use writer::{RolloutError, Writer};
 
 /// Returns the current time in ms since 1970.

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::item::Item;
-use super::line::{Event, Payload, RolloutLine, TokenInfo};
-use super::reconstruct::{Count, Record, ResumedSession, reconstruct};
+use super::item::RolloutItem;
+use super::line::{Payload, RolloutEvent, RolloutLine, TokenInfo};
+use super::reconstruct::{Record, ResumedSession, TokenTotals, reconstruct};
 use super::writer::RolloutError;
 
 /// Contents of a rollout.
@@ -85,32 +85,35 @@ impl Rollout {
     }
 
     /// Resumes the session. Calls `rebuild` for a compaction without a replacement history.
-    pub fn resume(&self, rebuild: impl Fn(&[Item], &Item) -> Vec<Item>) -> ResumedSession<Item> {
+    pub fn resume(
+        &self,
+        rebuild: impl Fn(&[RolloutItem], &RolloutItem) -> Vec<RolloutItem>,
+    ) -> ResumedSession<RolloutItem> {
         reconstruct(&records(&self.lines), rebuild)
     }
 }
 
 /// Converts lines to the records that a resume needs.
-pub fn records(lines: &[RolloutLine]) -> Vec<Record<Item>> {
+pub fn records(lines: &[RolloutLine]) -> Vec<Record<RolloutItem>> {
     numbered(lines).into_iter().map(|(_, record)| record).collect()
 }
 
 /// Converts lines to records, each with its zero-based line index.
-pub fn numbered(lines: &[RolloutLine]) -> Vec<(usize, Record<Item>)> {
+pub fn numbered(lines: &[RolloutLine]) -> Vec<(usize, Record<RolloutItem>)> {
     let record = |line: &RolloutLine| match &line.payload {
         Payload::ResponseItem(item) => {
             Some(Record::Item { item: item.clone(), user: item.is_user() })
         }
         Payload::Compacted(c) => Some(Record::Compacted {
-            summary: Item::message("user", [c.message.clone()]),
+            summary: RolloutItem::message("user", [c.message.clone()]),
             replacement: c.replacement_history.clone(),
         }),
-        Payload::EventMsg(Event::TaskStarted { .. }) => Some(Record::TurnStarted),
-        Payload::EventMsg(Event::ThreadRolledBack { num_turns, .. }) => {
+        Payload::EventMsg(RolloutEvent::TaskStarted { .. }) => Some(Record::TurnStarted),
+        Payload::EventMsg(RolloutEvent::ThreadRolledBack { num_turns, .. }) => {
             Some(Record::RolledBack { turns: *num_turns })
         }
-        Payload::EventMsg(Event::TokenCount(t)) => {
-            let count = |info: &TokenInfo| Count {
+        Payload::EventMsg(RolloutEvent::TokenCount(t)) => {
+            let count = |info: &TokenInfo| TokenTotals {
                 last: info.last_token_usage.total_tokens,
                 session: info.total_token_usage.total_tokens,
             };

@@ -3,7 +3,7 @@
 
 /// Token totals at a point of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct TokenTotals {
     /// Tokens of the newest response, or the local estimate after a compaction.
     pub last: u64,
     /// Tokens of the whole session.
@@ -30,7 +30,7 @@ pub enum Record<T> {
     /// Rollback of the newest user turns.
     RolledBack { turns: usize },
     /// Reported or estimated tokens.
-    Counted(Count),
+    Counted(TokenTotals),
 }
 
 /// Result of a resume.
@@ -39,7 +39,7 @@ pub struct ResumedSession<T> {
     /// History of the model.
     pub items: Vec<T>,
     /// Newest token totals.
-    pub counted: Option<Count>,
+    pub counted: Option<TokenTotals>,
 }
 
 /// Returns the indices of lines that were not rolled back, in order.
@@ -132,15 +132,15 @@ mod tests {
             TurnStarted,
             message("U1"),
             message("A1"),
-            Counted(Count { last: 5_250, session: 7_300 }),
+            Counted(TokenTotals { last: 5_250, session: 7_300 }),
             TurnStarted,
             Compacted { summary: "S", replacement: Some(vec!["C", "U1", "S"]) },
-            Counted(Count { last: 6_030, session: 7_300 }),
+            Counted(TokenTotals { last: 6_030, session: 7_300 }),
             message("U2"),
             message("A2"),
         ];
         assert_eq!(resumed(&log), ["C", "U1", "S", "U2", "A2"]);
-        let newest = Count { last: 6_030, session: 7_300 };
+        let newest = TokenTotals { last: 6_030, session: 7_300 };
         assert_eq!(reconstruct(&log, |_, _| vec![]).counted, Some(newest));
     }
 

@@ -8,10 +8,10 @@ use super::*;
 use ctxbench_core::request::Usage;
 
 /// A temporary folder.
-struct Folder(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Folder {
-    fn new() -> Folder {
+impl TempFolder {
+    fn new() -> TempFolder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "ctxbench-rollout-{}-{}",
@@ -20,11 +20,11 @@ impl Folder {
         );
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        TempFolder(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -48,16 +48,19 @@ fn write(home: &Path, version: &str, payloads: Vec<Payload>) -> PathBuf {
     w.path().to_path_buf()
 }
 
-fn item() -> impl Strategy<Value = Item> {
+fn item() -> impl Strategy<Value = RolloutItem> {
     let call = |(id, text): (u8, String)| {
         serde_json::from_value(json!({"type": "function_call", "name": "shell", "arguments": text, "call_id": format!("c{id}")})).unwrap()
     };
     prop_oneof![
         ("(user|assistant|developer)", ".{0,40}")
-            .prop_map(|(role, text)| Item::message(&role, [text])),
+            .prop_map(|(role, text)| RolloutItem::message(&role, [text])),
         (any::<u8>(), ".{0,40}").prop_map(call),
-        ".{0,40}".prop_map(|e| Item::Compaction { encrypted_content: e, rest: Default::default() }),
-        any::<u32>().prop_map(|n| Item::GhostSnapshot {
+        ".{0,40}".prop_map(|e| RolloutItem::Compaction {
+            encrypted_content: e,
+            rest: Default::default()
+        }),
+        any::<u32>().prop_map(|n| RolloutItem::GhostSnapshot {
             ghost_commit: json!({"id": n}),
             rest: Default::default()
         }),
@@ -81,15 +84,17 @@ fn payload() -> impl Strategy<Value = Payload> {
                 })
             }
         ),
-        any::<(u32, u32)>().prop_map(usage).prop_map(|u| Payload::EventMsg(Event::TokenCount(
-            TokenCount::response(&TokenInfo::default(), &u)
-        ))),
-        (0usize..5).prop_map(|num_turns| Payload::EventMsg(Event::ThreadRolledBack {
+        any::<(u32, u32)>().prop_map(usage).prop_map(|u| Payload::EventMsg(
+            RolloutEvent::TokenCount(TokenCount::response(&TokenInfo::default(), &u))
+        )),
+        (0usize..5).prop_map(|num_turns| Payload::EventMsg(RolloutEvent::ThreadRolledBack {
             num_turns,
             rest: Default::default()
         })),
-        Just(Payload::EventMsg(Event::TaskStarted { rest: Default::default() })),
-        Just(Payload::EventMsg(Event::Other(json!({"type": "agent_message", "message": "hi"})))),
+        Just(Payload::EventMsg(RolloutEvent::TaskStarted { rest: Default::default() })),
+        Just(Payload::EventMsg(RolloutEvent::Other(
+            json!({"type": "agent_message", "message": "hi"})
+        ))),
         Just(Payload::TurnContext(json!({"model": "gpt-5.4"}).as_object().unwrap().clone())),
     ]
 }
@@ -99,7 +104,7 @@ proptest! {
 
     #[test]
     fn written_rollout_reads_back(payloads in prop::collection::vec(payload(), 0..12), new in any::<bool>()) {
-        let home = Folder::new();
+        let home = TempFolder::new();
         let path = write(&home.0, if new { "0.169.0" } else { "0.63.0" }, payloads.clone());
         let read = Rollout::read(&path).unwrap();
         prop_assert!(read.unreadable.is_empty());
@@ -112,7 +117,7 @@ proptest! {
 
     #[test]
     fn truncated_last_line_is_skipped(payloads in prop::collection::vec(payload(), 1..6), cut in any::<prop::sample::Index>()) {
-        let home = Folder::new();
+        let home = TempFolder::new();
         let path = write(&home.0, "0.169.0", payloads.clone());
         let bytes = std::fs::read(&path).unwrap();
         let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
@@ -136,11 +141,11 @@ proptest! {
 
 #[test]
 fn written_lines_match_codex_format() {
-    let home = Folder::new();
+    let home = TempFolder::new();
     let path = write(
         &home.0,
         "0.169.0",
-        vec![Payload::ResponseItem(Item::message("user", ["hi".into()]))],
+        vec![Payload::ResponseItem(RolloutItem::message("user", ["hi".into()]))],
     );
     assert!(path.ends_with("sessions/2026/05/11/rollout-2026-05-11T08-27-17-s1.jsonl"));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -173,7 +178,7 @@ fn token_count_after_compaction_is_an_estimate() {
 
 #[test]
 fn read_other_file_fails() {
-    let home = Folder::new();
+    let home = TempFolder::new();
     let path = home.0.join("x.jsonl");
     std::fs::write(&path, "{\"role\":\"user\"}\n").unwrap();
     let e = Rollout::read(&path).unwrap_err().to_string();

@@ -90,7 +90,7 @@ impl LoadedPart {
     }
 }
 
-struct Row {
+struct MessageRecord {
     id: String,
     role: String,
     created_at: Millis,
@@ -143,7 +143,8 @@ impl Store {
                      WHERE {} AND {IS_LOGGED} ORDER BY id",
                     segment.messages()
                 ))?;
-                q.query_map(segment.params(), row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
+                q.query_map(segment.params(), row_of)?
+                    .collect::<rusqlite::Result<Vec<MessageRecord>>>()
             })?;
             let mut parts = self.parts(&rows, false)?;
             for row in &rows {
@@ -174,8 +175,8 @@ impl Store {
     }
 
     /// Returns the newest messages before an id, newest first.
-    fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<Row>, StoreError> {
-        let rows: Vec<Row> = self.read("read messages", |db| {
+    fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<MessageRecord>, StoreError> {
+        let rows: Vec<MessageRecord> = self.read("read messages", |db| {
             let mut q = db.prepare_cached(NEWEST)?;
             q.query_map(
                 params![session.to_string(), before.unwrap_or(AFTER_ALL_IDS), BATCH as i64],
@@ -190,7 +191,7 @@ impl Store {
     /// Returns parts by message, in order; with placeholders for pruned results if `pruned` is set.
     fn parts(
         &self,
-        rows: &[Row],
+        rows: &[MessageRecord],
         pruned: bool,
     ) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
         type Raw = (String, String, String, String, Option<Millis>, Option<String>);
@@ -231,7 +232,11 @@ impl Store {
         Ok(out)
     }
 
-    fn message(&self, row: &Row, parts: Vec<LoadedPart>) -> Result<LoadedMessage, StoreError> {
+    fn message(
+        &self,
+        row: &MessageRecord,
+        parts: Vec<LoadedPart>,
+    ) -> Result<LoadedMessage, StoreError> {
         let role = parse_role(&row.role)
             .ok_or_else(|| self.bad(&row.id, format!("role `{}`", row.role)))?;
         let id = row.id.parse().map_err(|e| self.bad(&row.id, e))?;
@@ -262,6 +267,6 @@ impl Store {
     }
 }
 
-fn row_of(r: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    Ok(Row { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)? })
+fn row_of(r: &rusqlite::Row<'_>) -> rusqlite::Result<MessageRecord> {
+    Ok(MessageRecord { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)? })
 }

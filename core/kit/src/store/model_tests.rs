@@ -20,14 +20,14 @@ struct ModelMessage {
 }
 
 #[derive(Clone, Debug)]
-struct Session {
+struct ModelSession {
     id: Ulid,
     /// Log of the ancestors of a fork, before the messages that it shows.
     before: Vec<String>,
     messages: Vec<ModelMessage>,
 }
 
-impl Session {
+impl ModelSession {
     fn live(&self) -> impl DoubleEndedIterator<Item = &ModelMessage> {
         self.messages.iter().filter(|m| m.deleted_at.is_none())
     }
@@ -102,7 +102,7 @@ fn result(text: &str) -> NewPart {
 }
 
 /// Applies an operation to the store and to the model.
-fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Millis) {
+fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: Millis) {
     let fresh = |id, part, text: String| ModelMessage {
         id,
         part,
@@ -168,7 +168,7 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
             let ids: Vec<Ulid> = m.live().map(|m| m.id).collect();
             if !ids.is_empty() {
                 let to = ids[after.index(ids.len())];
-                let part = Session {
+                let part = ModelSession {
                     messages: m.messages.iter().filter(|m| m.id <= to).cloned().collect(),
                     ..m.clone()
                 };
@@ -185,7 +185,7 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
                 // Messages of the parent that the fork does not show.
                 let mut before = part.log();
                 before.truncate(before.len() - messages.iter().filter(|m| !m.copied).count());
-                world.push(Session { id, before, messages });
+                world.push(ModelSession { id, before, messages });
             }
         }
         Op::Reopen => {}
@@ -202,7 +202,7 @@ proptest! {
         // Without syncing, which would slow down hundreds of commits.
         s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![Session { id, before: vec![], messages: vec![] }];
+        let mut world = vec![ModelSession { id, before: vec![], messages: vec![] }];
         for (i, (which, op)) in ops.iter().enumerate() {
             let at = which.index(world.len());
             if matches!(op, Op::Reopen) {

@@ -7,7 +7,7 @@ use super::ApiFormat;
 
 /// The mock's code for the end of a scripted session; no provider uses it.
 const ENDED: &str = "ctxbench_session_ended";
-const GONE: u16 = 410;
+const HTTP_GONE: u16 = 410;
 
 /// Codes for a prompt that is too large.
 const OVERFLOW_CODES: [&str; 4] = [
@@ -41,7 +41,7 @@ fn standard_status(kind: ErrorKind) -> u16 {
         ErrorKind::Overflow | ErrorKind::Invalid => 400,
         ErrorKind::RateLimited => 429,
         ErrorKind::Server | ErrorKind::Stream => 500,
-        ErrorKind::Ended => GONE,
+        ErrorKind::SessionEnd => HTTP_GONE,
     }
 }
 
@@ -64,7 +64,7 @@ impl dyn ApiFormat {
 
     /// Like [`encode_error`](ApiFormat::encode_error), with the seconds until a retry.
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
-        let ended = e.kind == ErrorKind::Ended;
+        let ended = e.kind == ErrorKind::SessionEnd;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
         let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(self.error_code(e.kind)) };
         let mut body = self.error_body(status, code, &e.message);
@@ -116,12 +116,15 @@ mod tests {
     #[test]
     fn other_errors_survive_every_wire() {
         for api in apis() {
-            for kind in
-                [ErrorKind::RateLimited, ErrorKind::Invalid, ErrorKind::Server, ErrorKind::Ended]
-            {
+            for kind in [
+                ErrorKind::RateLimited,
+                ErrorKind::Invalid,
+                ErrorKind::Server,
+                ErrorKind::SessionEnd,
+            ] {
                 let (status, code) = (standard_status(kind), api.error_code(kind));
                 let e = match kind {
-                    ErrorKind::Ended => ModelError::ended(),
+                    ErrorKind::SessionEnd => ModelError::ended(),
                     _ => ModelError {
                         kind,
                         status,

@@ -23,16 +23,16 @@ const MAX_SEEN: usize = 3;
 pub struct IncrementalDecoder {
     wire: Wire,
     /// Decoded requests, newest first.
-    seen: VecDeque<Seen>,
+    seen: VecDeque<DecodedRequest>,
 }
 
 /// A decoded request.
 #[derive(Debug)]
-struct Seen {
+struct DecodedRequest {
     path: String,
     body: Vec<u8>,
-    layout: Layout,
-    head: Head,
+    layout: BodyLayout,
+    head: RequestHead,
     /// Items of each message. Empty for the last message with items, since fields after the conversation
     /// may refer to it, and for messages without items, which may affect fields outside.
     items: Vec<Vec<Item>>,
@@ -40,7 +40,7 @@ struct Seen {
 
 /// The fields outside the conversation.
 #[derive(Clone, Debug)]
-struct Head {
+struct RequestHead {
     items: Vec<Item>,
     tools: Option<Arc<Tools>>,
     tools_cache: Option<Ttl>,
@@ -60,7 +60,7 @@ impl IncrementalDecoder {
             }
         }
         let prompt = self.wire.decode(path, body)?;
-        if let Some(seen) = Seen::new(self.wire, path, body, &prompt) {
+        if let Some(seen) = DecodedRequest::new(self.wire, path, body, &prompt) {
             self.seen.truncate(MAX_SEEN - 1);
             self.seen.push_front(seen);
         }
@@ -68,14 +68,14 @@ impl IncrementalDecoder {
     }
 }
 
-impl Seen {
+impl DecodedRequest {
     /// Returns `None` if the body has no list of messages.
-    fn new(wire: Wire, path: &str, body: &[u8], prompt: &Prompt) -> Option<Seen> {
-        let layout = Layout::parse(wire, body, None)?;
-        let mut seen = Seen {
+    fn new(wire: Wire, path: &str, body: &[u8], prompt: &Prompt) -> Option<DecodedRequest> {
+        let layout = BodyLayout::parse(wire, body, None)?;
+        let mut seen = DecodedRequest {
             path: path.to_owned(),
             body: body.to_vec(),
-            head: Head::new(prompt),
+            head: RequestHead::new(prompt),
             items: Vec::new(),
             layout,
         };
@@ -89,7 +89,7 @@ impl Seen {
         if self.path != path {
             return None;
         }
-        let layout = Layout::parse(wire, body, Some(self))?;
+        let layout = BodyLayout::parse(wire, body, Some(self))?;
         let known = wire.head_fields();
         let same_head = known.iter().all(|name| {
             let (old, new) = (self.layout.field(&self.body, name), layout.field(body, name));
@@ -108,7 +108,7 @@ impl Seen {
             item.message = layout.new[item.message - 1] + 1;
         }
         if !same_head {
-            self.head = Head::new(&prompt);
+            self.head = RequestHead::new(&prompt);
         }
         (prompt.tools, prompt.tools_cache) = (self.head.tools.clone(), self.head.tools_cache);
         self.replace(body, layout, first_new);
@@ -118,7 +118,7 @@ impl Seen {
     }
 
     /// Replaces the body. The messages before `first` are equal.
-    fn replace(&mut self, body: &[u8], layout: Layout, first: usize) {
+    fn replace(&mut self, body: &[u8], layout: BodyLayout, first: usize) {
         let (begin, from) = (layout.list.start, layout.messages[first].start);
         let before = self.layout.messages.get(..first);
         if begin == self.layout.list.start && before == layout.messages.get(..first) {
@@ -170,9 +170,9 @@ impl Seen {
     }
 }
 
-impl Head {
-    fn new(prompt: &Prompt) -> Head {
-        Head {
+impl RequestHead {
+    fn new(prompt: &Prompt) -> RequestHead {
+        RequestHead {
             items: prompt.items.iter().take_while(|i| i.message == 0).cloned().collect(),
             tools: prompt.tools.clone(),
             tools_cache: prompt.tools_cache,
@@ -182,7 +182,7 @@ impl Head {
 
 /// The positions of fields and messages in a body.
 #[derive(Debug)]
-struct Layout {
+struct BodyLayout {
     /// Names of the fields, with quotes, and values.
     fields: Vec<(Range<usize>, Range<usize>)>,
     /// Position of the conversation.
@@ -192,13 +192,13 @@ struct Layout {
     new: Vec<usize>,
 }
 
-impl Layout {
+impl BodyLayout {
     /// Returns `None` if the body is not an object with a list of messages, has a duplicate field, or
     /// begins with another message than `before`.
-    fn parse(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
+    fn parse(wire: Wire, body: &[u8], before: Option<&DecodedRequest>) -> Option<BodyLayout> {
         let mut scan = Scan { body, at: 0 };
         let mut all =
-            Layout { fields: Vec::new(), list: 0..0, messages: Vec::new(), new: Vec::new() };
+            BodyLayout { fields: Vec::new(), list: 0..0, messages: Vec::new(), new: Vec::new() };
         scan.take(b'{')?;
         while scan.peek()? != b'}' {
             if !all.fields.is_empty() {
@@ -227,7 +227,7 @@ impl Layout {
         &mut self,
         scan: &mut Scan<'_>,
         wire: Wire,
-        before: Option<&Seen>,
+        before: Option<&DecodedRequest>,
     ) -> Option<Range<usize>> {
         scan.peek()?;
         let begin = scan.at;
@@ -332,7 +332,7 @@ impl Scan<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_core::block::Form;
+    use ctxbench_core::block::BlockForm;
     use ctxbench_core::request::Request;
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -352,7 +352,7 @@ mod tests {
                 (Err(ours), Err(whole)) => assert_eq!(ours.to_string(), whole.to_string()),
                 (ours, whole) => panic!("{ours:?} but {whole:?}"),
             }
-            let known_of = |l: &Layout| l.messages.len() - l.new.len();
+            let known_of = |l: &BodyLayout| l.messages.len() - l.new.len();
             known.push(decoder.seen.front().map_or(0, |s| known_of(&s.layout)));
         }
         known
@@ -518,7 +518,7 @@ mod tests {
                 .flat_map(|r| cuts.iter().map(move |&(end, marked, cleared)| {
                     let mut blocks = r.blocks[..end.min(r.blocks.len())].to_vec();
                     if let Some(b) = blocks.get_mut(cleared) {
-                        *b = b.with_text(Form::Cleared, "cleared");
+                        *b = b.with_text(BlockForm::Cleared, "cleared");
                     }
                     let mut breakpoints = r.breakpoints.clone();
                     breakpoints.retain(|b| marked && *b < blocks.len());

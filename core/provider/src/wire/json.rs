@@ -105,8 +105,8 @@ pub(crate) struct Text(pub(crate) Arc<str>);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl Visitor<'_> for V {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = Text;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Text {
                 Ok(Text(s.into()))
             }
         }
-        d.deserialize_str(V)
+        d.deserialize_str(TextVisitor)
     }
 }
 

@@ -29,7 +29,7 @@ use thiserror::Error;
 use crate::prompt::{Item, Prompt};
 
 pub use incremental::IncrementalDecoder;
-pub use stream::{Event, event_data};
+pub use stream::{StreamEvent, event_data};
 
 /// A reference to a wire format.
 pub type Wire = &'static dyn WireFormat;
@@ -122,7 +122,7 @@ pub enum Endpoint {
 
 /// Contents that the provider stores on request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredContents {
     /// Name given by the provider.
     pub name: Arc<str>,
     /// Name given by the client.
@@ -315,7 +315,7 @@ pub trait WireFormat: Sync {
         self.encode_reply(reply, model)
     }
     /// Splits an encoded reply into events; `usage` requests the optional usage.
-    fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>>;
+    fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<StreamEvent>>;
     /// Assembles the reply from the data of stream events; `None` if the stream was interrupted or
     /// failed, or the wire does not support this.
     fn assemble(&self, _events: &[String]) -> Option<Vec<u8>> {
@@ -348,7 +348,7 @@ pub trait WireFormat: Sync {
         Err(WireError::Missing { field: "contents", in_what: "request" })
     }
     /// Builds the response for stored contents.
-    fn stored(&self, _stored: &Stored) -> Value {
+    fn stored(&self, _stored: &StoredContents) -> Value {
         Value::Null
     }
     /// Builds the list of stored contents.

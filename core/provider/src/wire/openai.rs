@@ -119,7 +119,7 @@ pub(super) fn carried_reply(mut reply: Reply) -> Reply {
 }
 
 #[derive(Deserialize, Default)]
-pub(super) struct Tokens {
+pub(super) struct OpenAiUsage {
     #[serde(alias = "prompt_tokens", default)]
     input_tokens: u64,
     #[serde(alias = "prompt_tokens_details")]
@@ -142,7 +142,7 @@ struct Details {
     reasoning_tokens: Option<u64>,
 }
 
-impl Tokens {
+impl OpenAiUsage {
     fn usage(&self) -> Usage {
         let input = |f: fn(&Details) -> Option<u64>| {
             sane(self.input_tokens_details.as_ref().and_then(f).unwrap_or(0))
@@ -171,7 +171,7 @@ pub(super) fn done(parts: &[Part]) -> StopReason {
     if calls { StopReason::ToolUse } else { StopReason::EndTurn }
 }
 
-pub(super) fn reply(parts: Vec<Part>, usage: Option<Tokens>, stop: StopReason) -> Reply {
+pub(super) fn reply(parts: Vec<Part>, usage: Option<OpenAiUsage>, stop: StopReason) -> Reply {
     let usage = usage.unwrap_or_default().usage();
     Reply { parts, usage, billed: usage, stop, ..Reply::default() }
 }
@@ -188,7 +188,7 @@ pub(super) fn overflow(message: String) -> ModelError {
 /// Decodes the reply options that both wires share.
 pub(super) fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
     #[derive(Deserialize)]
-    struct Params {
+    struct OpenAiParams {
         stream: Option<bool>,
         stream_options: Option<StreamOptions>,
         background: Option<bool>,
@@ -198,7 +198,7 @@ pub(super) fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
     struct StreamOptions {
         include_usage: Option<bool>,
     }
-    let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let given: OpenAiParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
     if given.background == Some(true) || given.n.is_some_and(|n| n != 1) {
         return Err(
             "this server supports neither `background` nor several choices; remove `background` and `n`"
@@ -227,7 +227,7 @@ impl ApiFormat for Openai {
             ErrorKind::Overflow => "context_length_exceeded",
             ErrorKind::RateLimited => "rate_limit_exceeded",
             ErrorKind::Server | ErrorKind::Stream => "server_error",
-            ErrorKind::Invalid | ErrorKind::Ended => "invalid_request_error",
+            ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
         }
     }
     fn error_body(&self, status: u16, code: &str, message: &str) -> Value {

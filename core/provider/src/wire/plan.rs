@@ -10,7 +10,7 @@ use super::WireFormat;
 
 /// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum BlockForm {
     Text,
     Image,
     Reasoning,
@@ -25,7 +25,7 @@ pub enum Show {
 pub struct Slot {
     /// Index of the block.
     pub(crate) block: usize,
-    pub(crate) show: Show,
+    pub(crate) show: BlockForm,
     pub(crate) role: Role,
     /// 0 is outside the messages.
     pub(crate) message: usize,
@@ -67,10 +67,10 @@ pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
 pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(request.blocks.len() - from);
     for (i, b) in request.blocks.iter().enumerate().skip(from) {
-        let show = show(wire, b, i + 1 == request.blocks.len());
+        let show = block_form(wire, b, i + 1 == request.blocks.len());
         let slot = |show| Slot { block: i, show, role: role(b, show), message: 0, cache: None };
-        if show == Show::Image && !b.text.is_empty() {
-            slots.push(slot(Show::Text));
+        if show == BlockForm::Image && !b.text.is_empty() {
+            slots.push(slot(BlockForm::Text));
         }
         slots.push(slot(show));
     }
@@ -81,43 +81,43 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
 /// Returns whether a message of the user or a tool begins with a block on every wire, because the block
 /// before it is the model's. The layout from here does not depend on earlier blocks.
 pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
-    let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
-    let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
+    let is = |i: usize| blocks.get(i).map(|b| (block_form(wire, b, false), b));
+    let of_model = |(show, b): (BlockForm, &Arc<Block>)| role(b, show) == Role::Assistant;
     // A compaction trigger has another type if it is the last block.
-    let of_user = |(show, b): (Show, &Arc<Block>)| {
-        matches!(show, Show::Text | Show::Output)
+    let of_user = |(show, b): (BlockForm, &Arc<Block>)| {
+        matches!(show, BlockForm::Text | BlockForm::Output)
             && matches!(role(b, show), Role::User | Role::Tool)
             && b.kind != BlockKind::CompactionTrigger
     };
     is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
 
-fn show(wire: &dyn WireFormat, b: &Block, last: bool) -> Show {
+fn block_form(wire: &dyn WireFormat, b: &Block, last: bool) -> BlockForm {
     match b.kind {
-        BlockKind::Call if b.call.is_some() => Show::Call,
-        BlockKind::Output if b.call.is_some() => Show::Output,
-        BlockKind::Reasoning => Show::Reasoning,
-        BlockKind::Compaction if wire.shows_compaction(b) => Show::Compaction,
-        BlockKind::CompactionTrigger if wire.shows_trigger(b, last) => Show::Trigger,
-        _ if b.media.is_some() => Show::Image,
-        _ => Show::Text,
+        BlockKind::Call if b.call.is_some() => BlockForm::Call,
+        BlockKind::Output if b.call.is_some() => BlockForm::Output,
+        BlockKind::Reasoning => BlockForm::Reasoning,
+        BlockKind::Compaction if wire.shows_compaction(b) => BlockForm::Compaction,
+        BlockKind::CompactionTrigger if wire.shows_trigger(b, last) => BlockForm::Trigger,
+        _ if b.media.is_some() => BlockForm::Image,
+        _ => BlockForm::Text,
     }
 }
 
-fn role(b: &Block, show: Show) -> Role {
+fn role(b: &Block, show: BlockForm) -> Role {
     match (show, b.role) {
-        (Show::Reasoning | Show::Call | Show::Compaction, _) => Role::Assistant,
-        (Show::Output, _) => Role::Tool,
-        (Show::Image | Show::Trigger, _) | (Show::Text, Role::Tool) => Role::User,
-        (Show::Text, r) => r,
+        (BlockForm::Reasoning | BlockForm::Call | BlockForm::Compaction, _) => Role::Assistant,
+        (BlockForm::Output, _) => Role::Tool,
+        (BlockForm::Image | BlockForm::Trigger, _) | (BlockForm::Text, Role::Tool) => Role::User,
+        (BlockForm::Text, r) => r,
     }
 }
 
 /// Returns whether two neighbouring blocks share a message: text and images of one message do, but not
 /// two texts, which would look like parts of one text.
 pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageId) -> bool {
-    let plain = |s: &Slot| matches!(s.show, Show::Text | Show::Image);
-    let both_text = before.show == Show::Text && s.show == Show::Text;
+    let plain = |s: &Slot| matches!(s.show, BlockForm::Text | BlockForm::Image);
+    let both_text = before.show == BlockForm::Text && s.show == BlockForm::Text;
     plain(before)
         && plain(s)
         && !both_text
@@ -130,7 +130,7 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
 /// Neighbours of one role form one message, with tool results first.
 pub(super) fn turns(slots: &mut [Slot], request: &Request) {
     let is_system = |s: &Slot| {
-        s.show == Show::Text
+        s.show == BlockForm::Text
             && matches!(s.role, Role::Instructions | Role::System | Role::Developer)
     };
     let head = slots.iter().take_while(|s| is_system(s)).count();
@@ -153,7 +153,7 @@ pub(super) fn turns(slots: &mut [Slot], request: &Request) {
         if !group[0].is_assistant() {
             group.sort_by_key(|s| s.role != Role::Tool);
         }
-        for s in group.iter_mut().filter(|s| s.show != Show::Trigger) {
+        for s in group.iter_mut().filter(|s| s.show != BlockForm::Trigger) {
             s.message = message;
         }
     }

@@ -242,14 +242,14 @@ proptest! {
     fn a_request_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed())) {
         let e = wire.encode(&r);
         let mut p = wire.decode(&e.path, &e.body).unwrap();
-        prop_assert_eq!(&p, &Prompt::of(wire, &r));
+        prop_assert_eq!(&p, &Prompt::from_block(wire, &r));
         p.recognise(e.shows);
         let same = |(a, b): (&Item, &Item)| {
             a.shows.as_ref().zip(b.shows.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
         };
-        prop_assert!(p.items.iter().zip(&Prompt::of(wire, &r).items).all(same));
+        prop_assert!(p.items.iter().zip(&Prompt::from_block(wire, &r).items).all(same));
         prop_assert_eq!(p.tokens(&r.model.counting), r.tokens());
-        prop_assert_eq!(Prompt::of(wire, &r).tokens(&r.model.counting), r.tokens());
+        prop_assert_eq!(Prompt::from_block(wire, &r).tokens(&r.model.counting), r.tokens());
         prop_assert_eq!(p.items.len(), r.blocks.len());
         prop_assert_eq!(p.tools.as_ref().map(|t| t.json.get()), r.tools.as_ref().map(|t| t.json.get()));
         // Nothing is lost or renamed, whatever the layout did with roles and order.
@@ -276,7 +276,7 @@ proptest! {
         let r = Request { thread: Some(Thread::Continue { after: id.as_str().into(), held }), ..r };
         let e = wire.encode(&r);
         let p = wire.decode(&e.path, &e.body).unwrap();
-        prop_assert_eq!(&p, &Prompt::of(wire, &r));
+        prop_assert_eq!(&p, &Prompt::from_block(wire, &r));
         prop_assert_eq!((p.items.len(), p.tools.is_none()), (r.blocks.len().saturating_sub(held), true));
         let thread = wire.carries_threads().then(|| PromptThread::Continue(id.as_str().into()));
         prop_assert_eq!(p.thread, thread);

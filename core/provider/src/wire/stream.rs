@@ -4,14 +4,14 @@ use serde_json::Value;
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct StreamEvent {
     /// Name; `None` for Chat.
     pub name: Option<&'static str>,
     /// Data on one line.
     pub data: String,
 }
 
-impl Event {
+impl StreamEvent {
     /// Encodes the event.
     pub fn bytes(&self) -> Vec<u8> {
         match self.name {
@@ -46,8 +46,8 @@ pub fn event_data(stream: &str) -> Vec<String> {
     out
 }
 
-pub(super) fn event(name: &'static str, data: &Value) -> Event {
-    Event { name: Some(name), data: data.to_string() }
+pub(super) fn event(name: &'static str, data: &Value) -> StreamEvent {
+    StreamEvent { name: Some(name), data: data.to_string() }
 }
 
 /// Minimum size of a piece of text in bytes, to limit the number of events.

@@ -41,7 +41,7 @@ impl Table {
     /// Returns the table with the additions and changes of a file.
     pub(super) fn with(mut self, file: &OwnFile) -> Result<Table, TomlError> {
         let listed: ModelFile = toml_file::read(&file.path, &file.text)?;
-        let reader = Reader { file, lines: Lines::new(&file.text) };
+        let reader = ModelFileReader { file, lines: Lines::new(&file.text) };
         let mut rules = table::rules();
         for (name, rule) in listed.cache {
             reader.cache(rule.get_ref(), rule.span().start)?;
@@ -76,12 +76,12 @@ fn changed_by(file: &OwnFile) -> String {
     format!("{name}, {:08x}", crate::tokens::content_hash(file.text.as_bytes()) >> 32)
 }
 
-struct Reader<'a> {
+struct ModelFileReader<'a> {
     file: &'a OwnFile,
     lines: Lines,
 }
 
-impl Reader<'_> {
+impl ModelFileReader<'_> {
     fn wrong(&self, at: usize, what: String) -> TomlError {
         TomlError { file: self.file.path.clone(), line: self.lines.line_at(at), what }
     }
@@ -151,7 +151,7 @@ impl Reader<'_> {
             Some(like) => Model { deprecated: None, ..self.listed(table, like)?.clone() },
             None => match table.models.iter().find(|m| *m.name == **name) {
                 Some(known) => known.clone(),
-                None => self.whole(table, own)?,
+                None => self.complete(table, own)?,
             },
         };
         let mut m = Model { name: name.as_str().into(), ..base.clone() };
@@ -207,7 +207,7 @@ impl Reader<'_> {
     }
 
     /// Creates a model from the file alone.
-    fn whole(&self, table: &Table, own: &OwnModel) -> Result<Model, TomlError> {
+    fn complete(&self, table: &Table, own: &OwnModel) -> Result<Model, TomlError> {
         let given = [
             ("provider", own.provider.is_some()),
             ("wire", own.wire.is_some()),
@@ -401,7 +401,7 @@ impl Reader<'_> {
         let base = match c.family {
             None => base,
             Some(Family::Claude) => Counting::CLAUDE,
-            Some(Family::Openai) => Counting::of(Provider::Openai),
+            Some(Family::Openai) => Counting::for_provider(Provider::Openai),
             Some(Family::O200k) => Counting::O200K,
         };
         let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = c;

@@ -5,7 +5,7 @@ fn with(text: &str) -> Result<Table, TomlError> {
     table::published().with(&OwnFile { path: "some/mine.toml".into(), text: text.into() })
 }
 
-fn told(text: &str) -> String {
+fn error_of(text: &str) -> String {
     with(text).err().expect("the file is wrong").to_string()
 }
 
@@ -66,9 +66,9 @@ fn the_name_of_the_table_tells_which_files_changed_it() {
 
 #[test]
 fn errors_have_line_key_and_similar_name() {
-    let new = |line: &str| told(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
+    let new = |line: &str| error_of(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
     assert_eq!(
-        told("[model.lab]\nlike = \"gpt-5\"\n"),
+        error_of("[model.lab]\nlike = \"gpt-5\"\n"),
         "some/mine.toml:1: model.lab: it is a table; expected a list; write its tables as [[…]]"
     );
     for (line, expected) in [
@@ -127,8 +127,8 @@ fn errors_have_line_key_and_similar_name() {
         assert!(told.starts_with(&format!("some/mine.toml:{expected}")), "{line}: {told}");
     }
     let other = "[[model]]\nname = \"gpt-5\"\nlike = \"claude-opus-5\"\n";
-    assert!(told(other).ends_with(":2: gpt-5 has another provider; give yours another `name`"));
-    assert!(told("[[model]\n").starts_with("some/mine.toml:1: "));
-    assert!(told("[[modl]]\n").contains(":1: unknown key `modl`; did you mean model?"));
-    assert!(told("[[model]]\nname = \" \"\n").contains(":2: `name` names no model"));
+    assert!(error_of(other).ends_with(":2: gpt-5 has another provider; give yours another `name`"));
+    assert!(error_of("[[model]\n").starts_with("some/mine.toml:1: "));
+    assert!(error_of("[[modl]]\n").contains(":1: unknown key `modl`; did you mean model?"));
+    assert!(error_of("[[model]]\nname = \" \"\n").contains(":2: `name` names no model"));
 }

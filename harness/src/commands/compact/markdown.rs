@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{ContextBlock, Layout, stays, unchanged};
+use crate::inspect::{CompactionLayout, ContextBlock, stays, unchanged};
 
 use super::{Output, heading, sentence, tools_line};
 
@@ -51,7 +51,7 @@ pub(super) fn page(shown: &Output) -> String {
     out
 }
 
-fn figures(l: &Layout) -> String {
+fn figures(l: &CompactionLayout) -> String {
     let measured = match &l.measured {
         Some(m) => format!(
             "{} | {:.4} | {:.1} | {} | {}",

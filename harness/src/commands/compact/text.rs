@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{ContextBlock, Layout};
+use crate::inspect::{CompactionLayout, ContextBlock};
 
 use super::{Output, heading, sentence, tools_line};
 
@@ -28,7 +28,7 @@ pub(super) fn page(shown: &Output) -> String {
     out
 }
 
-fn side_by_side(out: &mut String, l: &Layout) {
+fn side_by_side(out: &mut String, l: &CompactionLayout) {
     let _ = writeln!(out, "{}", sentence(l));
     let _ = writeln!(out, "{:<SIDE$} | {:<SIDE$}", "before", "after");
     for i in 0..l.before.len().max(l.after.len()) {

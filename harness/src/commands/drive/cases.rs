@@ -30,19 +30,19 @@ impl Cases {
             Ok(written) => written,
             Err(e) => {
                 self.wrong += usize::from(!e.is_expected());
-                tell!("note: --record: {e}");
+                report!("note: --record: {e}");
                 return;
             }
         };
         self.written += 1;
         let (path, verdict) = (written.path.display(), &written.verdict);
         let (matched, expected) = (verdict.matched, verdict.expected);
-        tell!("note: {path}: {matched} of {expected} requests are ours, {} bytes", written.bytes);
+        report!("note: {path}: {matched} of {expected} requests are ours, {} bytes", written.bytes);
         if let Some(d) = &verdict.difference {
             self.wrong += 1;
             let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
             let (theirs, ours) = shorten(&d.expected, &d.got);
-            tell!("  request {}{item}: {}\n  - {theirs}\n  + {ours}", d.request, d.what);
+            report!("  request {}{item}: {}\n  - {theirs}\n  + {ours}", d.request, d.what);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::drive::Outcome;
+use crate::drive::DriveOutcome;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
@@ -19,7 +19,7 @@ pub(super) struct Pages {
     pub(super) files: Vec<Artifact>,
 }
 
-pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<Pages> {
+pub(super) fn pages(outcomes: &[DriveOutcome], faults: &[String]) -> anyhow::Result<Pages> {
     let mut markdown = String::from("# Real agents and their models\n\n");
     markdown.push_str(&match faults {
         [] => harmless(&overview(outcomes)),
@@ -37,7 +37,7 @@ pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<P
 }
 
 /// Formats one row per drive with the differences between model and agent.
-fn overview(outcomes: &[Outcome]) -> String {
+fn overview(outcomes: &[DriveOutcome]) -> String {
     let mut out = String::from(
         "| session | program | window | requests | summaries at request | ours at | largest prompt \
          | input | cost | needs kept, real / ours |\n|---|---|--:|--:|---|---|--:|--:|--:|--:|\n",
@@ -58,7 +58,7 @@ fn overview(outcomes: &[Outcome]) -> String {
             continue;
         };
         let same = b.our_summaries();
-        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.shown(what));
+        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.format(what));
         let kept = |r: &RunRecord| {
             r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
         };
@@ -73,7 +73,7 @@ fn overview(outcomes: &[Outcome]) -> String {
 }
 
 /// Formats one row per drive with the reactions of agent and model to faults.
-fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
+fn under_faults(outcomes: &[DriveOutcome], faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().map(|f| format!("`{f}`")).collect();
     let faults = faults.join(", ");
     let mut out =
@@ -122,7 +122,7 @@ fn harmless(text: &str) -> String {
 }
 
 /// Formats additional notes on a drive.
-fn lines(o: &Outcome) -> String {
+fn lines(o: &DriveOutcome) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
         let _ = writeln!(out, "  {text}");
@@ -153,7 +153,7 @@ fn lines(o: &Outcome) -> String {
     if out.is_empty() { out } else { format!("{}\n{out}", title(o)) }
 }
 
-fn section(o: &Outcome) -> String {
+fn section(o: &DriveOutcome) -> String {
     let mut out = format!("\n## {}\n\n", title(o));
     if let Some(error) = &o.real.error {
         let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
@@ -183,7 +183,7 @@ fn section(o: &Outcome) -> String {
     out
 }
 
-fn title(o: &Outcome) -> String {
+fn title(o: &DriveOutcome) -> String {
     let RunRecord { scenario, model, window, .. } = &o.real;
     format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
 }
@@ -213,7 +213,7 @@ fn first(b: &Agreement) -> String {
     }
 }
 
-fn data(o: &Outcome) -> Value {
+fn data(o: &DriveOutcome) -> Value {
     let figures = |b: &Agreement| -> Value {
         let one = |f: &TwoFigures| {
             json!({

@@ -15,15 +15,15 @@ pub(super) fn is_one(path: &Path) -> bool {
 }
 
 /// Files of a folder, named by session id. Existing files are never overwritten.
-pub(super) struct Folder<'a> {
+pub(super) struct ImportFolder<'a> {
     path: &'a Path,
     /// Number of uses of each name, in lower case because of case-insensitive file systems.
     used: HashMap<String, usize>,
 }
 
-impl<'a> Folder<'a> {
-    pub(super) fn new(path: &'a Path) -> Folder<'a> {
-        Folder { path, used: HashMap::new() }
+impl<'a> ImportFolder<'a> {
+    pub(super) fn new(path: &'a Path) -> ImportFolder<'a> {
+        ImportFolder { path, used: HashMap::new() }
     }
 
     /// Writes a session and returns its path. Keeps an existing file if it is identical.
@@ -63,7 +63,7 @@ mod tests {
         let out = dir.path().join("out");
         std::fs::create_dir(&out).unwrap();
         std::fs::write(out.join("b.jsonl"), "mine").unwrap();
-        let mut folder = Folder::new(&out);
+        let mut folder = ImportFolder::new(&out);
         let mut put = |id: &str, text: &str| {
             let path = folder.write(id, "jsonl", text).unwrap();
             assert_eq!(path.parent(), Some(&*out));
@@ -91,7 +91,7 @@ mod tests {
         );
         assert_eq!(std::fs::read_to_string(out.join("b.jsonl")).unwrap(), "mine");
         // A second import finds all files.
-        let mut folder = Folder::new(&out);
+        let mut folder = ImportFolder::new(&out);
         let path = folder.write("a", "jsonl", "1").unwrap();
         assert_eq!(path, out.join("a.jsonl"));
     }

@@ -62,9 +62,9 @@ impl Work {
         for (place, one) in sample {
             self.one_of_many(&place, *one, write)?;
         }
-        left_out.iter().for_each(|line| tell!("note: {line}"));
+        left_out.iter().for_each(|line| report!("note: {line}"));
         if skipped.count > 0 {
-            tell!("note: no session in {}", pluralize(skipped.count, "file"));
+            report!("note: no session in {}", pluralize(skipped.count, "file"));
             skipped.report("");
         }
         if self.written > 0 || self.failed > 0 {
@@ -88,7 +88,7 @@ impl Work {
         if let Some(format) = source.and_then(|name| formats::by_name(&name).ok()) {
             self.tell_untold(format);
         }
-        scenario.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
+        scenario.warnings.iter().for_each(|w| report!("note: {shown}: {w}"));
         let Scenario { session, facts_found, files, .. } = &mut scenario;
         self.write(session, *facts_found, &shown, std::mem::take(files), write)
     }

@@ -13,10 +13,10 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use ctxbench_core::plural;
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_scenarios::exports::{self, Export, Lost};
+use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
-use ctxbench_scenarios::{Kind, LoadError, sniff};
-use folder::Folder;
+use ctxbench_scenarios::{InputKind, LoadError, sniff};
+use folder::ImportFolder;
 
 use super::corpus::Choosing;
 use super::{input, private};
@@ -33,7 +33,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// Recordings: files (also compressed), folders and archives; - reads standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     cassette: Option<PathBuf>,
 }
 
-pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     sessions(args)?;
     args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
 }
@@ -86,11 +86,11 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     if asked == 0 {
         bail!("--cassette: no request for a summary is in a recording of `ctxbench record` here");
     }
-    tell!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
+    report!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
     Ok(())
 }
 
-fn sessions(args: &Args) -> anyhow::Result<()> {
+fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
         format: match &*args.format {
@@ -111,7 +111,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
     };
     private::keep(args.files.iter().filter(|f| !input::is_pipe(f)));
     if work.folder {
-        let mut folder = Folder::new(out);
+        let mut folder = ImportFolder::new(out);
         work.all(&args.files, &mut |one| {
             let path = folder.write(&one.id, one.ending, &one.text)?;
             let messages = plural::pluralize(one.messages, "message");
@@ -119,7 +119,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         })?;
         if work.written > 0 {
             let plural = if work.written == 1 { "" } else { "s" };
-            tell!("{} session{plural} in {}", work.written, out.display());
+            report!("{} session{plural} in {}", work.written, out.display());
         }
         return work.outcome();
     }
@@ -152,7 +152,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A session that is ready to be written.
-struct Written {
+struct ImportedSession {
     id: String,
     text: String,
     ending: &'static str,
@@ -163,7 +163,7 @@ struct Written {
     beside: Vec<PathBuf>,
 }
 
-type Write<'a> = dyn FnMut(Written) -> anyhow::Result<()> + 'a;
+type Write<'a> = dyn FnMut(ImportedSession) -> anyhow::Result<()> + 'a;
 
 struct Work {
     export: &'static Export,
@@ -228,19 +228,20 @@ impl Work {
         // The reader reports unreadable files.
         let head = source.head().ok().filter(|head| head.members.is_none())?;
         // Detection looks at the text, not only at the extension.
-        let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
+        let is_session =
+            sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
             _ if head.text.trim().is_empty() => {
                 return Some(LoadError::Empty { path: path.to_path_buf() }.into());
             }
             _ if head.is_tar() => return Some(LoadError::Tar { path: path.to_path_buf() }.into()),
-            Some(Kind::Session) if is_session && as_it_is => {
+            Some(InputKind::Session) if is_session && as_it_is => {
                 "already a session; `run` takes it as it is"
             }
-            Some(Kind::Session) if is_session => return None,
-            Some(Kind::Recording(_) | Kind::Scenario) => return None,
-            Some(Kind::Session) | None => {
+            Some(InputKind::Session) if is_session => return None,
+            Some(InputKind::Recording(_) | InputKind::Scenario) => return None,
+            Some(InputKind::Session) | None => {
                 "not a recording that is known here; --format says what it is, and `ctxbench \
                  import --help` lists the formats"
             }
@@ -262,7 +263,7 @@ impl Work {
                 Ok(imported) => {
                     let mut loaded = imported.loaded;
                     for w in &loaded.warnings {
-                        tell!("note: {shown}: {w}");
+                        report!("note: {shown}: {w}");
                     }
                     ended = self.write(&mut loaded.session, true, shown, imported.beside, write);
                 }
@@ -277,7 +278,7 @@ impl Work {
     fn tell_untold(&mut self, format: &'static Format) {
         if !self.told.contains(&format.name) {
             self.told.push(format.name);
-            tell!("note: recordings of {} lack {}", format.title, format.untold);
+            report!("note: recordings of {} lack {}", format.title, format.untold);
         }
     }
 
@@ -302,13 +303,13 @@ impl Work {
         }
         let redacted = self.redactor.as_mut().map(|r| r.session(session)).transpose()?;
         let session = redacted.as_ref().unwrap_or(session);
-        let mut lost = Lost::default();
+        let mut lost = ExportLosses::default();
         let text =
             text(session, &mut lost).with_context(|| format!("writing the session of {shown}"))?;
-        if let Some(lost) = lost.told() {
-            tell!("note: {shown}: {title} cannot say: {lost}");
+        if let Some(lost) = lost.summary() {
+            report!("note: {shown}: {title} cannot say: {lost}");
         }
-        write(Written {
+        write(ImportedSession {
             id: session.header.id.clone(),
             text,
             ending,
@@ -323,7 +324,7 @@ impl Work {
     fn fail(&mut self, e: anyhow::Error) {
         self.failed += 1;
         if let Some(before) = self.last.replace(e) {
-            tell!("error: {}", super::error_chain(&before));
+            report!("error: {}", super::error_chain(&before));
         }
     }
 
@@ -332,13 +333,13 @@ impl Work {
     fn outcome(self) -> anyhow::Result<()> {
         let Work { last, failed, written, redactor, .. } = self;
         if let Some(note) = redactor.and_then(|r| r.note()) {
-            tell!("{note}");
+            report!("{note}");
         }
         match last {
             None => Ok(()),
             Some(e) if failed == 1 && written == 0 => Err(e),
             Some(e) => {
-                tell!("error: {}", super::error_chain(&e));
+                report!("error: {}", super::error_chain(&e));
                 bail!("{failed} of {} could not be imported", failed + written)
             }
         }

@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::keys::Content;
+use crate::keys::SessionContent;
 use crate::models;
 use crate::recorded;
-use crate::run::{Plan, Turn, is_of_part};
+use crate::run::{Plan, SessionTurn, is_of_part};
 use ctxbench_core::model::Model;
 use ctxbench_reports::is_private;
 use ctxbench_scenarios as scenarios;
@@ -29,7 +29,7 @@ pub(super) const KEPT_BYTES: u64 = 64 << 20;
 /// of the run.
 #[derive(Default)]
 pub(super) struct SessionSummary {
-    pub(super) content: Content,
+    pub(super) content: SessionContent,
     /// Number of the session in the walk, if its content was dropped from memory.
     ordinal: Option<usize>,
     entries: usize,
@@ -64,7 +64,7 @@ pub(super) fn list(
         let run_with = models::for_session(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
         let warnings: Vec<String> = own.collect();
-        let content = Content::new(&scenario);
+        let content = SessionContent::new(&scenario);
         let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
         let mut listed = SessionSummary {
             content,
@@ -114,7 +114,7 @@ pub(super) fn feed<'a>(
     listed: &[SessionSummary],
     todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
     (lacks, loaded): (Lacks<'_>, Loaded<'_>),
-    give: &mut dyn FnMut(Turn<'a>),
+    give: &mut dyn FnMut(SessionTurn<'a>),
 ) {
     let mut in_memory = Vec::new();
     let mut on_disk = BTreeMap::new();
@@ -136,7 +136,7 @@ pub(super) fn feed<'a>(
         loaded(at, scenario);
         let pairs = todo(at);
         if !pairs.is_empty() {
-            give(Turn { at, scenario: Cow::Borrowed(scenario), broken: None, pairs });
+            give(SessionTurn { at, scenario: Cow::Borrowed(scenario), broken: None, pairs });
         }
     }
     if on_disk.is_empty() {
@@ -145,7 +145,7 @@ pub(super) fn feed<'a>(
     let walked = walk_again(inputs, &mut |ordinal, mut scenario| {
         if let Some((at, pairs)) = on_disk.remove(&ordinal) {
             scenario.find_facts();
-            let same = Content::new(&scenario) == listed[at].content;
+            let same = SessionContent::new(&scenario) == listed[at].content;
             let own = &plan.scenarios[at];
             scenario.id.clone_from(&own.id);
             scenario.session.header.id.clone_from(&own.session.header.id);
@@ -155,7 +155,7 @@ pub(super) fn feed<'a>(
                 loaded(at, &scenario);
             }
             if !pairs.is_empty() {
-                give(Turn { at, scenario: Cow::Owned(scenario), broken, pairs });
+                give(SessionTurn { at, scenario: Cow::Owned(scenario), broken, pairs });
             }
         }
         if on_disk.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -164,7 +164,7 @@ pub(super) fn feed<'a>(
     for (at, pairs) in on_disk.into_values() {
         let (scenario, broken) = (Cow::Borrowed(&plan.scenarios[at]), Some(why.clone()));
         if !pairs.is_empty() {
-            give(Turn { at, scenario, broken, pairs });
+            give(SessionTurn { at, scenario, broken, pairs });
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
         change(dir.path());
         let plan = Plan { scenarios, specs: specs.into(), ..Plan::default() };
         let mut out = BTreeMap::new();
-        let mut give = |turn: Turn<'_>| {
+        let mut give = |turn: SessionTurn<'_>| {
             let scenario = Scenario { files: vec![], ..turn.scenario.into_owned() };
             assert_eq!(turn.pairs.len(), 1);
             out.insert(scenario.id.clone(), (scenario, turn.broken.is_some()));

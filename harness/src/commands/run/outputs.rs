@@ -8,15 +8,15 @@ use crate::run::looks;
 use crate::shutdown::{self, TempFolder};
 use anyhow::{Context, bail};
 use ctxbench_reports as reports;
-use ctxbench_reports::{Artifact, NewResults, Row, Stored};
+use ctxbench_reports::{Artifact, NewResults, Row, StoredResults};
 use ctxbench_scenarios::Scenario;
 
-use super::Args;
+use super::RunArgs;
 use super::rows::RunRows;
 use crate::commands::{check_not_session, check_outputs, check_replaced};
 
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
-pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
+pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
     let named = named.chain(scripts).map(PathBuf::from).filter(|p| p.exists());
@@ -44,7 +44,7 @@ const CASSETTE: &str = "--cassette";
 const TRANSCRIPT: &str = "exec.transcript";
 
 /// Returns the files that a run writes in addition to its results, with their options.
-fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
+fn outputs(args: &RunArgs) -> Vec<(&'static str, &Path)> {
     let mut all: Vec<(&'static str, &Path)> = Vec::new();
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
     all.extend(args.status.as_deref().map(|p| ("--status", p)));
@@ -56,7 +56,7 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
 /// `message`.
 pub(in crate::commands) fn write(
     out: &Path,
-    stored: &Stored<'_>,
+    stored: &StoredResults<'_>,
     more: &[Artifact],
     private: bool,
     message: Option<String>,
@@ -96,7 +96,7 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
 type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
 
 /// Returns the options that write lines of every row to a file.
-pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
+pub(super) fn lines(args: &RunArgs) -> Vec<Lines<'_>> {
     let mut all: Vec<Lines<'_>> = Vec::new();
     all.extend(
         args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])),

@@ -17,7 +17,7 @@ use ctxbench_scenarios::Scenario;
 
 use super::listed::SessionSummary;
 use crate::commands::corpus::Progress;
-use crate::commands::otel::Export;
+use crate::commands::otel::MetricsExport;
 
 pub(super) struct RunRows<'a> {
     pub(super) plan: Plan,
@@ -27,7 +27,7 @@ pub(super) struct RunRows<'a> {
     /// Whether rows may be taken from the cache. False if the run exports data that rows do not
     /// contain.
     pub(super) reuses_rows: bool,
-    pub(super) export: &'a Export,
+    pub(super) export: &'a MetricsExport,
     pub(super) shown: &'a Progress,
     /// Number of rows taken from the cache.
     pub(super) reused: AtomicUsize,
@@ -98,13 +98,13 @@ impl<'a> RunRows<'a> {
             if self.cache.find(&key).is_none()
                 && let Some(run) = as_recorded(scenario, model)
             {
-                self.put(at, &key, Row { run, ..Row::default() });
+                self.store_row(at, &key, Row { run, ..Row::default() });
             }
         }
     }
 
-    fn put(&self, at: usize, key: &str, row: Row) {
-        if let Err(e) = self.cache.put(key, row, self.listed[at].is_private)
+    fn store_row(&self, at: usize, key: &str, row: Row) {
+        if let Err(e) = self.cache.store(key, row, self.listed[at].is_private)
             && let Ok(mut error) = self.write_error.lock()
         {
             *error = Some(e.to_string());
@@ -196,7 +196,7 @@ impl Taker for RunRows<'_> {
             let why = run.error.as_deref().unwrap_or("no reason was given");
             errors.push(format!("{} × {}: {why}", run.scenario.id, run.strategy.label));
         }
-        self.put(variant.at, &key, Row { run, trace, status, timing });
+        self.store_row(variant.at, &key, Row { run, trace, status, timing });
         self.shown.step(1);
     }
 }

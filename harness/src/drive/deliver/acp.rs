@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Channel, Turn, typed};
+use super::{Channel, TurnOutcome, typed};
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
 
@@ -75,14 +75,14 @@ impl Acp {
         }
     }
 
-    async fn prompt(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn prompt(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         let prompt = json!([{"type": "text", "text": words}]);
         let params = json!({"sessionId": self.session, "prompt": prompt});
         Ok(match self.call("session/prompt", params).await? {
-            Err(why) => Turn::Failed(why),
+            Err(why) => TurnOutcome::Failed(why),
             Ok(result) => match result["stopReason"].as_str() {
-                Some("end_turn") | None => Turn::Over,
-                Some(other) => Turn::Failed(format!("it stopped: {other}")),
+                Some("end_turn") | None => TurnOutcome::Over,
+                Some(other) => TurnOutcome::Failed(format!("it stopped: {other}")),
             },
         })
     }
@@ -90,11 +90,14 @@ impl Acp {
 
 #[async_trait]
 impl Channel for Acp {
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         self.prompt(words).await
     }
 
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+    async fn compact(
+        &mut self,
+        instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
         let Some(command) = self.compact.clone() else { return Ok(None) };
         self.prompt(&typed(&command, instructions)).await.map(Some)
     }

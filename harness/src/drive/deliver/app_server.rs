@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::acp::words;
-use super::{Channel, Turn};
+use super::{Channel, TurnOutcome};
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
 
@@ -77,20 +77,20 @@ impl AppServer {
     }
 
     /// Starts a turn and waits for its end.
-    async fn turn(&mut self, method: &str, params: Value) -> Result<Turn, Stopped> {
+    async fn turn(&mut self, method: &str, params: Value) -> Result<TurnOutcome, Stopped> {
         let id = self.call(method, params).await?;
         loop {
             let message = self.next().await?;
             if message["id"] == id
                 && let Some(error) = message.get("error")
             {
-                return Ok(Turn::Failed(words(error)));
+                return Ok(TurnOutcome::Failed(words(error)));
             }
             if message["method"] == "turn/completed" {
                 let error = &message["params"]["turn"]["error"];
                 return Ok(match error.is_null() {
-                    true => Turn::Over,
-                    false => Turn::Failed(words(error)),
+                    true => TurnOutcome::Over,
+                    false => TurnOutcome::Failed(words(error)),
                 });
             }
         }
@@ -99,13 +99,16 @@ impl AppServer {
 
 #[async_trait]
 impl Channel for AppServer {
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         let input = json!([{"type": "text", "text": words}]);
         self.turn("turn/start", json!({"threadId": self.thread, "input": input})).await
     }
 
     /// The method has no parameter for instructions.
-    async fn compact(&mut self, _instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+    async fn compact(
+        &mut self,
+        _instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
         self.turn("thread/compact/start", json!({"threadId": self.thread})).await.map(Some)
     }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Channel, Turn, typed};
+use super::{Channel, TurnOutcome, typed};
 use crate::drive::agent::Start;
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
@@ -26,7 +26,7 @@ impl<'a> Exec<'a> {
         Exec { start, fill, scratch, patience, turns: 0 }
     }
 
-    async fn turn(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn turn(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         let resume = self.start.resume.as_ref().filter(|_| self.turns > 0);
         let command = resume.unwrap_or(&self.start.command);
         self.turns += 1;
@@ -39,20 +39,23 @@ impl<'a> Exec<'a> {
         child.close_input();
         let code = child.finish().await?;
         if code == 0 {
-            return Ok(Turn::Over);
+            return Ok(TurnOutcome::Over);
         }
         let Stopped(why) = child.stopped(format!("it ended with exit code {code}")).await;
-        Ok(Turn::Failed(why))
+        Ok(TurnOutcome::Failed(why))
     }
 }
 
 #[async_trait]
 impl Channel for Exec<'_> {
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         self.turn(words).await
     }
 
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+    async fn compact(
+        &mut self,
+        instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
         match &self.start.compact {
             None => Ok(None),
             Some(command) => self.turn(&typed(command, instructions)).await.map(Some),

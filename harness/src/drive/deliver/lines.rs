@@ -2,27 +2,27 @@
 
 use async_trait::async_trait;
 
-use super::{Channel, Turn, typed};
+use super::{Channel, TurnOutcome, typed};
 use crate::drive::agent::Start;
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
 
-pub(super) struct Lines {
+pub(super) struct LineChannel {
     child: Child,
     sign: String,
     around: Option<[String; 2]>,
     compact: Option<String>,
 }
 
-impl Lines {
+impl LineChannel {
     pub(super) async fn open(
         start: &Start,
         command: &[String],
         scratch: &Scratch,
         patience: Patience,
-    ) -> Result<Lines, Stopped> {
+    ) -> Result<LineChannel, Stopped> {
         let child = Child::start(command, scratch, patience)?;
-        let mut lines = Lines {
+        let mut lines = LineChannel {
             child,
             sign: start.prompt.clone().unwrap_or_default(),
             around: start.several_lines.clone(),
@@ -32,7 +32,7 @@ impl Lines {
         Ok(lines)
     }
 
-    async fn typed(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn typed(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         let text = match &self.around {
             Some([before, after]) if words.contains('\n') => {
                 // An end mark inside a message would turn the rest into commands.
@@ -45,17 +45,20 @@ impl Lines {
         };
         self.child.write(text.as_bytes()).await?;
         self.child.until(&self.sign).await?;
-        Ok(Turn::Over)
+        Ok(TurnOutcome::Over)
     }
 }
 
 #[async_trait]
-impl Channel for Lines {
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
+impl Channel for LineChannel {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         self.typed(words).await
     }
 
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+    async fn compact(
+        &mut self,
+        instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
         let Some(command) = self.compact.clone() else { return Ok(None) };
         self.typed(&typed(&command, instructions)).await.map(Some)
     }

@@ -16,7 +16,7 @@ use super::template::Template;
 
 /// Outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum TurnOutcome {
     /// The agent waits for the user.
     Over,
     /// It failed with this message for the user.
@@ -26,9 +26,10 @@ pub(super) enum Turn {
 #[async_trait]
 pub(super) trait Channel {
     /// Sends a message of the user and waits for the end of the turn.
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped>;
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped>;
     /// Requests a compaction. `None` if the agent cannot be asked for one.
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped>;
+    async fn compact(&mut self, instructions: Option<&str>)
+    -> Result<Option<TurnOutcome>, Stopped>;
     /// Ends the conversation.
     async fn end(&mut self);
     /// Returns the protocol messages about compactions, if the protocol has any.
@@ -53,7 +54,7 @@ pub(super) async fn open<'a>(
         }
         Deliver::Rpc => Box::new(rpc::Rpc::open(&command, scratch, patience)?),
         Deliver::Lines => {
-            Box::new(lines::Lines::open(&agent.start, &command, scratch, patience).await?)
+            Box::new(lines::LineChannel::open(&agent.start, &command, scratch, patience).await?)
         }
         Deliver::Exec => Box::new(exec::Exec::new(&agent.start, fill, scratch, patience)),
     })

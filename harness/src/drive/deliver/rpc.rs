@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Channel, Turn};
+use super::{Channel, TurnOutcome};
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
 
@@ -54,9 +54,9 @@ impl Rpc {
 
 #[async_trait]
 impl Channel for Rpc {
-    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         if let Some(why) = self.command(json!({"type": "prompt", "message": words})).await? {
-            return Ok(Turn::Failed(why));
+            return Ok(TurnOutcome::Failed(why));
         }
         let mut failed = None;
         loop {
@@ -68,20 +68,23 @@ impl Channel for Rpc {
                     failed = error.map(str::to_string);
                 }
                 Some("agent_settled") => {
-                    return Ok(failed.map_or(Turn::Over, Turn::Failed));
+                    return Ok(failed.map_or(TurnOutcome::Over, TurnOutcome::Failed));
                 }
                 _ => {}
             }
         }
     }
 
-    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+    async fn compact(
+        &mut self,
+        instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
         let mut command = json!({"type": "compact"});
         if let Some(more) = instructions {
             command["customInstructions"] = more.into();
         }
         let failed = self.command(command).await?;
-        Ok(Some(failed.map_or(Turn::Over, Turn::Failed)))
+        Ok(Some(failed.map_or(TurnOutcome::Over, TurnOutcome::Failed)))
     }
 
     async fn end(&mut self) {

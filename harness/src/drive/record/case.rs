@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::Content;
-use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment};
+use ctxbench_strategies::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    SummarySegment,
+};
 use serde_json::{Map, Value, json};
 
 use super::events::{self, SentTexts};
 use super::mask::Masked;
-use super::rows::{self, Row, UserTexts};
+use super::rows::{self, CaseItem, UserTexts};
 use crate::conform::Case;
 use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
@@ -22,7 +25,7 @@ const MAX_TEXT_BYTES: usize = 200;
 /// turn is a separate process.
 pub(super) fn build(
     driven: &Driven,
-    recording: &Recording,
+    recording: &CaseRecording,
     version: &str,
     resumes: bool,
     name: &str,
@@ -30,12 +33,13 @@ pub(super) fn build(
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
     let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
+    let rows: Vec<Vec<CaseItem<'_>>> =
+        prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
     let said = UserTexts::new(&driven.plan.moves);
-    let asked: Vec<Asked<'_>> = exchanges
+    let asked: Vec<RecordedRequest<'_>> = exchanges
         .iter()
         .zip(&rows)
-        .map(|(e, rows)| Asked {
+        .map(|(e, rows)| RecordedRequest {
             summary: e.purpose == Purpose::Summary,
             label: e.label.as_deref(),
             overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
@@ -47,7 +51,7 @@ pub(super) fn build(
         .filter(|e| e.purpose == Purpose::Summary)
         .filter_map(|e| e.outcome.as_ref().ok().map(words))
         .collect();
-    let reading = (recording.read)(&Heard {
+    let reading = (recording.read)(&RecordedSession {
         model: &driven.model.name,
         window: driven.window,
         max_output: driven.max_output,
@@ -60,13 +64,13 @@ pub(super) fn build(
     });
     let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
-        if matches!(sort, As::Constant(_)) {
+        if matches!(sort, Classification::Constant(_)) {
             row.texts().iter().for_each(|t| shown.masked.constant(t));
         }
     }
     summaries.iter().for_each(|s| shown.masked.summary(s));
     let mut writer =
-        Writer { shown: &shown, reading: &reading, summaries, items: Items::default() };
+        CaseWriter { shown: &shown, reading: &reading, summaries, items: Items::default() };
     let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
     let requests: Vec<Value> = requests.collect();
     let fixed = writer.fixed(&exchanges, &asked);
@@ -100,7 +104,7 @@ fn ends(driven: &Driven) -> Vec<&'static str> {
 fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
-    rows: &[Vec<Row<'a>>],
+    rows: &[Vec<CaseItem<'a>>],
     cache_beside_input: bool,
 ) -> SentTexts<'a> {
     let mut masked = Masked::default();
@@ -123,10 +127,10 @@ fn sent_texts<'a>(
         }
         let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
         let Some(first) = exchanges.iter().position(work) else { continue };
-        let of_user = |r: &&Row<'_>| r.kind == BlockKind::User && r.role == Role::User;
-        let holds = |r: &&Row<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
+        let of_user = |r: &&CaseItem<'_>| r.kind == BlockKind::User && r.role == Role::User;
+        let holds = |r: &&CaseItem<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
         let found = rows[first].iter().rev().filter(of_user).find(holds);
-        let Some(texts) = found.map(Row::texts) else { continue };
+        let Some(texts) = found.map(CaseItem::texts) else { continue };
         texts.iter().for_each(|t| masked.learn(t, words));
         said.insert(i, texts);
     }
@@ -159,15 +163,15 @@ impl Items {
     }
 }
 
-struct Writer<'a> {
+struct CaseWriter<'a> {
     shown: &'a SentTexts<'a>,
-    reading: &'a Reading,
+    reading: &'a SessionReading,
     summaries: Vec<&'a str>,
     items: Items,
 }
 
-impl Writer<'_> {
-    fn request(&mut self, i: usize, e: &Exchange, rows: &[Row<'_>]) -> Value {
+impl CaseWriter<'_> {
+    fn request(&mut self, i: usize, e: &Exchange, rows: &[CaseItem<'_>]) -> Value {
         let none = (None, vec![]);
         let (phase, sorts) = self.reading.requests.get(i).unwrap_or(&none);
         let purpose = if e.purpose == Purpose::Summary { "summary" } else { "sample" };
@@ -194,14 +198,14 @@ impl Writer<'_> {
         out
     }
 
-    fn item(&self, row: &Row<'_>, sort: &As) -> Value {
+    fn item(&self, row: &CaseItem<'_>, sort: &Classification) -> Value {
         let first = row.items[0];
         let mut out = Map::new();
         let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
         let kind = match sort {
-            As::Said(kind) | As::Constant(kind) => *kind,
-            As::Summary { .. } | As::Segments(_) => BlockKind::Summary,
-            As::Prompt { .. } => BlockKind::SummaryPrompt,
+            Classification::Said(kind) | Classification::Constant(kind) => *kind,
+            Classification::Summary { .. } | Classification::Segments(_) => BlockKind::Summary,
+            Classification::Prompt { .. } => BlockKind::SummaryPrompt,
         };
         put("kind", json!(kind));
         let roleless = matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
@@ -224,13 +228,13 @@ impl Writer<'_> {
         }
         let text = first.text();
         match sort {
-            As::Constant(_) => put("constant", true.into()),
-            As::Summary { body } => {
+            Classification::Constant(_) => put("constant", true.into()),
+            Classification::Summary { body } => {
                 let body = text.get(body.clone()).unwrap_or(text);
                 out.extend(self.describe_text(body));
             }
-            As::Segments(all) => put("segments", self.segments(all)),
-            As::Prompt { variant, transcript, prior, constant_bytes } => {
+            Classification::Segments(all) => put("segments", self.segments(all)),
+            Classification::Prompt { variant, transcript, prior, constant_bytes } => {
                 if let Some(variant) = variant {
                     put("variant", json!(variant));
                 }
@@ -239,19 +243,19 @@ impl Writer<'_> {
                 put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
                 let told = match prior.as_slice() {
                     [] => Value::Null,
-                    [Segment::Said(text)] => self.summary(text).into(),
+                    [SummarySegment::Said(text)] => self.summary(text).into(),
                     several => {
-                        let bytes: usize = several.iter().map(Segment::bytes).sum();
+                        let bytes: usize = several.iter().map(SummarySegment::bytes).sum();
                         json!({"bytes": bytes, "segments": self.segments(several)})
                     }
                 };
                 put("prior_summary", told);
             }
-            As::Said(_) if row.items.len() > 1 => {
+            Classification::Said(_) if row.items.len() > 1 => {
                 let parts = row.texts().into_iter().map(|t| Value::Object(self.describe_text(t)));
                 put("parts", parts.collect());
             }
-            As::Said(_) => match &*first.content {
+            Classification::Said(_) => match &*first.content {
                 Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
                     out.extend(self.describe_text(o));
                 }
@@ -267,10 +271,10 @@ impl Writer<'_> {
         ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
     }
 
-    fn segments(&self, all: &[Segment]) -> Value {
-        let one = |s: &Segment| match s {
-            Segment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
-            Segment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
+    fn segments(&self, all: &[SummarySegment]) -> Value {
+        let one = |s: &SummarySegment| match s {
+            SummarySegment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
+            SummarySegment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
         };
         all.iter().map(one).collect()
     }
@@ -286,7 +290,7 @@ impl Writer<'_> {
     }
 
     /// Returns the texts of the program before the conversation, which every request contains.
-    fn fixed(&self, exchanges: &[&Exchange], asked: &[Asked<'_>]) -> Vec<Value> {
+    fn fixed(&self, exchanges: &[&Exchange], asked: &[RecordedRequest<'_>]) -> Vec<Value> {
         let first = |summary: bool| {
             let at = asked.iter().position(|a| a.summary == summary)?;
             Some((exchanges[at], &asked[at], self.reading.requests.get(at)?.1.as_slice()))
@@ -313,7 +317,7 @@ impl Writer<'_> {
         out.push(told.into_iter().chain(self.reading.tools.clone()).collect());
         // A program may use other instructions for its summaries.
         if let Some((_, summary, sorts)) = first(true) {
-            let bases = |head: Vec<(&Piece<'_>, BlockKind)>| -> Vec<Vec<String>> {
+            let bases = |head: Vec<(&CasePiece<'_>, BlockKind)>| -> Vec<Vec<String>> {
                 let base = head.into_iter().filter(|(_, k)| *k == BlockKind::Base);
                 base.map(|(p, _)| p.texts.iter().map(|t| t.to_string()).collect()).collect()
             };
@@ -331,16 +335,19 @@ impl Writer<'_> {
 }
 
 /// Returns the constants at the beginning of a request.
-fn head<'a, 'b>(asked: &'a Asked<'b>, sorts: &[As]) -> Vec<(&'a Piece<'b>, BlockKind)> {
+fn head<'a, 'b>(
+    asked: &'a RecordedRequest<'b>,
+    sorts: &[Classification],
+) -> Vec<(&'a CasePiece<'b>, BlockKind)> {
     let both = asked.pieces.iter().zip(sorts);
-    let constant = |(p, s): (&'a Piece<'b>, &As)| match s {
-        As::Constant(kind @ (BlockKind::Base | BlockKind::Context)) => Some((p, *kind)),
+    let constant = |(p, s): (&'a CasePiece<'b>, &Classification)| match s {
+        Classification::Constant(kind @ (BlockKind::Base | BlockKind::Context)) => Some((p, *kind)),
         _ => None,
     };
     both.map_while(constant).collect()
 }
 
-fn fixed_piece(p: &Piece<'_>, kind: BlockKind) -> Map<String, Value> {
+fn fixed_piece(p: &CasePiece<'_>, kind: BlockKind) -> Map<String, Value> {
     let sizes: Vec<usize> = p.texts.iter().map(|t| t.len()).collect();
     Map::from_iter([
         ("kind".to_string(), json!(kind)),
@@ -350,7 +357,7 @@ fn fixed_piece(p: &Piece<'_>, kind: BlockKind) -> Map<String, Value> {
     ])
 }
 
-fn bytes(row: &Row<'_>) -> Value {
+fn bytes(row: &CaseItem<'_>) -> Value {
     let size = |i: &&ctxbench_provider::Item| match &*i.content {
         Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
         _ => i.text().len(),

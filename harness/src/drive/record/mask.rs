@@ -75,9 +75,9 @@ fn longest(max: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize, 
 
 /// Stretches of the agent's own text, which are recognised in summaries.
 #[derive(Default)]
-struct Own(HashSet<[u8; MIN_BYTES]>);
+struct OwnText(HashSet<[u8; MIN_BYTES]>);
 
-impl Own {
+impl OwnText {
     /// Adds the stretches that masking changed.
     fn learn(&mut self, text: &str, masked: &str) {
         let both = text.as_bytes().array_windows().zip(masked.as_bytes().array_windows());
@@ -101,7 +101,7 @@ impl Own {
 #[derive(Default)]
 pub(super) struct Masked<'a> {
     known: HashMap<&'a str, String>,
-    agents: Own,
+    agents: OwnText,
 }
 
 impl<'a> Masked<'a> {

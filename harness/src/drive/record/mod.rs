@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::files::{self, FileError};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::conform::record::Recording;
+use ctxbench_strategies::conform::record::CaseRecording;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::agent::{Agent, Deliver};
 use super::{Driven, Exchange, Purpose};
-use crate::conform::{self, Case, CaseError, Verdict};
+use crate::conform::{self, Case, CaseError, CaseVerdict};
 use crate::hash::sha256;
 
 /// Error that prevents the recording of a case.
@@ -69,16 +69,16 @@ impl RecordError {
 
 /// Case that was written to a file.
 #[derive(Debug)]
-pub struct Written {
+pub struct RecordedCase {
     pub path: PathBuf,
     /// Size of the file, bytes.
     pub bytes: usize,
     /// Result of our implementation for this case.
-    pub verdict: Verdict,
+    pub verdict: CaseVerdict,
 }
 
 /// Returns the conversion of an agent's sessions to cases.
-fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static Recording, RecordError> {
+fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
     let replay = spec.descriptor.conform.replay.as_ref();
@@ -95,7 +95,12 @@ pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Map
 
 impl Driven {
     /// Writes a case into a folder named after strategy and version, and runs it.
-    pub fn record(&self, agent: &Agent, session: &str, dir: &Path) -> Result<Written, RecordError> {
+    pub fn record(
+        &self,
+        agent: &Agent,
+        session: &str,
+        dir: &Path,
+    ) -> Result<RecordedCase, RecordError> {
         let name = file_name(session, agent, self);
         let case = self.case(agent, &name)?;
         let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
@@ -112,7 +117,7 @@ impl Driven {
             runtime.block_on(conform::replay(&read))
         });
         let verdict = tried.map_err(|why| RecordError::Case { path: path.clone(), why })?;
-        Ok(Written { bytes: text.len(), path, verdict })
+        Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
     /// Returns the case of a drive.

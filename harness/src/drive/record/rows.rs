@@ -2,9 +2,9 @@
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
-use ctxbench_strategies::conform::record::Piece;
+use ctxbench_strategies::conform::record::CasePiece;
 
-use crate::drive::plan::{Delivery, Step};
+use crate::drive::plan::{Delivery, DriveStep};
 
 /// Minimum length of a message that is searched for in a longer text, bytes. Shorter ones match by
 /// chance.
@@ -13,26 +13,26 @@ const MIN_WITHIN_BYTES: usize = 16;
 const BEGINNING: usize = 200;
 
 /// An item of a case.
-pub(super) struct Row<'a> {
+pub(super) struct CaseItem<'a> {
     pub(super) kind: BlockKind,
     pub(super) role: Role,
     pub(super) items: Vec<&'a Item>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> CaseItem<'a> {
     pub(super) fn texts(&self) -> Vec<&'a str> {
         self.items.iter().map(|i| i.text()).collect()
     }
 
-    pub(super) fn piece(&self, said: &UserTexts<'_>) -> Piece<'a> {
+    pub(super) fn piece(&self, said: &UserTexts<'_>) -> CasePiece<'a> {
         let of_user = self.kind == BlockKind::User && self.role == Role::User;
         let said = !of_user || self.items.iter().any(|i| said.holds(i.text()));
-        Piece { role: self.role, kind: self.kind, texts: self.texts(), said }
+        CasePiece { role: self.role, kind: self.kind, texts: self.texts(), said }
     }
 }
 
 /// Returns the rows of a request. With `apart` every text of a message is a separate row.
-pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
+pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<CaseItem<'_>> {
     let text = |i: &Item| matches!(*i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
@@ -42,7 +42,7 @@ pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
     let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));
     let groups = prompt.items.chunk_by(together).filter(|g| !silent(g));
     groups
-        .map(|g| Row { kind: kind(&g[0]), role: role(&g[0]), items: g.iter().collect() })
+        .map(|g| CaseItem { kind: kind(&g[0]), role: role(&g[0]), items: g.iter().collect() })
         .collect()
 }
 
@@ -71,8 +71,8 @@ fn role(item: &Item) -> Role {
 pub(super) struct UserTexts<'a>(Vec<&'a str>);
 
 impl<'a> UserTexts<'a> {
-    pub(super) fn new(moves: &'a [Step]) -> UserTexts<'a> {
-        let words = |m: &'a Step| match &m.what {
+    pub(super) fn new(moves: &'a [DriveStep]) -> UserTexts<'a> {
+        let words = |m: &'a DriveStep| match &m.what {
             Delivery::Say(words) => Some(words.trim()),
             _ => None,
         };

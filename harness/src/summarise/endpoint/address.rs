@@ -5,7 +5,7 @@ use hyper::Uri;
 /// API of a real server. Only plain text with two roles is sent and read, in a form that older
 /// servers also support, so this is less than a wire of the simulated providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum EndpointDialect {
     /// Anthropic's Messages API.
     Anthropic,
     /// OpenAI's Chat Completions API.
@@ -15,7 +15,7 @@ pub enum Dialect {
 /// Address, API and model of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    dialect: Dialect,
+    dialect: EndpointDialect,
     url: Uri,
     model: Option<String>,
 }
@@ -62,8 +62,8 @@ impl Address {
             None => (text, None),
         };
         let (dialect, place) = match place.split_once('+') {
-            Some(("anthropic", rest)) => (Some(Dialect::Anthropic), rest),
-            Some(("openai", rest)) => (Some(Dialect::OpenAi), rest),
+            Some(("anthropic", rest)) => (Some(EndpointDialect::Anthropic), rest),
+            Some(("openai", rest)) => (Some(EndpointDialect::OpenAi), rest),
             _ => (None, place),
         };
         let syntax = |why: &str| AddressError::Syntax(why.to_string());
@@ -93,16 +93,16 @@ impl Address {
         let path = base.path().trim_end_matches('/');
         let dialect = match dialect {
             Some(w) => w,
-            None if path.ends_with("/messages") => Dialect::Anthropic,
-            None if path.ends_with("/chat/completions") => Dialect::OpenAi,
+            None if path.ends_with("/messages") => EndpointDialect::Anthropic,
+            None if path.ends_with("/chat/completions") => EndpointDialect::OpenAi,
             None => return Err(AddressError::Wire),
         };
         let rest = match dialect {
-            Dialect::Anthropic if path.ends_with("/messages") => "",
-            Dialect::Anthropic if path.ends_with("/v1") => "/messages",
-            Dialect::Anthropic => "/v1/messages",
-            Dialect::OpenAi if path.ends_with("/chat/completions") => "",
-            Dialect::OpenAi => "/chat/completions",
+            EndpointDialect::Anthropic if path.ends_with("/messages") => "",
+            EndpointDialect::Anthropic if path.ends_with("/v1") => "/messages",
+            EndpointDialect::Anthropic => "/v1/messages",
+            EndpointDialect::OpenAi if path.ends_with("/chat/completions") => "",
+            EndpointDialect::OpenAi => "/chat/completions",
         };
         let url = format!("{scheme}://{authority}{path}{rest}");
         let url = url
@@ -112,7 +112,7 @@ impl Address {
     }
 
     /// Returns the API of the server.
-    pub fn dialect(&self) -> Dialect {
+    pub fn dialect(&self) -> EndpointDialect {
         self.dialect
     }
 

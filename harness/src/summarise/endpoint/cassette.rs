@@ -16,7 +16,7 @@ use serde_json::Value;
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct CassetteHeader {
     #[serde(rename = "type")]
     kind: String,
     version: u32,
@@ -25,7 +25,7 @@ struct Head {
 /// A recorded answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recorded {
+pub struct RecordedAnswer {
     /// SHA-256 of the request, see `Question::hash`.
     pub request: String,
     /// Name of the requested model.
@@ -69,7 +69,7 @@ pub enum CassetteError {
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
-    entries: Mutex<BTreeMap<String, Recorded>>,
+    entries: Mutex<BTreeMap<String, RecordedAnswer>>,
     /// A gate per request. If two threads send the same request, both get the same answer, which is
     /// paid for once.
     gates: Mutex<HashMap<String, Arc<Mutex<()>>>>,
@@ -98,8 +98,8 @@ impl Cassette {
     pub(super) fn answer(
         &self,
         hash: &str,
-        ask: impl FnOnce() -> Result<Recorded, String>,
-    ) -> Result<Recorded, String> {
+        ask: impl FnOnce() -> Result<RecordedAnswer, String>,
+    ) -> Result<RecordedAnswer, String> {
         let lost = || "another thread failed while it used the cassette".to_string();
         let gate =
             self.gates.lock().map_err(|_| lost())?.entry(hash.to_string()).or_default().clone();
@@ -115,8 +115,8 @@ impl Cassette {
     }
 }
 
-fn text(entries: &BTreeMap<String, Recorded>) -> String {
-    let mut out = line(&Head { kind: "cassette".into(), version: VERSION });
+fn text(entries: &BTreeMap<String, RecordedAnswer>) -> String {
+    let mut out = line(&CassetteHeader { kind: "cassette".into(), version: VERSION });
     entries.values().for_each(|e| out.push_str(&line(e)));
     out
 }
@@ -126,12 +126,13 @@ fn line(value: &impl Serialize) -> String {
 }
 
 /// Parses the entries. An error contains the line number and the reason.
-fn parse(text: &str) -> Result<BTreeMap<String, Recorded>, (usize, String)> {
+fn parse(text: &str) -> Result<BTreeMap<String, RecordedAnswer>, (usize, String)> {
     let mut lines =
         text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
     let Some((at, first)) = lines.next() else { return Ok(BTreeMap::new()) };
     let expected = "expected {\"type\":\"cassette\",\"version\":1}";
-    let head: Head = serde_json::from_str(first).map_err(|e| (at, format!("{e}; {expected}")))?;
+    let head: CassetteHeader =
+        serde_json::from_str(first).map_err(|e| (at, format!("{e}; {expected}")))?;
     if head.kind != "cassette" || head.version != VERSION {
         return Err((
             at,
@@ -140,7 +141,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Recorded>, (usize, String)> {
     }
     let mut out = BTreeMap::new();
     for (at, line) in lines {
-        let e: Recorded = serde_json::from_str(line).map_err(|e| (at, e.to_string()))?;
+        let e: RecordedAnswer = serde_json::from_str(line).map_err(|e| (at, e.to_string()))?;
         if out.insert(e.request.clone(), e).is_some() {
             return Err((at, "a request that was recorded before".to_string()));
         }

@@ -5,7 +5,7 @@ use ctxbench_core::request::StopReason;
 use ctxbench_scenarios::formats::exchanges::Summarised;
 use serde_json::json;
 
-use super::cassette::{Cassette, Recorded};
+use super::cassette::{Cassette, RecordedAnswer};
 use super::wire::Question;
 use crate::redact::without_secrets;
 
@@ -21,7 +21,7 @@ pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, Stri
         let hash = question.hash();
         cassette.answer(&hash, || {
             new += 1;
-            Ok(Recorded {
+            Ok(RecordedAnswer {
                 request: hash.clone(),
                 model: question.model.clone(),
                 max_tokens: question.max_tokens,

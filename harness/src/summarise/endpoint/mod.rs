@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 
-use super::{Job, Unwritten, Written};
-use crate::post::{Limits, post};
+use super::{Summary, SummaryJob, Unwritten};
+use crate::post::{AnswerLimits, post};
 use crate::redact::{value_without_secrets, without_secrets};
 
 pub use address::{Address, AddressError};
@@ -114,7 +114,7 @@ impl Endpoint {
     }
 
     /// Returns the recorded answer, or a new one, which is recorded.
-    pub(super) fn write(&self, job: &Job<'_>) -> Result<Written, Unwritten> {
+    pub(super) fn write(&self, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
         let question = wire::Question::new(job.prompt, job.max_tokens, self.address.model());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
@@ -125,12 +125,16 @@ impl Endpoint {
             self.ask(&question, &hash)
         });
         let entry = entry.map_err(fail)?;
-        Ok(Written { stop: wire::stop(&entry.stop), text: entry.reply })
+        Ok(Summary { stop: wire::stop(&entry.stop), text: entry.reply })
     }
 
     /// Sends the request over the network. Secrets are removed from everything that the server
     /// returns.
-    fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Recorded, String> {
+    fn ask(
+        &self,
+        question: &wire::Question,
+        hash: &str,
+    ) -> Result<cassette::RecordedAnswer, String> {
         let clean = |text: &str| without_secrets(text, self.key.as_ref().map(|k| k.0.as_str()));
         let headers =
             wire::headers(self.address.dialect(), self.key.as_ref().map(|k| k.0.as_str()));
@@ -147,7 +151,7 @@ impl Endpoint {
             ));
         }
         let said = wire::read(self.address.dialect(), &text)?;
-        Ok(cassette::Recorded {
+        Ok(cassette::RecordedAnswer {
             request: hash.to_string(),
             model: question.model.clone(),
             max_tokens: question.max_tokens,
@@ -160,7 +164,7 @@ impl Endpoint {
 
 /// A summary of a long conversation takes minutes. After this time, the server counts as
 /// unreachable.
-const LIMITS: Limits = Limits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
+const LIMITS: AnswerLimits = AnswerLimits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// Maximum length of a reported refusal, characters.
 const MAX_REFUSAL_CHARS: usize = 300;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use super::address::Dialect;
+use super::address::EndpointDialect;
 use super::*;
 use crate::redact::MARK;
 use crate::summarise::{Summariser, summarise};
@@ -42,21 +42,22 @@ fn prompt(words: &str) -> Prompt {
     Prompt { max_tokens: Some(2_000), ..Prompt::new("claude-haiku-4-5", items) }
 }
 
-fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Written, Unwritten> {
+fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Summary, Unwritten> {
     let counting = Counting::O200K;
-    let job = Job { prompt: p, max_tokens: p.max_tokens, counting, facts: &[], seed: 1, index: 0 };
+    let job =
+        SummaryJob { prompt: p, max_tokens: p.max_tokens, counting, facts: &[], seed: 1, index: 0 };
     summarise(&Summariser::Endpoint(e.clone()), &job)
 }
 
 /// File that is deleted after the test.
-struct File(PathBuf);
+struct ScratchFile(PathBuf);
 
-impl File {
-    fn new(name: &str) -> File {
+impl ScratchFile {
+    fn new(name: &str) -> ScratchFile {
         let path =
             std::env::temp_dir().join(format!("ctxbench-{}-{name}.jsonl", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        File(path)
+        ScratchFile(path)
     }
 
     fn text(&self) -> String {
@@ -64,13 +65,13 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-fn endpoint(url: &str, file: &File, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
+fn endpoint(url: &str, file: &ScratchFile, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.0, offline).unwrap());
     Arc::new(
         Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
@@ -118,11 +119,11 @@ async fn anthropic_is_recorded_once_and_replayed_without_a_network() {
         .expect(1)
         .mount(&server)
         .await;
-    let file = File::new("anthropic");
+    let file = ScratchFile::new("anthropic");
     let live = endpoint(&format!("anthropic+{}", server.uri()), &file, Some(SECRET), false);
     let p = prompt("Which port?");
     let first = ask(&live, &p).unwrap();
-    assert_eq!(first, Written { text: "Port 8443.".into(), stop: StopReason::MaxTokens });
+    assert_eq!(first, Summary { text: "Port 8443.".into(), stop: StopReason::MaxTokens });
     assert_eq!(ask(&live, &p).unwrap(), first);
     // A different address without a server. The answer comes from the cassette.
     let replay = endpoint("openai+http://127.0.0.1:1/v1", &file, None, true);
@@ -147,7 +148,7 @@ async fn openai_is_asked_in_its_own_words_for_the_model_of_the_address() {
         .expect(1)
         .mount(&server)
         .await;
-    let file = File::new("openai");
+    let file = ScratchFile::new("openai");
     let live = endpoint(&format!("openai+{}/v1#qwen", server.uri()), &file, Some(SECRET), false);
     assert_eq!(live.name(), "endpoint:qwen");
     let all: Vec<_> = std::thread::scope(|s| {
@@ -156,14 +157,14 @@ async fn openai_is_asked_in_its_own_words_for_the_model_of_the_address() {
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     assert!(
-        all.iter().all(|w| *w == Written { text: "Port 8443.".into(), stop: StopReason::EndTurn }),
+        all.iter().all(|w| *w == Summary { text: "Port 8443.".into(), stop: StopReason::EndTurn }),
         "{all:?}"
     );
 }
 
 #[tokio::test]
 async fn what_is_not_recorded_is_an_error_that_names_the_request() {
-    let file = File::new("missing");
+    let file = ScratchFile::new("missing");
     assert!(matches!(Cassette::open(&file.0, true), Err(CassetteError::Missing(_))));
     std::fs::write(&file.0, "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
     let p = prompt("Which port?");
@@ -184,7 +185,7 @@ async fn refusals_are_told_without_secrets_and_not_recorded() {
          sk-ant-api03-AAAABBBBCCCCDDDD"
     );
     let server = server("/v1/messages", ResponseTemplate::new(401).set_body_string(words), 1).await;
-    let file = File::new("refused");
+    let file = ScratchFile::new("refused");
     let live =
         endpoint(&server.uri().replace("http", "anthropic+http"), &file, Some(SECRET), false);
     let why = ask(&live, &prompt("Which port?")).unwrap_err().0;
@@ -208,7 +209,7 @@ async fn a_key_that_comes_back_is_neither_used_nor_stored() {
         1,
     )
     .await;
-    let file = File::new("echo");
+    let file = ScratchFile::new("echo");
     let live = endpoint(&format!("{}/v1/messages", server.uri()), &file, Some(SECRET), false);
     assert_eq!(ask(&live, &prompt("Which key?")).unwrap().text, "The key is [redacted].");
     assert!(file.text().contains(MARK) && !file.text().contains(SECRET), "{}", file.text());
@@ -219,7 +220,7 @@ async fn answers_of_another_kind_are_named() {
     let server =
         server("/v1/messages", ResponseTemplate::new(200).set_body_json(openai_answer("x")), 1)
             .await;
-    let file = File::new("kind");
+    let file = ScratchFile::new("kind");
     let live = endpoint(&format!("anthropic+{}", server.uri()), &file, None, false);
     let why = ask(&live, &prompt("x")).unwrap_err().0;
     assert!(why.contains("no `content` list"), "{why}");
@@ -227,7 +228,7 @@ async fn answers_of_another_kind_are_named() {
 
 #[test]
 fn the_order_of_recording_does_not_matter() {
-    let entry = |n: u64| cassette::Recorded {
+    let entry = |n: u64| cassette::RecordedAnswer {
         request: format!("{n:064x}"),
         model: "m".into(),
         max_tokens: n,
@@ -236,7 +237,7 @@ fn the_order_of_recording_does_not_matter() {
         usage: json!({"input_tokens": n}),
     };
     let record = |name: &str, order: &[u64]| {
-        let file = File::new(name);
+        let file = ScratchFile::new(name);
         let cassette = Cassette::open(&file.0, false).unwrap();
         for n in order {
             cassette.answer(&entry(*n).request, || Ok(entry(*n))).unwrap();
@@ -259,7 +260,7 @@ fn damaged_cassettes_name_the_line() {
         ("{\"type\":\"cassette\",\"version\":2}", 1),
         ("{\"type\":\"cassette\",\"version\":1}\n\n{\"request\":1}", 3),
     ] {
-        let file = File::new(&format!("damaged-{}", text.len()));
+        let file = ScratchFile::new(&format!("damaged-{}", text.len()));
         std::fs::write(&file.0, text).unwrap();
         let why = Cassette::open(&file.0, false).unwrap_err().to_string();
         assert!(why.contains(&format!("line {line}:")), "{why}");
@@ -272,7 +273,7 @@ fn addresses_say_wire_path_and_model() {
         Address::parse(text)
             .map(|a| (a.dialect(), a.url().to_string(), a.model().map(str::to_string)))
     };
-    let (anthropic, openai) = (Dialect::Anthropic, Dialect::OpenAi);
+    let (anthropic, openai) = (EndpointDialect::Anthropic, EndpointDialect::OpenAi);
     let to = |wire, url: &str, model: Option<&str>| {
         Ok((wire, url.to_string(), model.map(str::to_string)))
     };
@@ -310,7 +311,7 @@ fn addresses_say_wire_path_and_model() {
 
 #[test]
 fn a_key_leaves_the_machine_encrypted_only() {
-    let file = File::new("bare");
+    let file = ScratchFile::new("bare");
     let with = |url: &str| {
         Endpoint::new(
             Address::parse(url).unwrap(),
@@ -352,7 +353,7 @@ fn conversations_become_what_servers_take() {
         ..prompt("")
     };
     let body: Value = serde_json::from_slice(
-        &wire::Question::new(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
+        &wire::Question::new(&p, None, None).body(EndpointDialect::OpenAi, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =
@@ -400,6 +401,6 @@ proptest! {
         prop_assert_eq!(without_secrets(&out, Some(&key)).contains(&key), false);
         let _ = Address::parse(&url);
         let _ = Address::parse(&format!("openai+http://{url}"));
-        let _ = wire::read(Dialect::OpenAi, &text);
+        let _ = wire::read(EndpointDialect::OpenAi, &text);
     }
 }

@@ -10,7 +10,7 @@ use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::address::Dialect;
+use super::address::EndpointDialect;
 use crate::hash::sha256;
 use crate::summarise::ASK;
 
@@ -25,7 +25,7 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 const BEGIN: &str = "(The beginning of the conversation is not shown.)";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Message {
+pub(super) struct EndpointMessage {
     role: &'static str,
     content: String,
 }
@@ -34,7 +34,7 @@ pub(super) struct Message {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Question {
     pub(super) max_tokens: u64,
-    messages: Vec<Message>,
+    messages: Vec<EndpointMessage>,
     pub(super) model: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct ServerReply {
 impl Question {
     /// Returns the question of a prompt; `model` replaces the prompt's.
     pub(super) fn new(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
-        let mut messages: Vec<Message> = Vec::new();
+        let mut messages: Vec<EndpointMessage> = Vec::new();
         for item in &prompt.items {
             let text = words(item);
             if text.trim().is_empty() {
@@ -63,15 +63,15 @@ impl Question {
             };
             match messages.last_mut() {
                 Some(m) if m.role == role => m.content.push_str(&format!("\n\n{text}")),
-                _ => messages.push(Message { role, content: text }),
+                _ => messages.push(EndpointMessage { role, content: text }),
             }
         }
         let first = messages.iter().position(|m| m.role != "system").unwrap_or(messages.len());
         if messages.get(first).is_some_and(|m| m.role == "assistant") {
-            messages.insert(first, Message { role: "user", content: BEGIN.into() });
+            messages.insert(first, EndpointMessage { role: "user", content: BEGIN.into() });
         }
         if messages.last().is_none_or(|m| m.role != "user") {
-            messages.push(Message { role: "user", content: ASK.into() });
+            messages.push(EndpointMessage { role: "user", content: ASK.into() });
         }
         let model = model.unwrap_or(&prompt.model).to_string();
         Question { max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
@@ -85,12 +85,12 @@ impl Question {
     }
 
     /// Returns the body of the request.
-    pub(super) fn body(&self, dialect: Dialect, host: &str) -> Vec<u8> {
+    pub(super) fn body(&self, dialect: EndpointDialect, host: &str) -> Vec<u8> {
         let body = match dialect {
-            Dialect::Anthropic => {
+            EndpointDialect::Anthropic => {
                 let system =
                     self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
-                let talk: Vec<&Message> =
+                let talk: Vec<&EndpointMessage> =
                     self.messages.iter().filter(|m| m.role != "system").collect();
                 let mut body =
                     json!({ "model": self.model, "max_tokens": self.max_tokens, "messages": talk });
@@ -99,7 +99,7 @@ impl Question {
                 }
                 body
             }
-            Dialect::OpenAi => {
+            EndpointDialect::OpenAi => {
                 // OpenAI's newer models refuse the older name, and other servers do not support the
                 // newer one.
                 let limit =
@@ -128,24 +128,24 @@ fn words(item: &Item) -> String {
 }
 
 /// Returns the headers except the content type; one of them contains the key.
-pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str, String)> {
+pub(super) fn headers(dialect: EndpointDialect, key: Option<&str>) -> Vec<(&'static str, String)> {
     match dialect {
-        Dialect::Anthropic => {
+        EndpointDialect::Anthropic => {
             let version = ("anthropic-version", ANTHROPIC_VERSION.to_string());
             std::iter::once(version).chain(key.map(|k| ("x-api-key", k.to_string()))).collect()
         }
-        Dialect::OpenAi => {
+        EndpointDialect::OpenAi => {
             key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect()
         }
     }
 }
 
 /// Parses an answer.
-pub(super) fn read(dialect: Dialect, body: &str) -> Result<ServerReply, String> {
+pub(super) fn read(dialect: EndpointDialect, body: &str) -> Result<ServerReply, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
     let (text, stop) = match dialect {
-        Dialect::Anthropic => {
+        EndpointDialect::Anthropic => {
             let parts = v["content"].as_array().ok_or(
                 "the answer of the endpoint has no `content` list; is it an Anthropic address?",
             )?;
@@ -156,7 +156,7 @@ pub(super) fn read(dialect: Dialect, body: &str) -> Result<ServerReply, String> 
                 .collect();
             (text, &v["stop_reason"])
         }
-        Dialect::OpenAi => {
+        EndpointDialect::OpenAi => {
             let choice = v["choices"]
                 .get(0)
                 .ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::metrics::{Attributes, INSTRUMENTS, Instrument, Kind, Metrics};
+use super::metrics::{Attributes, INSTRUMENTS, Instrument, InstrumentKind, Metrics};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: values since the start.
 const CUMULATIVE: u32 = 2;
@@ -32,7 +32,7 @@ pub(super) fn body(
 
 fn metric(metrics: &Metrics, i: &Instrument, start: &str, now: &str) -> Option<Value> {
     let (kind, data) = match i.kind {
-        Kind::Counter => {
+        InstrumentKind::Counter => {
             let points: Vec<Value> = series(&metrics.sums, i.name)
                 .map(|(a, x)| json!({"attributes": attributes(a), "startTimeUnixNano": start, "timeUnixNano": now, "asDouble": x}))
                 .collect();
@@ -41,7 +41,7 @@ fn metric(metrics: &Metrics, i: &Instrument, start: &str, now: &str) -> Option<V
                 json!({"dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true}),
             )
         }
-        Kind::Histogram(bounds) => {
+        InstrumentKind::Histogram(bounds) => {
             let points: Vec<Value> = series(&metrics.histograms, i.name)
                 .map(|(a, d)| {
                     let buckets: Vec<String> = d.buckets.iter().map(u64::to_string).collect();

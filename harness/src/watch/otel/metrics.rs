@@ -8,7 +8,7 @@ use ctxbench_kit::monitor::SessionMeter;
 
 /// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum InstrumentKind {
     /// A monotonic sum.
     Counter,
     /// A histogram with these upper bounds.
@@ -23,7 +23,7 @@ pub struct Instrument {
     pub unit: &'static str,
     /// Description.
     pub help: &'static str,
-    pub kind: Kind,
+    pub kind: InstrumentKind,
 }
 
 /// Bucket bounds of token counts: powers of 4 up to 67,108,864 (docs/sources/opentelemetry.md §5).
@@ -50,7 +50,7 @@ const SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
 const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Instrument {
-    Instrument { name, unit, help, kind: Kind::Counter }
+    Instrument { name, unit, help, kind: InstrumentKind::Counter }
 }
 
 /// All exported metrics.
@@ -63,13 +63,13 @@ pub(super) const INSTRUMENTS: [Instrument; 6] = [
         name: "gen_ai.client.token.usage",
         unit: "{token}",
         help: "Tokens per request",
-        kind: Kind::Histogram(&TOKENS),
+        kind: InstrumentKind::Histogram(&TOKENS),
     },
     Instrument {
         name: "gen_ai.client.operation.duration",
         unit: "s",
         help: "Duration per request",
-        kind: Kind::Histogram(&SECONDS),
+        kind: InstrumentKind::Histogram(&SECONDS),
     },
 ];
 

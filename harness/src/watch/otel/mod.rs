@@ -12,12 +12,12 @@ use std::time::Duration;
 use hyper::Uri;
 use thiserror::Error;
 
-use crate::post::{Limits, post};
+use crate::post::{AnswerLimits, post};
 
-pub use metrics::{Instrument, Kind, Metrics};
+pub use metrics::{Instrument, InstrumentKind, Metrics};
 
 /// Limits of the collector's response (OTLP specification: 10 s).
-const LIMITS: Limits = Limits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
+const LIMITS: AnswerLimits = AnswerLimits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
 
 /// Address of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,12 +22,12 @@ use tempfile::TempDir;
 pub use jsonl::jsonl;
 
 /// A temporary folder in which commands run.
-pub struct Folder(TempDir);
+pub struct CommandFolder(TempDir);
 
-impl Folder {
+impl CommandFolder {
     /// Creates an empty folder.
-    pub fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+    pub fn new() -> CommandFolder {
+        CommandFolder(tempfile::tempdir().unwrap())
     }
 
     /// Returns the full path of a file in the folder.
@@ -154,7 +154,7 @@ impl Run {
 impl Output {
     /// Checks that the messages contain each of these texts.
     #[track_caller]
-    pub fn says(&self, words: &[&str]) -> &Output {
+    pub fn stderr_contains(&self, words: &[&str]) -> &Output {
         for w in words {
             assert!(self.stderr.contains(w), "{w:?} is missing in the messages:\n{}", self.stderr);
         }

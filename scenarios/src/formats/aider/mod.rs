@@ -23,7 +23,10 @@ use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
 
-use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Route, Step, What};
+use super::recording::{
+    ContextPlace, Counters, Input, MessagePart, ProviderRoute, Recording, RecordingReply,
+    RecordingStep, StepKind,
+};
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
 
@@ -50,7 +53,7 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
-    let beside = source.beside().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
     let requests = match &beside {
         Some(path) => requests::first_prompts(&Source::at(path).text()?),
         None => Vec::new(),
@@ -83,7 +86,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Author of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum BlockAuthor {
     User,
     Program,
     Model,
@@ -91,8 +94,8 @@ enum Who {
 
 /// Consecutive lines of one author.
 #[derive(Debug)]
-struct Block {
-    who: Who,
+struct AuthorBlock {
+    who: BlockAuthor,
     line: usize,
     text: String,
 }
@@ -102,7 +105,7 @@ struct Block {
 struct Chat {
     line: usize,
     started: String,
-    blocks: Vec<Block>,
+    blocks: Vec<AuthorBlock>,
     /// A blank line followed the newest block.
     parted: bool,
     /// A text of the program continues on the next line.
@@ -114,22 +117,25 @@ impl Chat {
         let ended = !strict || line.ends_with("  ");
         let program = || line.strip_prefix("> ").or_else(|| (line.trim_end() == ">").then_some(""));
         // A blank line precedes each reply.
-        let told = !self.parted && self.blocks.last().is_some_and(|b| b.who == Who::Program);
+        let told =
+            !self.parted && self.blocks.last().is_some_and(|b| b.who == BlockAuthor::Program);
         let (who, text) = match (line.strip_prefix("#### "), program()) {
-            (Some(said), _) if ended => (Who::User, said.trim_end()),
-            (_, Some(words)) if ended || told && !self.open => (Who::Program, words.trim_end()),
-            _ if self.open => (Who::Program, line.trim_end()),
-            _ => (Who::Model, line),
+            (Some(said), _) if ended => (BlockAuthor::User, said.trim_end()),
+            (_, Some(words)) if ended || told && !self.open => {
+                (BlockAuthor::Program, words.trim_end())
+            }
+            _ if self.open => (BlockAuthor::Program, line.trim_end()),
+            _ => (BlockAuthor::Model, line),
         };
-        self.open = who == Who::Program && !ended;
-        let parted = std::mem::take(&mut self.parted) && who != Who::Model;
+        self.open = who == BlockAuthor::Program && !ended;
+        let parted = std::mem::take(&mut self.parted) && who != BlockAuthor::Model;
         match self.blocks.last_mut().filter(|b| b.who == who && !parted) {
             Some(block) => {
                 block.text.push('\n');
                 block.text.push_str(text);
             }
-            None if text.trim().is_empty() && who == Who::Model => self.parted = true,
-            None => self.blocks.push(Block { who, line: number, text: text.to_string() }),
+            None if text.trim().is_empty() && who == BlockAuthor::Model => self.parted = true,
+            None => self.blocks.push(AuthorBlock { who, line: number, text: text.to_string() }),
         }
     }
 
@@ -147,63 +153,75 @@ impl Chat {
                 source.stem().trim_start_matches('.'),
                 digits(&self.started)
             )),
-            route: Route::Unknown("Aider records no request ids".into()),
+            route: ProviderRoute::Unknown("Aider records no request ids".into()),
             ..Recording::default()
         };
         // The two files write time stamps differently.
         let prompt = stamp.as_deref().and_then(time::millis);
         let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));
         if let Some((_, system)) = prompt {
-            let what = What::System(system.clone());
-            out.steps.push(Step { line: self.line, what, ..Step::default() });
+            let what = StepKind::System(system.clone());
+            out.steps.push(RecordingStep { line: self.line, what, ..RecordingStep::default() });
             out.beside.extend(beside.clone());
         }
         out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
-        let add = |line: usize, what: What, out: &mut Recording| {
+        let add = |line: usize, what: StepKind, out: &mut Recording| {
             let name = Some(format!("step {}", out.steps.len()));
             let parent = out.steps.last().and_then(|s| s.name.clone());
             // Only the first step has a time.
             let first = !out.steps.iter().any(|s| s.stamp.is_some());
             let stamp = stamp.clone().filter(|_| first);
-            out.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
+            out.steps.push(RecordingStep {
+                line,
+                name,
+                parent,
+                stamp,
+                what,
+                ..RecordingStep::default()
+            });
         };
         let mut model = None;
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
-                Who::Program => {
+                BlockAuthor::Program => {
                     model = model_of(&block.text).or(model);
                     count(&block.text, &mut out.steps);
                     continue;
                 }
-                Who::Model => What::Reply(Reply {
+                BlockAuthor::Model => StepKind::Reply(RecordingReply {
                     response: Some(format!("line {}", block.line)),
                     model: model.clone(),
-                    pieces: vec![Piece::text(block.text.trim())],
+                    pieces: vec![MessagePart::text(block.text.trim())],
                     blocks: 1,
-                    ..Reply::default()
+                    ..RecordingReply::default()
                 }),
-                Who::User if asked::clears(&block.text) => {
-                    if !said(&out.steps) {
+                BlockAuthor::User if asked::clears(&block.text) => {
+                    if !has_reply(&out.steps) {
                         continue;
                     }
-                    What::Cleared
+                    StepKind::Cleared
                 }
-                Who::User => {
+                BlockAuthor::User => {
                     let mut after = self.blocks[n + 1..].iter().map(|b| b.who);
-                    let answered = after.find(|w| *w != Who::Program) == Some(Who::Model);
+                    let answered =
+                        after.find(|w| *w != BlockAuthor::Program) == Some(BlockAuthor::Model);
                     let Some(asked) = asked::by_user(&block.text, answered) else { continue };
-                    input(Piece::text(asked))
+                    input(MessagePart::text(asked))
                 }
             };
-            if block.who == Who::Model
+            if block.who == BlockAuthor::Model
                 && let Some((line, told)) = self.told_since_reply(n)
             {
                 let words = asked::by_program(&told);
-                add(line, input(Piece::Added(Part::Text(words.into()), Place::Message)), &mut out);
+                add(
+                    line,
+                    input(MessagePart::Added(Part::Text(words.into()), ContextPlace::Message)),
+                    &mut out,
+                );
             }
             add(block.line, what, &mut out);
         }
-        if !said(&out.steps) {
+        if !has_reply(&out.steps) {
             // Aider was started and closed without a message.
             return ControlFlow::Continue(());
         }
@@ -213,21 +231,21 @@ impl Chat {
     /// Returns the text of the program, and its first line, between the previous reply and this
     /// block. Returns `None` if the user sent a message in between.
     fn told_since_reply(&self, reply: usize) -> Option<(usize, String)> {
-        let before = self.blocks[..reply].iter().rposition(|b| b.who != Who::Program)?;
+        let before = self.blocks[..reply].iter().rposition(|b| b.who != BlockAuthor::Program)?;
         let told = &self.blocks[before + 1..reply];
-        let first = told.first().filter(|_| self.blocks[before].who == Who::Model)?;
+        let first = told.first().filter(|_| self.blocks[before].who == BlockAuthor::Model)?;
         let texts: Vec<&str> = told.iter().map(|b| b.text.as_str()).collect();
         Some((first.line, texts.join("\n")))
     }
 }
 
-fn input(piece: Piece) -> What {
-    What::Input(Input { id: None, pieces: vec![piece], blocks: 1 })
+fn input(piece: MessagePart) -> StepKind {
+    StepKind::Input(Input { id: None, pieces: vec![piece], blocks: 1 })
 }
 
 /// Returns whether the steps contain a message.
-fn said(steps: &[Step]) -> bool {
-    steps.iter().any(|s| matches!(s.what, What::Input(_) | What::Reply(_)))
+fn has_reply(steps: &[RecordingStep]) -> bool {
+    steps.iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)))
 }
 
 /// Converts a time to a part of a name.
@@ -247,10 +265,10 @@ fn model_of(text: &str) -> Option<String> {
 }
 
 /// Assigns the counters in a text of the program to the newest reply.
-fn count(text: &str, steps: &mut [Step]) {
+fn count(text: &str, steps: &mut [RecordingStep]) {
     let Some(tokens) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
     let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
-        What::Reply(reply) => Some(reply),
+        StepKind::Reply(reply) => Some(reply),
         _ => None,
     });
     if let Some(reply) = reply {

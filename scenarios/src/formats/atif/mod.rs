@@ -23,7 +23,9 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, str_of, string};
 use super::messages::{content as any_content, definitions};
-use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, What};
+use super::recording::{
+    ContextPlace, Counters, Input, MessagePart, Recording, RecordingReply, RecordingStep, StepKind,
+};
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
 use crate::escapes;
@@ -59,9 +61,10 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
-    let beside = source.beside();
+    let beside = source.folder();
     let folder = beside.as_deref().and_then(Path::parent);
-    let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
+    let mut reader =
+        AtifReader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);
     out.steps = reader.steps;
@@ -85,8 +88,8 @@ fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
     value(members, key).as_str().filter(|t| !t.trim().is_empty()).map(str::to_string)
 }
 
-struct Reader<'a> {
-    steps: Vec<Step>,
+struct AtifReader<'a> {
+    steps: Vec<RecordingStep>,
     /// Subagents of the current steps, the innermost last.
     agents: Vec<String>,
     /// Ids of the subagents that were read. A trajectory appears where it is first named.
@@ -101,7 +104,7 @@ struct Trajectory<'a> {
     subagents: Vec<Document<'a>>,
 }
 
-impl Reader<'_> {
+impl AtifReader<'_> {
     fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
         let agent = value(members, "agent");
         let list = |key: &str| -> Vec<&RawValue> {
@@ -115,8 +118,8 @@ impl Reader<'_> {
                 .collect(),
         };
         if let Some(tools) = agent.get("tool_definitions").and_then(Value::as_array) {
-            let tools = What::Tools(definitions(tools));
-            self.push(Step { line: document.line, ..Step::default() }, tools);
+            let tools = StepKind::Tools(definitions(tools));
+            self.push(RecordingStep { line: document.line, ..RecordingStep::default() }, tools);
         }
         let steps = members.get("steps").map(|raw| document.objects(raw, out)).unwrap_or_default();
         for (n, step) in steps.into_iter().enumerate() {
@@ -124,24 +127,25 @@ impl Reader<'_> {
         }
     }
 
-    fn push(&mut self, step: Step, what: What) {
-        self.steps.push(Step { agent: self.agents.last().cloned(), what, ..step });
+    fn push(&mut self, step: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
     }
 
     fn step(&mut self, n: usize, line: RecordedLine, whole: &Trajectory<'_>, out: &mut Recording) {
         let RecordedLine { number: line, object: o } = line;
         let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = Step { line, stamp, ..Step::default() };
+        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
         let mut said = content(o.get("message"));
         match str_of(&o, "source") {
             Some("system") => {
-                let begun = |s: &Step| matches!(s.what, What::Input(_) | What::Reply(_));
+                let begun =
+                    |s: &RecordingStep| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_));
                 let agent = self.agents.last();
                 let begun = self.steps.iter().any(|s| s.agent.as_ref() == agent && begun(s));
                 for piece in said {
                     match piece {
-                        Piece::Said(Part::Text(text)) if !begun => {
-                            self.push(step.clone(), What::System(text.to_string()));
+                        MessagePart::Said(Part::Text(text)) if !begun => {
+                            self.push(step.clone(), StepKind::System(text.to_string()));
                         }
                         other => self.input(step.clone(), vec![added(other)]),
                     }
@@ -150,30 +154,30 @@ impl Reader<'_> {
             Some("user") => {
                 if said.is_empty() {
                     // An empty message still counts as a message.
-                    said.push(Piece::Shown(Part::Text("".into())));
+                    said.push(MessagePart::Shown(Part::Text("".into())));
                 }
                 self.input(step.clone(), said);
             }
             Some("agent") => {
                 let reply = reply(n, &o, said, whole, self.agents.len());
-                self.push(step.clone(), What::Reply(reply));
+                self.push(step.clone(), StepKind::Reply(reply));
             }
             other => {
                 let what = format!("step of the source {:?}", other.unwrap_or_default());
-                self.push(step.clone(), What::Unknown(what));
+                self.push(step.clone(), StepKind::Unknown(what));
             }
         }
         self.observed(step, &o, whole, out);
     }
 
-    fn input(&mut self, step: Step, pieces: Vec<Piece>) {
+    fn input(&mut self, step: RecordingStep, pieces: Vec<MessagePart>) {
         let blocks = pieces.len();
-        self.push(step, What::Input(Input { id: None, pieces, blocks }));
+        self.push(step, StepKind::Input(Input { id: None, pieces, blocks }));
     }
 
     fn observed(
         &mut self,
-        step: Step,
+        step: RecordingStep,
         o: &Map<String, Value>,
         whole: &Trajectory<'_>,
         out: &mut Recording,
@@ -194,7 +198,7 @@ impl Reader<'_> {
                     // The format has no such member. The exporter of ctxbench writes it to `extra`.
                     let is_error = result.get("extra").and_then(|e| e.get("is_error"));
                     let is_error = is_error == Some(&Value::Bool(true));
-                    let result = Piece::Result { call_id, pieces, is_error };
+                    let result = MessagePart::Result { call_id, pieces, is_error };
                     self.input(step.clone(), vec![result]);
                 }
                 None => self.input(step.clone(), pieces.into_iter().map(added).collect()),
@@ -271,7 +275,7 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     struct Observation {
         results: Vec<Value>,
     }
-    let beside_it = source.beside();
+    let beside_it = source.folder();
     let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();
@@ -289,9 +293,9 @@ fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
 }
 
 /// Marks a text that the program wrote.
-fn added(piece: Piece) -> Piece {
+fn added(piece: MessagePart) -> MessagePart {
     match piece {
-        Piece::Said(part) => Piece::Added(part, Place::Message),
+        MessagePart::Said(part) => MessagePart::Added(part, ContextPlace::Message),
         other => other,
     }
 }
@@ -299,13 +303,14 @@ fn added(piece: Piece) -> Piece {
 fn reply(
     n: usize,
     o: &Map<String, Value>,
-    said: Vec<Piece>,
+    said: Vec<MessagePart>,
     whole: &Trajectory<'_>,
     depth: usize,
-) -> Reply {
+) -> RecordingReply {
     let thought = str_of(o, "reasoning_content").filter(|t| !t.is_empty());
     let thought = thought.map(|t| Part::Reasoning { text: t.into(), encrypted: None });
-    let mut pieces: Vec<Piece> = thought.map(Piece::Said).into_iter().chain(said).collect();
+    let mut pieces: Vec<MessagePart> =
+        thought.map(MessagePart::Said).into_iter().chain(said).collect();
     for call in o.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
         let arguments = match call.get("arguments") {
@@ -314,20 +319,20 @@ fn reply(
             None => "{}".to_string(),
         };
         let call = ToolCall::new(text("tool_call_id"), text("function_name"), arguments);
-        pieces.push(Piece::Said(Part::Call(call)));
+        pieces.push(MessagePart::Said(Part::Call(call)));
     }
     let calls = o.get("llm_call_count").and_then(Value::as_u64);
     let counters = match calls {
         Some(n) if n > 1 => Err(format!("counters of {n} requests together")),
         _ => counters(o).ok_or_else(|| "a reply without counters".to_string()),
     };
-    Reply {
+    RecordingReply {
         response: Some(format!("step {n} of {depth}")),
         model: string(o, "model_name").or(whole.model.clone()),
         blocks: pieces.len(),
         pieces,
         counters,
-        ..Reply::default()
+        ..RecordingReply::default()
     }
 }
 
@@ -345,7 +350,7 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
 }
 
 /// Converts a text, or a list of texts, images and sounds.
-fn content(value: Option<&Value>) -> Vec<Piece> {
+fn content(value: Option<&Value>) -> Vec<MessagePart> {
     let Some(Value::Array(list)) = value else { return any_content(value) };
     let piece = |part: &Value| match part.get("source") {
         Some(source) => {
@@ -354,9 +359,9 @@ fn content(value: Option<&Value>) -> Vec<Piece> {
             match text("path").filter(|_| media_type.starts_with("image/")) {
                 Some(url) => {
                     let image = Media { media_type, url: url.to_string(), name: None };
-                    vec![Piece::Said(Part::Image(image))]
+                    vec![MessagePart::Said(Part::Image(image))]
                 }
-                None => vec![Piece::Opaque],
+                None => vec![MessagePart::Opaque],
             }
         }
         None => any_content(Some(part)),

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 
-use super::super::recording::{Compaction, Piece, Reply, Step, View, What};
+use super::super::recording::{
+    MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
+};
 
 /// Prefix of the ids of summary conversations, as in recordings of version 2.1.39.
 const SUMMARY_AGENT: &str = "acompact-";
@@ -14,16 +16,16 @@ const SUMMARY_AGENT: &str = "acompact-";
 /// Assigns each request for a summary to the compaction that follows it. Such a request is a
 /// counted call, but not a conversation of the session. Returns a warning if compactions are
 /// missing.
-pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
+pub(super) fn summaries(steps: &mut [RecordingStep]) -> Option<String> {
     // Reply of each such conversation, with the position of its last part.
-    let mut replies: BTreeMap<String, (usize, Box<Reply>)> = BTreeMap::new();
+    let mut replies: BTreeMap<String, (usize, Box<RecordingReply>)> = BTreeMap::new();
     for (i, step) in steps.iter_mut().enumerate() {
         let Some(agent) = step.agent.clone().filter(|a| a.starts_with(SUMMARY_AGENT)) else {
             continue;
         };
         step.view = View::Calls;
-        if let What::Reply(part) = &step.what {
-            let of_same = |old: &Reply| old.response == part.response;
+        if let StepKind::Reply(part) = &step.what {
+            let of_same = |old: &RecordingReply| old.response == part.response;
             match replies.get_mut(&agent).filter(|(_, old)| of_same(old)) {
                 Some((place, reply)) => {
                     *place = i;
@@ -36,7 +38,7 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
     let mut alone = 0;
     for (place, reply) in replies.into_values() {
         let compaction = steps[place..].iter_mut().find_map(|s| match &mut s.what {
-            What::Compaction(c) if s.agent.is_none() && c.reply.is_none() => Some(c),
+            StepKind::Compaction(c) if s.agent.is_none() && c.reply.is_none() => Some(c),
             _ => None,
         });
         match compaction {
@@ -52,12 +54,12 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
 /// Gives each manual compaction the instructions and the time of its `/compact` command. The
 /// command is recorded between the replies around it. Its line is written after the compaction,
 /// with the time at which the user typed it.
-pub(super) fn commands(steps: &mut [Step]) {
-    let is_reply = |s: &Step| s.agent.is_none() && matches!(s.what, What::Reply(_));
+pub(super) fn commands(steps: &mut [RecordingStep]) {
+    let is_reply = |s: &RecordingStep| s.agent.is_none() && matches!(s.what, StepKind::Reply(_));
     for i in 0..steps.len() {
-        let manual = |s: &Step| {
-            let is = |c: &Compaction| c.trigger == Some(Trigger::Manual);
-            s.agent.is_none() && matches!(&s.what, What::Compaction(c) if is(c))
+        let manual = |s: &RecordingStep| {
+            let is = |c: &RecordingCompaction| c.trigger == Some(Trigger::Manual);
+            s.agent.is_none() && matches!(&s.what, StepKind::Compaction(c) if is(c))
         };
         if !manual(&steps[i]) {
             continue;
@@ -65,14 +67,14 @@ pub(super) fn commands(steps: &mut [Step]) {
         let from = steps[..i].iter().rposition(|s| is_reply(s) || manual(s)).map_or(0, |n| n + 1);
         let found = steps[i..].iter().take_while(|s| !is_reply(s)).chain(&steps[from..i]);
         let command = found.filter(|s| s.agent.is_none()).find_map(|s| {
-            let What::Input(input) = &s.what else { return None };
+            let StepKind::Input(input) = &s.what else { return None };
             let instructions = input.pieces.iter().find_map(command)?;
             Some((instructions, s.stamp.clone()))
         });
         let Some((instructions, stamp)) = command else { continue };
         let earlier = stamp.filter(|new| steps[i].stamp.as_ref().is_none_or(|old| new < old));
         steps[i].stamp = earlier.or(steps[i].stamp.take());
-        if let What::Compaction(c) = &mut steps[i].what {
+        if let StepKind::Compaction(c) = &mut steps[i].what {
             c.instructions = Some(instructions).filter(|words| !words.is_empty());
         }
     }
@@ -80,8 +82,9 @@ pub(super) fn commands(steps: &mut [Step]) {
 
 /// Returns the text after the command name in the trace of a `/compact` command, or `None` if the
 /// piece is not such a trace.
-fn command(piece: &Piece) -> Option<String> {
-    let (Piece::Added(Part::Text(text), _) | Piece::Said(Part::Text(text))) = piece else {
+fn command(piece: &MessagePart) -> Option<String> {
+    let (MessagePart::Added(Part::Text(text), _) | MessagePart::Said(Part::Text(text))) = piece
+    else {
         return None;
     };
     text.contains("<command-name>/compact</command-name>").then_some(())?;

@@ -18,7 +18,7 @@ const LONGEST_LINE: u64 = 4 << 20;
 /// Returns the files of a session's subagents, sorted by name. Returns none if the input is not the
 /// main file of a session.
 pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
-    let Some(path) = input.beside() else { return vec![] };
+    let Some(path) = input.folder() else { return vec![] };
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };

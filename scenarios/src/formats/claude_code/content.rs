@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::messages;
-use super::super::recording::Piece;
+use super::super::recording::MessagePart;
 
 /// Returns whether a text is the trace of a command that the user ran outside the conversation.
 pub(super) fn is_command_trace(text: &str) -> bool {
@@ -22,9 +22,9 @@ pub(super) fn is_command_trace(text: &str) -> bool {
 
 /// Converts a content, which is a string or a list of Anthropic's blocks. Also returns the number
 /// of blocks.
-pub(super) fn pieces(content: Option<&Value>) -> (Vec<Piece>, usize) {
+pub(super) fn pieces(content: Option<&Value>) -> (Vec<MessagePart>, usize) {
     match content {
-        Some(Value::String(text)) => (vec![Piece::text(text)], 1),
+        Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(list @ Value::Array(blocks)) => (messages::content(Some(list)), blocks.len()),
         _ => (Vec::new(), 0),
     }

@@ -38,11 +38,12 @@ use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, str_of, string};
 use super::recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What, tokens,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
 use content::{is_command_trace, pieces};
-use sidechains::{Origin, Spoken};
+use sidechains::{LineOrigin, Spoken};
 
 pub(super) const FORMAT: Format = Format {
     title: "Claude Code",
@@ -77,9 +78,9 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
             pluralize(left.len(), "line")
         ));
     }
-    let mut reader = Reader::default();
+    let mut reader = TranscriptReader::default();
     for spoken in conversations.lines {
-        if spoken.origin == Origin::Repeated && left.contains(&spoken.line.number) {
+        if spoken.origin == LineOrigin::Repeated && left.contains(&spoken.line.number) {
             continue;
         }
         let from = reader.steps.len();
@@ -103,20 +104,20 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
 
 /// Returns the last reply of a subagent with messages in progress lines. These leave it out, and
 /// the result of its call contains it. Also returns its index among the steps, before that result.
-fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> {
+fn last_reply(steps: &[RecordingStep], agent: &str, call: &str) -> Option<(usize, RecordingStep)> {
     let mut responses = HashSet::new();
     let own = || steps.iter().filter(|s| s.agent.as_deref() == Some(agent));
     let (mut ends_with_reply, mut model) = (None, None);
     for step in own().filter(|s| s.view != View::Calls) {
         match &step.what {
-            What::Reply(r) => {
+            StepKind::Reply(r) => {
                 model = r.model.clone().or(model);
                 if responses.insert(&r.response) {
                     ends_with_reply = Some(true);
                 }
             }
-            What::Input(i) if i.pieces.is_empty() => {}
-            What::Input(_) | What::Summary(_) | What::Compaction(_) => {
+            StepKind::Input(i) if i.pieces.is_empty() => {}
+            StepKind::Input(_) | StepKind::Summary(_) | StepKind::Compaction(_) => {
                 ends_with_reply = Some(false);
             }
             _ => {}
@@ -125,10 +126,12 @@ fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> 
     if ends_with_reply? {
         return None;
     }
-    let result = |s: &Step| match &s.what {
-        What::Input(input) if s.agent.is_none() && s.view != View::Calls => {
+    let result = |s: &RecordingStep| match &s.what {
+        StepKind::Input(input) if s.agent.is_none() && s.view != View::Calls => {
             input.pieces.iter().find_map(|p| match p {
-                Piece::Result { call_id, pieces, .. } if call_id == call => Some(pieces.clone()),
+                MessagePart::Result { call_id, pieces, .. } if call_id == call => {
+                    Some(pieces.clone())
+                }
                 _ => None,
             })
         }
@@ -136,46 +139,46 @@ fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> 
     };
     let (place, said) = steps.iter().enumerate().find_map(|(i, s)| Some((i, result(s)?)))?;
     // The program adds a line after the subagent's text.
-    let by_program =
-        |p: &Piece| matches!(p, Piece::Said(Part::Text(text)) if text.starts_with("agentId: "));
-    let pieces: Vec<Piece> = said.into_iter().filter(|p| !by_program(p)).collect();
+    let by_program = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Text(text)) if text.starts_with("agentId: "));
+    let pieces: Vec<MessagePart> = said.into_iter().filter(|p| !by_program(p)).collect();
     let id = Some(format!("{agent}-last"));
-    let reply = Reply { response: id.clone(), id, model, pieces, ..Reply::default() };
+    let reply =
+        RecordingReply { response: id.clone(), id, model, pieces, ..RecordingReply::default() };
     let shown = !reply.pieces.is_empty();
-    let step = Step {
+    let step = RecordingStep {
         line: steps[place].line.saturating_sub(1),
         stamp: steps[place].stamp.clone(),
         agent: Some(agent.to_string()),
         view: View::Session,
-        what: What::Reply(reply),
-        ..Step::default()
+        what: StepKind::Reply(reply),
+        ..RecordingStep::default()
     };
     shown.then_some((place, step))
 }
 
 #[derive(Default)]
-struct Reader {
-    steps: Vec<Step>,
+struct TranscriptReader {
+    steps: Vec<RecordingStep>,
     version: Option<String>,
     ids: route::Ids,
 }
 
-impl Reader {
+impl TranscriptReader {
     fn line(&mut self, spoken: Spoken) {
         let Spoken { agent, origin, line } = spoken;
         let o = &line.object;
-        let step = Step {
+        let step = RecordingStep {
             line: line.number,
             name: string(o, "uuid"),
             parent: string(o, "parentUuid"),
             stamp: string(o, "timestamp"),
             agent,
-            ..Step::default()
+            ..RecordingStep::default()
         };
-        if origin == Origin::Repeated {
+        if origin == LineOrigin::Repeated {
             // The message itself was counted already.
-            let what = Reader::default().what(&line);
-            return self.steps.push(Step { view: View::Session, what, ..step });
+            let what = TranscriptReader::default().step_kind(&line);
+            return self.steps.push(RecordingStep { view: View::Session, what, ..step });
         }
         self.note_version(&step, o);
         let unknown = match str_of(o, "type").unwrap_or_default() {
@@ -192,46 +195,52 @@ impl Reader {
         };
         if let Some(kind) = unknown {
             let agent = step.agent.clone();
-            self.steps.push(Step { agent, what: What::Unknown(kind), ..Step::default() });
+            self.steps.push(RecordingStep {
+                agent,
+                what: StepKind::Unknown(kind),
+                ..RecordingStep::default()
+            });
         }
-        let what = self.what(&line);
-        self.steps.push(Step { what, ..step });
+        let what = self.step_kind(&line);
+        self.steps.push(RecordingStep { what, ..step });
     }
 
-    fn note_version(&mut self, step: &Step, o: &Map<String, Value>) {
+    fn note_version(&mut self, step: &RecordingStep, o: &Map<String, Value>) {
         let Some(new) = str_of(o, "version") else { return };
         if let Some(old) = self.version.as_deref().filter(|old| *old != new) {
             let text = format!("the client changed from {old} to {new}");
             let (line, agent) = (step.line, step.agent.clone());
-            let what = What::Note { kind: NoteKind::Settings, text };
-            self.steps.push(Step { line, agent, what, ..Step::default() });
+            let what = StepKind::Note { kind: NoteKind::Settings, text };
+            self.steps.push(RecordingStep { line, agent, what, ..RecordingStep::default() });
         }
         self.version = Some(new.to_string());
     }
 
-    fn what(&mut self, line: &RecordedLine) -> What {
+    fn step_kind(&mut self, line: &RecordedLine) -> StepKind {
         let o = &line.object;
         match str_of(o, "type").unwrap_or_default() {
             "assistant" => self.assistant(line),
             "user" => user(o),
             "attachment" => attachment(o),
             "system" => system(o),
-            _ => What::Link,
+            _ => StepKind::Link,
         }
     }
 
-    fn assistant(&mut self, line: &RecordedLine) -> What {
+    fn assistant(&mut self, line: &RecordedLine) -> StepKind {
         let o = &line.object;
-        let Some(message) = o.get("message").and_then(Value::as_object) else { return What::Link };
+        let Some(message) = o.get("message").and_then(Value::as_object) else {
+            return StepKind::Link;
+        };
         let model = string(message, "model");
         if flag(o, "isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
             let text = "a request that failed or was cut short, without counters".into();
-            return What::Note { kind: NoteKind::Uncounted, text };
+            return StepKind::Note { kind: NoteKind::Uncounted, text };
         }
         let id = str_of(message, "id").unwrap_or_default();
         let request = str_of(o, "requestId").unwrap_or_default();
         let (pieces, blocks) = pieces(message.get("content"));
-        let mut reply = Reply {
+        let mut reply = RecordingReply {
             id: string(message, "id").or(string(o, "uuid")),
             response: Some(if id.is_empty() {
                 format!("line {}", line.number)
@@ -241,14 +250,14 @@ impl Reader {
             model,
             pieces,
             blocks,
-            ..Reply::default()
+            ..RecordingReply::default()
         };
         if let Some(usage) = message.get("usage").and_then(Value::as_object) {
             self.ids.add(id, request);
             reply.counters = Ok(counters(usage));
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
-        What::Reply(reply)
+        StepKind::Reply(reply)
     }
 }
 
@@ -267,7 +276,7 @@ fn counters(usage: &Map<String, Value>) -> Counters {
     Counters { long, ..Counters::read(usage, names) }
 }
 
-fn system(o: &Map<String, Value>) -> What {
+fn system(o: &Map<String, Value>) -> StepKind {
     match str_of(o, "subtype").unwrap_or_default() {
         "compact_boundary" => {
             let meta = o.get("compactMetadata");
@@ -277,58 +286,58 @@ fn system(o: &Map<String, Value>) -> What {
                 Some("auto") => Some(Trigger::Auto),
                 _ => None,
             };
-            What::Compaction(Compaction {
+            StepKind::Compaction(RecordingCompaction {
                 pre_tokens: number("preTokens"),
                 post_tokens: number("postTokens"),
                 trigger,
-                ..Compaction::default()
+                ..RecordingCompaction::default()
             })
         }
         // Clearing of old results under any name, which changes earlier content.
-        other if other.contains("compact") => What::Note {
+        other if other.contains("compact") => StepKind::Note {
             kind: NoteKind::Edit,
             text: format!("the program cleared earlier content ({other})"),
         },
-        _ => What::Link,
+        _ => StepKind::Link,
     }
 }
 
-fn user(o: &Map<String, Value>) -> What {
+fn user(o: &Map<String, Value>) -> StepKind {
     let summary = flag(o, "isCompactSummary");
     let message = o.get("message").and_then(Value::as_object);
     let Some(message) = message.filter(|_| summary || !flag(o, "isVisibleInTranscriptOnly")) else {
-        return What::Input(Input::default());
+        return StepKind::Input(Input::default());
     };
     let (mut pieces, blocks) = pieces(message.get("content"));
     let id = string(o, "uuid");
     if summary {
-        return What::Summary(Input { id, pieces, blocks });
+        return StepKind::Summary(Input { id, pieces, blocks });
     }
-    let is_trace = |p: &Piece| match p {
-        Piece::Said(part) => {
+    let is_trace = |p: &MessagePart| match p {
+        MessagePart::Said(part) => {
             matches!(part, Part::Text(text) if is_command_trace(text))
         }
         _ => true,
     };
     if flag(o, "isMeta") || pieces.iter().all(is_trace) {
         for piece in &mut pieces {
-            if let Piece::Said(part) = piece {
-                *piece = Piece::Added(part.clone(), Place::Message);
+            if let MessagePart::Said(part) = piece {
+                *piece = MessagePart::Added(part.clone(), ContextPlace::Message);
             }
         }
     }
-    What::Input(Input { id, pieces, blocks })
+    StepKind::Input(Input { id, pieces, blocks })
 }
 
 /// A prompt that was typed while the agent worked is stored as an attachment; others are the
 /// program's own reminders.
-fn attachment(o: &Map<String, Value>) -> What {
+fn attachment(o: &Map<String, Value>) -> StepKind {
     let queued = o
         .get("attachment")
         .and_then(Value::as_object)
         .filter(|a| str_of(a, "type") == Some("queued_command"));
     let (pieces, blocks) = pieces(queued.and_then(|a| a.get("prompt")));
-    What::Input(Input { id: string(o, "uuid"), pieces, blocks })
+    StepKind::Input(Input { id: string(o, "uuid"), pieces, blocks })
 }
 
 fn unknown_attachment(o: &Map<String, Value>) -> Option<String> {

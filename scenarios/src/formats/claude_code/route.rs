@@ -1,6 +1,6 @@
 //! Route of the calls in a Claude Code transcript, derived from the forms of reply and request ids.
 
-use super::super::recording::Route;
+use super::super::recording::ProviderRoute;
 
 #[derive(Default)]
 pub(super) struct Ids {
@@ -28,20 +28,20 @@ impl Ids {
         self.without_request += usize::from(!request.starts_with("req_"));
     }
 
-    pub(super) fn route(&self) -> Route {
+    pub(super) fn route(&self) -> ProviderRoute {
         let all = self.all;
         let requests = format!("{} of {all} reply lines carry no request id", self.without_request);
         match &self.foreign {
-            Some(id) if self.foreign_count * 2 > all => Route::Gateway(format!(
+            Some(id) if self.foreign_count * 2 > all => ProviderRoute::Gateway(format!(
                 "{} of {all} reply lines have ids like {id}…, and {requests}",
                 self.foreign_count
             )),
-            _ if self.own * 2 > all => Route::Direct(format!(
+            _ if self.own * 2 > all => ProviderRoute::Direct(format!(
                 "{} of {all} reply lines have the API's own message and request ids",
                 self.own
             )),
-            _ if all > 0 => Route::Unknown(requests),
-            _ => Route::Unknown("no calls".into()),
+            _ if all > 0 => ProviderRoute::Unknown(requests),
+            _ => ProviderRoute::Unknown("no calls".into()),
         }
     }
 }

@@ -21,12 +21,12 @@ pub(super) struct Conversations {
 /// A line and the subagent that it belongs to.
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
-    pub(super) origin: Origin,
+    pub(super) origin: LineOrigin,
     pub(super) line: RecordedLine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum LineOrigin {
     Own,
     /// A progress line that repeats a subagent's message. It only links its neighbours.
     Progress,
@@ -38,7 +38,7 @@ impl Conversations {
     /// Returns the lines of each conversation.
     pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
         let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
-        for spoken in self.lines.iter().filter(|s| s.origin != Origin::Progress) {
+        for spoken in self.lines.iter().filter(|s| s.origin != LineOrigin::Progress) {
             let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
             windows.entry(agent).or_default().push(&spoken.line);
         }
@@ -60,17 +60,17 @@ pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
         if flag(&line.object, "isSidechain") {
             let agent = sidechain(&line.object, &mut roots);
             own.insert(agent.clone());
-            out.push(Spoken { agent: Some(agent), origin: Origin::Own, line });
+            out.push(Spoken { agent: Some(agent), origin: LineOrigin::Own, line });
         } else if let Some((agent, repeats)) = progress(&line).filter(|_| !of_subagent) {
             calls.entry(agent.clone()).or_insert_with(|| string(&line.object, "parentToolUseID"));
-            out.push(Spoken { agent: None, origin: Origin::Progress, line });
-            out.push(Spoken { agent: Some(agent), origin: Origin::Repeated, line: repeats });
+            out.push(Spoken { agent: None, origin: LineOrigin::Progress, line });
+            out.push(Spoken { agent: Some(agent), origin: LineOrigin::Repeated, line: repeats });
         } else {
-            out.push(Spoken { agent: None, origin: Origin::Own, line });
+            out.push(Spoken { agent: None, origin: LineOrigin::Own, line });
         }
     }
     let is_own = |agent: &Option<String>| agent.as_ref().is_some_and(|a| own.contains(a));
-    out.retain(|s| s.origin != Origin::Repeated || !is_own(&s.agent));
+    out.retain(|s| s.origin != LineOrigin::Repeated || !is_own(&s.agent));
     let begun_by = |(agent, call): (String, Option<String>)| Some((agent, call?));
     let repeated =
         calls.into_iter().filter(|(a, _)| !own.contains(a)).filter_map(begun_by).collect();
@@ -108,7 +108,7 @@ mod tests {
     fn agents(text: &str) -> (Vec<usize>, Vec<(String, Vec<usize>)>) {
         let found = split(of_text(text));
         let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
-        for s in found.lines.iter().filter(|s| s.origin != Origin::Progress) {
+        for s in found.lines.iter().filter(|s| s.origin != LineOrigin::Progress) {
             let Some(id) = &s.agent else {
                 main.push(s.line.number);
                 continue;

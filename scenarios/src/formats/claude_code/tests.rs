@@ -34,7 +34,7 @@ fn import(text: &str) -> (Session, Vec<String>) {
 
 #[test]
 fn a_transcript_becomes_a_session() {
-    assert!(sniff(&Head::of(MAIN, "x.jsonl")));
+    assert!(sniff(&Head::from_text(MAIN, "x.jsonl")));
     let (s, warnings) = import(MAIN);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(

@@ -4,15 +4,16 @@ pub(super) use ctxbench_kit::rollout::context_path;
 use ctxbench_kit::rollout::parse_part;
 use serde_json::Value;
 
-use super::super::recording::Piece;
+use super::super::recording::MessagePart;
 
 /// Converts the content of a message or output: a string, or a list of texts and images.
-pub(super) fn content(value: Option<&Value>) -> Vec<Piece> {
+pub(super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
-        Some(Value::String(text)) => vec![Piece::text(text)],
+        Some(Value::String(text)) => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => {
-            let piece =
-                |b: &Value| b.as_object().and_then(parse_part).map_or(Piece::Opaque, Piece::Said);
+            let piece = |b: &Value| {
+                b.as_object().and_then(parse_part).map_or(MessagePart::Opaque, MessagePart::Said)
+            };
             list.iter().map(piece).collect()
         }
         _ => Vec::new(),

@@ -25,8 +25,8 @@ use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
-    tokens,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, tokens,
 };
 use super::{Format, Head};
 use content::{content, context_path};
@@ -68,7 +68,7 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
-    let mut reader = Reader::default();
+    let mut reader = RolloutReader::default();
     for line in lines {
         reader.line(line);
     }
@@ -78,9 +78,9 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
 }
 
 #[derive(Default)]
-struct Reader {
-    steps: Vec<Step>,
-    route: Route,
+struct RolloutReader {
+    steps: Vec<RecordingStep>,
+    route: ProviderRoute,
     model: Option<String>,
     effort: Option<String>,
     window: Option<u64>,
@@ -99,15 +99,15 @@ struct Reader {
 }
 
 /// Position of a step in the file.
-struct At {
+struct StepPosition {
     line: usize,
     stamp: Option<String>,
 }
 
-impl Reader {
+impl RolloutReader {
     fn line(&mut self, line: RecordedLine) {
         let RecordedLine { number, mut object } = line;
-        let at = At { line: number, stamp: string(&object, "timestamp") };
+        let at = StepPosition { line: number, stamp: string(&object, "timestamp") };
         let kind = string(&object, "type").unwrap_or_default();
         let payload = match object.remove("payload") {
             Some(Value::Object(payload)) => payload,
@@ -120,8 +120,9 @@ impl Reader {
             "compacted" => {
                 let summary = string(&payload, "message").filter(|m| !m.is_empty());
                 let pre_tokens = self.context;
-                let found = Compaction { pre_tokens, summary, ..Compaction::default() };
-                self.chained(at, What::Compaction(found));
+                let found =
+                    RecordingCompaction { pre_tokens, summary, ..RecordingCompaction::default() };
+                self.chained(at, StepKind::Compaction(found));
             }
             "response_item" => self.item(at, &payload),
             bare if ITEMS.contains(&bare) => self.item(at, &payload),
@@ -129,27 +130,35 @@ impl Reader {
         }
     }
 
-    fn push(&mut self, at: At, what: What) {
-        let At { line, stamp } = at;
-        self.steps.push(Step { line, stamp, what, ..Step::default() });
+    fn push(&mut self, at: StepPosition, what: StepKind) {
+        let StepPosition { line, stamp } = at;
+        self.steps.push(RecordingStep { line, stamp, what, ..RecordingStep::default() });
     }
 
     /// Adds a step that follows the newest one.
-    fn chained(&mut self, at: At, what: What) {
+    fn chained(&mut self, at: StepPosition, what: StepKind) {
         let name = Some(format!("line {}", at.line));
         let parent = std::mem::replace(&mut self.tip, name.clone());
-        let At { line, stamp } = at;
-        self.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
+        let StepPosition { line, stamp } = at;
+        self.steps.push(RecordingStep {
+            line,
+            name,
+            parent,
+            stamp,
+            what,
+            ..RecordingStep::default()
+        });
     }
 
     /// Reads the first line: the system prompt or, in old rollouts, the user's instructions.
-    fn meta(&mut self, at: At, payload: &Map<String, Value>) {
+    fn meta(&mut self, at: StepPosition, payload: &Map<String, Value>) {
         match str_of(payload, "model_provider") {
             Some("openai") => {
-                self.route = Route::Direct("session_meta names the provider openai".into());
+                self.route = ProviderRoute::Direct("session_meta names the provider openai".into());
             }
             Some(other) => {
-                self.route = Route::Gateway(format!("session_meta names the provider {other}"));
+                self.route =
+                    ProviderRoute::Gateway(format!("session_meta names the provider {other}"));
             }
             None => {}
         }
@@ -157,21 +166,21 @@ impl Reader {
         let text = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str()));
         if let Some(text) = text.filter(|_| !self.system) {
             self.system = true;
-            self.push(at, What::System(text.to_string()));
+            self.push(at, StepKind::System(text.to_string()));
         }
     }
 
-    fn turn(&mut self, at: At, payload: &Map<String, Value>) {
+    fn turn(&mut self, at: StepPosition, payload: &Map<String, Value>) {
         self.model = string(payload, "model").or(self.model.take());
         let effort = string(payload, "effort");
         if self.effort.is_some() && effort != self.effort {
             let text = "the reasoning effort changed".to_string();
-            self.push(at, What::Note { kind: NoteKind::Settings, text });
+            self.push(at, StepKind::Note { kind: NoteKind::Settings, text });
         }
         self.effort = effort;
     }
 
-    fn event(&mut self, at: At, payload: &Map<String, Value>) {
+    fn event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
         let number = |key: &str| payload.get(key).and_then(tokens);
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
@@ -186,26 +195,26 @@ impl Reader {
                 if let Some(tip) = self.turns.drain(from..).next() {
                     self.tip = tip;
                 }
-                self.push(at, What::RolledBack { turns });
+                self.push(at, StepKind::RolledBack { turns });
             }
             _ => {}
         }
     }
 
     /// Adds a user message from an event, unless an item with the same text was read before.
-    fn said_by_event(&mut self, at: At, payload: &Map<String, Value>) {
+    fn said_by_event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
         let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
             return;
         }
         self.turns.push(self.tip.clone());
         self.said.push((text.clone(), Some(self.steps.len())));
-        self.input(at, None, vec![Piece::text(&text)]);
+        self.input(at, None, vec![MessagePart::text(&text)]);
     }
 
     /// Adds counters, which belong to the parts since the last counters. Ignores counters with an
     /// unchanged total.
-    fn counted(&mut self, at: At, payload: &Map<String, Value>) {
+    fn counted(&mut self, at: StepPosition, payload: &Map<String, Value>) {
         let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
         let Some(last) = info.get("last_token_usage").and_then(Value::as_object) else { return };
@@ -224,10 +233,10 @@ impl Reader {
         let input = (all.input - read).saturating_sub(all.write);
         let counters = Counters { input, read, ..all };
         let model = self.model.clone().unwrap_or_default();
-        self.chained(at, What::Counted { counters, model });
+        self.chained(at, StepKind::Counted { counters, model });
     }
 
-    fn item(&mut self, at: At, item: &Map<String, Value>) {
+    fn item(&mut self, at: StepPosition, item: &Map<String, Value>) {
         let text = |key: &str| str_of(item, key).unwrap_or_default().to_string();
         match str_of(item, "type").unwrap_or_default() {
             "message" => self.message(at, item),
@@ -240,11 +249,11 @@ impl Reader {
                 let text = if content.is_empty() { summary } else { content };
                 let encrypted = string(item, "encrypted_content");
                 // The encrypted part is sent again, not the readable text.
-                let shown = Piece::Shown(Part::Reasoning {
+                let shown = MessagePart::Shown(Part::Reasoning {
                     text: text.into(),
                     encrypted: encrypted.map(Into::into),
                 });
-                self.reply(at, vec![shown, Piece::Opaque]);
+                self.reply(at, vec![shown, MessagePart::Opaque]);
             }
             "function_call" => self.call(at, item, text("name"), text("arguments")),
             "custom_tool_call" => self.call(at, item, text("name"), text("input")),
@@ -260,7 +269,7 @@ impl Reader {
                     .and_then(Value::as_str)
                     .unwrap_or_default();
                 let text = format!("[web search: {query}]");
-                self.reply(at, vec![Piece::Shown(Part::Text(text.into()))]);
+                self.reply(at, vec![MessagePart::Shown(Part::Text(text.into()))]);
             }
             "function_call_output" | "custom_tool_call_output" => {
                 let output = item.get("output");
@@ -270,14 +279,14 @@ impl Reader {
                     other => content(other),
                 };
                 let is_error = success == Some(false);
-                let result = Piece::Result { call_id: text("call_id"), pieces, is_error };
+                let result = MessagePart::Result { call_id: text("call_id"), pieces, is_error };
                 self.input(at, None, vec![result]);
             }
             _ => {}
         }
     }
 
-    fn message(&mut self, at: At, item: &Map<String, Value>) {
+    fn message(&mut self, at: StepPosition, item: &Map<String, Value>) {
         let pieces = content(item.get("content"));
         let role = str_of(item, "role").unwrap_or_default();
         if role == "assistant" {
@@ -286,51 +295,65 @@ impl Reader {
         if role == "user" {
             self.said_by_item(&pieces);
         }
-        let placed = |piece: Piece| {
-            let Piece::Said(part) = piece else { return piece };
+        let placed = |piece: MessagePart| {
+            let MessagePart::Said(part) = piece else { return piece };
             let named = match &part {
                 Part::Text(text) => context_path(text),
                 _ => None,
             };
             match named {
-                _ if role == "system" => Piece::Added(part, Place::System),
-                Some(path) => Piece::Added(part, Place::Memory(path)),
-                None if role == "user" => Piece::Said(part),
-                None => Piece::Added(part, Place::Memory(role.to_string())),
+                _ if role == "system" => MessagePart::Added(part, ContextPlace::System),
+                Some(path) => MessagePart::Added(part, ContextPlace::Memory(path)),
+                None if role == "user" => MessagePart::Said(part),
+                None => MessagePart::Added(part, ContextPlace::Memory(role.to_string())),
             }
         };
         self.input(at, string(item, "id"), pieces.into_iter().map(placed).collect());
     }
 
     /// Replaces the event with the same text by a user message from an item.
-    fn said_by_item(&mut self, pieces: &[Piece]) {
+    fn said_by_item(&mut self, pieces: &[MessagePart]) {
         let texts = pieces.iter().filter_map(|p| match p {
-            Piece::Said(part) => part.as_text().map(|t| t.trim().to_string()),
+            MessagePart::Said(part) => part.as_text().map(|t| t.trim().to_string()),
             _ => None,
         });
         let texts: Vec<String> = texts.collect();
         let repeats = |said: &&mut (String, Option<usize>)| texts.contains(&said.0);
         match self.said.iter_mut().find(repeats).and_then(|(_, step)| step.take()) {
-            Some(step) => self.steps[step].what = What::Link,
+            Some(step) => self.steps[step].what = StepKind::Link,
             None => self.turns.push(self.tip.clone()),
         }
         self.said.extend(texts.into_iter().map(|text| (text, None)));
     }
 
-    fn input(&mut self, at: At, id: Option<String>, pieces: Vec<Piece>) {
-        self.chained(at, What::Input(Input { id, pieces, blocks: 1 }));
+    fn input(&mut self, at: StepPosition, id: Option<String>, pieces: Vec<MessagePart>) {
+        self.chained(at, StepKind::Input(Input { id, pieces, blocks: 1 }));
     }
 
-    fn call(&mut self, at: At, item: &Map<String, Value>, name: String, arguments: String) {
+    fn call(
+        &mut self,
+        at: StepPosition,
+        item: &Map<String, Value>,
+        name: String,
+        arguments: String,
+    ) {
         let id = string(item, "call_id").or(string(item, "id")).unwrap_or_default();
         let call = Part::Call(ToolCall::new(id, name, arguments));
-        self.reply(at, vec![Piece::Said(call)]);
+        self.reply(at, vec![MessagePart::Said(call)]);
     }
 
-    fn reply(&mut self, at: At, pieces: Vec<Piece>) {
+    fn reply(&mut self, at: StepPosition, pieces: Vec<MessagePart>) {
         self.said.clear();
         let model = self.model.clone();
-        self.push(at, What::Reply(Reply { model, pieces, blocks: 1, ..Reply::default() }));
+        self.push(
+            at,
+            StepKind::Reply(RecordingReply {
+                model,
+                pieces,
+                blocks: 1,
+                ..RecordingReply::default()
+            }),
+        );
     }
 }
 

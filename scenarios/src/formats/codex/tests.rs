@@ -30,7 +30,7 @@ fn import(text: &str) -> (Session, Vec<String>) {
 
 #[test]
 fn a_rollout_becomes_a_session() {
-    assert!(sniff(&Head::of(ROLLOUT, "x.jsonl")));
+    assert!(sniff(&Head::from_text(ROLLOUT, "x.jsonl")));
     let (s, warnings) = import(ROLLOUT);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -105,7 +105,7 @@ fn old_rollouts_are_bare_items() {
 {"type":"local_shell_call","call_id":"c1","status":"completed","action":{"type":"exec","command":["ls"]}}
 {"type":"function_call_output","call_id":"c1","output":{"content":"a b","success":false}}
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"two"}]}"#;
-    assert!(sniff(&Head::of(text, "x.jsonl")));
+    assert!(sniff(&Head::from_text(text, "x.jsonl")));
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(

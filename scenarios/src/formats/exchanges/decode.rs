@@ -15,7 +15,7 @@ use ctxbench_provider::{Content, Prompt, WireError};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::super::recording::{Counters, Piece};
+use super::super::recording::{Counters, MessagePart};
 use crate::escapes;
 
 /// Number of removed parts by kind.
@@ -110,8 +110,8 @@ struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct V<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+        struct FieldsVisitor<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
             type Value = Fields<'a>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -124,7 +124,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
                 Ok(Fields(out))
             }
         }
-        from.deserialize_map(V(std::marker::PhantomData))
+        from.deserialize_map(FieldsVisitor(std::marker::PhantomData))
     }
 }
 
@@ -142,44 +142,45 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
 }
 
 /// Converts a part of a reply.
-pub(super) fn reply_piece(part: Part) -> Piece {
+pub(super) fn reply_piece(part: Part) -> MessagePart {
     match part {
-        Part::Compaction(_) => Piece::Opaque,
-        part => Piece::Said(part),
+        Part::Compaction(_) => MessagePart::Opaque,
+        part => MessagePart::Said(part),
     }
 }
 
 /// Converts an item of a prompt, or returns `None` if it is empty.
-pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<Piece> {
+pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
     Some(match content {
         Content::Text(t) => match role {
             Role::System | Role::Instructions | Role::Developer => {
-                Piece::Added(text(t), super::super::recording::Place::System)
+                MessagePart::Added(text(t), super::super::recording::ContextPlace::System)
             }
-            _ => Piece::Said(text(t)),
+            _ => MessagePart::Said(text(t)),
         },
         Content::Reasoning { text, encrypted } => {
-            Piece::Said(Part::Reasoning { text: text.clone(), encrypted: encrypted.clone() })
+            MessagePart::Said(Part::Reasoning { text: text.clone(), encrypted: encrypted.clone() })
         }
-        Content::Call { id, name, arguments } => Piece::Said(Part::Call(ToolCall {
+        Content::Call { id, name, arguments } => MessagePart::Said(Part::Call(ToolCall {
             id: id.clone(),
             name: name.clone(),
             arguments: arguments.clone(),
         })),
         Content::Output { id, text: output, is_error, image } => {
-            let image = image.as_ref().map(|m| Piece::Said(Part::Image((**m).clone())));
-            let words = (!output.is_empty() || image.is_none()).then(|| Piece::Said(text(output)));
+            let image = image.as_ref().map(|m| MessagePart::Said(Part::Image((**m).clone())));
+            let words =
+                (!output.is_empty() || image.is_none()).then(|| MessagePart::Said(text(output)));
             let pieces = words.into_iter().chain(image).collect();
-            Piece::Result { call_id: id.to_string(), pieces, is_error: *is_error }
+            MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
         }
-        Content::Image { media_type, url } => Piece::Said(Part::Image(Media {
+        Content::Image { media_type, url } => MessagePart::Said(Part::Image(Media {
             media_type: media_type.to_string(),
             url: url.to_string(),
             name: None,
         })),
-        Content::Compaction { text: t, .. } if !t.is_empty() => Piece::Said(text(t)),
-        Content::Compaction { .. } => Piece::Opaque,
+        Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),
+        Content::Compaction { .. } => MessagePart::Opaque,
         Content::CompactionTrigger(_) => return None,
     })
 }

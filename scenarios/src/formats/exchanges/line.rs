@@ -39,7 +39,7 @@ pub struct Header {
 /// End of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum ExchangeEnd {
     /// The answer was complete, whatever its content.
     #[default]
     Whole,
@@ -72,7 +72,7 @@ pub struct Exchange {
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Body of the request; `None` = not text.
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// HTTP status. 0 = no answer arrived.
     pub status: u16,
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct Exchange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_ms: Option<u64>,
     pub end_ms: u64,
-    pub ended: Ended,
+    pub ended: ExchangeEnd,
     /// Reason of an incomplete exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -102,7 +102,7 @@ pub struct Passed {
 
 /// Body of a request, stored relative to an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Body {
+pub struct RequestBody {
     /// Length of the whole body, bytes.
     pub bytes: usize,
     /// Number of the exchange that shares the beginning and end of its body.
@@ -142,16 +142,17 @@ struct EarlierBody {
 
 impl Bodies {
     /// Packs a body for the file.
-    pub fn pack(&mut self, number: u64, text: &str) -> Body {
+    pub fn pack(&mut self, number: u64, text: &str) -> RequestBody {
         let usable = self.0.iter().filter(|h| h.chain < MAX_CHAIN);
         let shared = usable.map(|held| (shared(&held.text, text), held));
         let best = shared.max_by_key(|((head, tail), held)| (head + tail, held.number));
-        let whole = Body { bytes: text.len(), text: text.to_string(), ..Body::default() };
+        let whole =
+            RequestBody { bytes: text.len(), text: text.to_string(), ..RequestBody::default() };
         // A reference also has a cost.
         let (body, chain) = match best.filter(|((head, tail), _)| head + tail > 100) {
             Some(((head, tail), held)) => {
                 let text = text[head..text.len() - tail].to_string();
-                (Body { like: Some(held.number), head, tail, text, ..whole }, held.chain + 1)
+                (RequestBody { like: Some(held.number), head, tail, text, ..whole }, held.chain + 1)
             }
             None => (whole, 0),
         };
@@ -160,7 +161,7 @@ impl Bodies {
     }
 
     /// Restores a body. The error describes the problem of the line.
-    pub fn unpack(&mut self, number: u64, body: &Body) -> Result<Arc<str>, String> {
+    pub fn unpack(&mut self, number: u64, body: &RequestBody) -> Result<Arc<str>, String> {
         let (text, chain): (Arc<str>, u32) = match body.like {
             None => (Arc::from(body.text.as_str()), 0),
             Some(like) => {
@@ -240,9 +241,13 @@ mod tests {
     fn what_does_not_fit_is_told() {
         let of = |like, head, tail, bytes| {
             let mut read = Bodies::default();
-            read.unpack(1, &Body { bytes: 5, text: "aäbc".into(), ..Body::default() }).unwrap();
+            read.unpack(
+                1,
+                &RequestBody { bytes: 5, text: "aäbc".into(), ..RequestBody::default() },
+            )
+            .unwrap();
             let text = "x".to_string();
-            read.unpack(2, &Body { bytes, like, head, tail, text }).unwrap_err()
+            read.unpack(2, &RequestBody { bytes, like, head, tail, text }).unwrap_err()
         };
         assert!(of(Some(7), 1, 1, 3).contains("exchange 7"), "an unknown one");
         assert!(of(Some(1), 2, 0, 3).contains("more with"), "within a character");

@@ -30,13 +30,13 @@ use ctxbench_core::content::joined_text;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::wire::{self, Wire};
 
-use super::recording::{Recording, Route};
+use super::recording::{ProviderRoute, Recording};
 use super::{Format, Head, Sink, Source, no_parts};
 use crate::error::InputError;
 use crate::escapes;
 use crate::formats::lines::str_of;
 
-pub use line::{Bodies, Body, Ended, Exchange, Header, Line, Passed, VERSION};
+pub use line::{Bodies, Exchange, ExchangeEnd, Header, Line, Passed, RequestBody, VERSION};
 
 pub(super) const FORMAT: Format = Format {
     title: "ctxbench record",
@@ -73,7 +73,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 }
 
 /// Returns whether the requests were sent to the provider itself.
-fn route(all: &seen::Exchanges) -> Route {
+fn route(all: &seen::Exchanges) -> ProviderRoute {
     let hosts: Vec<&str> = all.hosts.keys().map(String::as_str).collect();
     let told = hosts.join(", ");
     let of_provider = |host: &&str| {
@@ -81,9 +81,11 @@ fn route(all: &seen::Exchanges) -> Route {
         addresses.filter_map(|a| a.split_once("://")).any(|(_, known)| known == *host)
     };
     match hosts.as_slice() {
-        [] => Route::default(),
-        all if all.iter().all(of_provider) => Route::Direct(format!("requests went to {told}")),
-        _ => Route::Unknown(format!("requests went to {told}")),
+        [] => ProviderRoute::default(),
+        all if all.iter().all(of_provider) => {
+            ProviderRoute::Direct(format!("requests went to {told}"))
+        }
+        _ => ProviderRoute::Unknown(format!("requests went to {told}")),
     }
 }
 

@@ -9,8 +9,8 @@ use ctxbench_provider::wire;
 use ctxbench_provider::{Content, Item, Prompt};
 
 use super::decode::{self, Unknown};
-use super::line::{Bodies, Ended, Exchange, Header, Line, VERSION};
-use crate::error::{Fault, InputError};
+use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, VERSION};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 use crate::formats::{Recording, Source};
 
@@ -83,7 +83,9 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);
                 let expected = format!("version {VERSION} or less");
-                return Err(Fault::new(number, what, expected, "take a newer ctxbench").at(file));
+                return Err(
+                    LineFault::new(number, what, expected, "take a newer ctxbench").at(file)
+                );
             }
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {
@@ -199,11 +201,11 @@ impl Exchanges {
     }
 }
 
-fn broken(ended: Ended) -> &'static str {
+fn broken(ended: ExchangeEnd) -> &'static str {
     match ended {
-        Ended::Whole => "the answer is not a whole reply",
-        Ended::Cut => "the answer broke off",
-        Ended::Left => "the program did not wait for the end of the answer",
-        Ended::Unreached => "no answer arrived",
+        ExchangeEnd::Whole => "the answer is not a whole reply",
+        ExchangeEnd::Cut => "the answer broke off",
+        ExchangeEnd::Left => "the program did not wait for the end of the answer",
+        ExchangeEnd::Unreached => "no answer arrived",
     }
 }

@@ -176,7 +176,7 @@ impl Sorter<'_> {
     }
 
     /// Compares a request with a conversation.
-    fn shared(&self, i: usize, conversation: usize) -> Shared {
+    fn shared(&self, i: usize, conversation: usize) -> KnownItems {
         let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let mut known = Vec::new();
         let mut from = 0;
@@ -205,7 +205,7 @@ impl Sorter<'_> {
         };
         let now = calls(items);
         let lost_calls = works && calls(before).iter().any(|id| !now.contains(id));
-        Shared { counts: works || (begun && !known.is_empty()), known, last_work, lost_calls }
+        KnownItems { counts: works || (begun && !known.is_empty()), known, last_work, lost_calls }
     }
 
     /// Returns the position to which the user returned: everything before it is kept, and a message
@@ -251,7 +251,7 @@ impl Sorter<'_> {
     }
 }
 
-fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relation {
+fn compacted(by: Option<Summary>, shared: &KnownItems, fresh: Vec<usize>) -> Relation {
     let at = by.as_ref().map(|s| s.at);
     // Items before kept replies and results replace older items.
     let new =
@@ -260,7 +260,7 @@ fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relatio
 }
 
 /// Part of a conversation that a request shows.
-struct Shared {
+struct KnownItems {
     /// Positions of the items that the conversation had before.
     known: Vec<usize>,
     /// Position of the last one that is a reply or a result.

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::super::messages::definitions;
 use super::super::recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Recording, Reply, Step, View, What,
+    Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, View,
 };
 use super::super::time;
 use super::decode;
@@ -20,7 +21,7 @@ use crate::escapes;
 
 /// Role of a conversation in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum ConversationKind {
     Main,
     Agent(String),
     /// A request outside the work, such as one for a title.
@@ -30,7 +31,7 @@ enum Kind {
 /// Session and role of a conversation.
 struct Owner {
     session: usize,
-    part: Kind,
+    part: ConversationKind,
 }
 
 /// Returns the recordings of a file. Each gets a copy of the notes on the file.
@@ -115,7 +116,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     all_of_them
         .map(|c| {
             if let Some(session) = mains.iter().position(|m| *m == c) {
-                return Owner { session, part: Kind::Main };
+                return Owner { session, part: ConversationKind::Main };
             }
             // The active conversation, or else the newest earlier one, or else the next one.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
@@ -127,11 +128,11 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
             let wrote = own.iter().any(|i| sorted.summaries.contains(i));
             let part = if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
                 agents[session] += 1;
-                Kind::Agent(format!("agent-{}", agents[session]))
+                ConversationKind::Agent(format!("agent-{}", agents[session]))
             } else {
                 sides[session] += 1;
                 let word = if wrote { "summary" } else { "side" };
-                Kind::Side(format!("{word}-{}", sides[session]))
+                ConversationKind::Side(format!("{word}-{}", sides[session]))
             };
             Owner { session, part }
         })
@@ -140,7 +141,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
 
 /// State of a conversation.
 #[derive(Default)]
-struct State {
+struct ConversationState {
     standing: Vec<u64>,
     tools: u64,
     /// Steps of the contents that the newest request shows.
@@ -158,12 +159,12 @@ struct Teller<'a> {
     sorted: &'a Sorted,
     /// Start of the session, ms since 1970.
     started: i64,
-    steps: Vec<Step>,
-    states: HashMap<usize, State>,
+    steps: Vec<RecordingStep>,
+    states: HashMap<usize, ConversationState>,
 }
 
 /// Exchange that is being converted.
-struct Turn<'a> {
+struct PendingExchange<'a> {
     seen: &'a ExchangeView,
     conversation: usize,
     agent: Option<String>,
@@ -173,15 +174,21 @@ struct Turn<'a> {
 }
 
 impl Teller<'_> {
-    fn turn(&mut self, i: usize, conversation: usize, part: &Kind, relation: &Relation) {
+    fn turn(
+        &mut self,
+        i: usize,
+        conversation: usize,
+        part: &ConversationKind,
+        relation: &Relation,
+    ) {
         let seen = &self.all.all[i];
         let (agent, view) = match part {
-            Kind::Main => (None, View::Both),
-            Kind::Agent(name) => (Some(name.clone()), View::Both),
-            Kind::Side(name) => (Some(name.clone()), View::Calls),
+            ConversationKind::Main => (None, View::Both),
+            ConversationKind::Agent(name) => (Some(name.clone()), View::Both),
+            ConversationKind::Side(name) => (Some(name.clone()), View::Calls),
         };
         let asks = view == View::Both && self.sorted.summaries.contains(&i);
-        let turn = Turn { seen, conversation, agent, view, asks };
+        let turn = PendingExchange { seen, conversation, agent, view, asks };
         self.before(&turn, relation);
         let new: Vec<usize> = match relation {
             Relation::Begins => (0..seen.items.len()).collect(),
@@ -195,11 +202,11 @@ impl Teller<'_> {
         self.reply(&turn, i);
     }
 
-    fn step(&mut self, turn: &Turn<'_>, ms: u64, view: View, what: What) -> usize {
+    fn step(&mut self, turn: &PendingExchange<'_>, ms: u64, view: View, what: StepKind) -> usize {
         let state = self.states.entry(turn.conversation).or_default();
         let n = self.steps.len();
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-        self.steps.push(Step {
+        self.steps.push(RecordingStep {
             line: turn.seen.line,
             name: Some(format!("step {n}")),
             parent: state.newest.map(|n| format!("step {n}")),
@@ -212,13 +219,13 @@ impl Teller<'_> {
         n
     }
 
-    fn note(&mut self, turn: &Turn<'_>, kind: NoteKind, text: &str) {
-        let what = What::Note { kind, text: text.to_string() };
+    fn note(&mut self, turn: &PendingExchange<'_>, kind: NoteKind, text: &str) {
+        let what = StepKind::Note { kind, text: text.to_string() };
         self.step(turn, turn.seen.at_ms, turn.view, what);
     }
 
     /// Converts the contents before the conversation, and the changes to it.
-    fn before(&mut self, turn: &Turn<'_>, relation: &Relation) {
+    fn before(&mut self, turn: &PendingExchange<'_>, relation: &Relation) {
         let seen = turn.seen;
         let state = self.states.entry(turn.conversation).or_default();
         let standing = std::mem::replace(&mut state.standing, seen.standing.clone());
@@ -229,12 +236,12 @@ impl Teller<'_> {
                 .filter_map(|c| if let Content::Text(t) = c { Some(t.to_string()) } else { None })
                 .collect();
             for text in texts {
-                self.step(turn, seen.at_ms, turn.view, What::System(text));
+                self.step(turn, seen.at_ms, turn.view, StepKind::System(text));
             }
             let list = self.all.tools.get(&seen.tools);
             let list = list.and_then(|t| escapes::from_str::<Vec<Value>>(t.json.get()).ok());
             if let Some(list) = list {
-                self.step(turn, seen.at_ms, turn.view, What::Tools(definitions(&list)));
+                self.step(turn, seen.at_ms, turn.view, StepKind::Tools(definitions(&list)));
             }
         } else {
             if standing != seen.standing {
@@ -263,9 +270,9 @@ impl Teller<'_> {
                     let of = &self.all.all[summary.by];
                     Box::new(reply_of(of, &reply_id(of)))
                 });
-                let words = |r: &Reply| {
+                let words = |r: &RecordingReply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
-                        Piece::Said(Part::Text(t)) => Some(t.to_string()),
+                        MessagePart::Said(Part::Text(t)) => Some(t.to_string()),
                         _ => None,
                     });
                     words.collect::<Vec<_>>().join("\n")
@@ -277,16 +284,26 @@ impl Teller<'_> {
                 let pre_tokens = before.map(|c| c.prompt().saturating_add(c.output));
                 let after = seen.reply.as_ref().ok().and_then(|r| decode::counters(&r.usage));
                 let post_tokens = after.map(|c| c.prompt());
-                let compaction =
-                    Compaction { pre_tokens, post_tokens, summary, reply, ..Compaction::default() };
-                self.step(turn, seen.at_ms, turn.view, What::Compaction(compaction));
+                let compaction = RecordingCompaction {
+                    pre_tokens,
+                    post_tokens,
+                    summary,
+                    reply,
+                    ..RecordingCompaction::default()
+                };
+                self.step(turn, seen.at_ms, turn.view, StepKind::Compaction(compaction));
             }
         }
     }
 
     /// Determines whether the newest reply became part of the conversation. Returns the other new
     /// items.
-    fn after_reply(&mut self, turn: &Turn<'_>, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
+    fn after_reply(
+        &mut self,
+        turn: &PendingExchange<'_>,
+        relation: &Relation,
+        new: Vec<usize>,
+    ) -> Vec<usize> {
         let state = self.states.entry(turn.conversation).or_default();
         let Some(step) = state.pending.take() else { return new };
         let items = &turn.seen.items;
@@ -306,7 +323,7 @@ impl Teller<'_> {
     }
 
     /// Adds messages that this request is the first to show.
-    fn tail(&mut self, turn: &Turn<'_>, new: &[usize]) {
+    fn tail(&mut self, turn: &PendingExchange<'_>, new: &[usize]) {
         let items = &turn.seen.items;
         let said = |at: &usize| self.all.is_said(items[*at].hash);
         let of_one = |a: &usize, b: &usize| {
@@ -315,7 +332,7 @@ impl Teller<'_> {
         let groups: Vec<&[usize]> = new.chunk_by(of_one).collect();
         let n = groups.len();
         for (g, group) in groups.into_iter().enumerate() {
-            let mut pieces: Vec<Piece> =
+            let mut pieces: Vec<MessagePart> =
                 group.iter().filter_map(|at| self.piece(&items[*at])).collect();
             if pieces.is_empty() {
                 continue;
@@ -324,25 +341,25 @@ impl Teller<'_> {
             let (at, view) = (group[0], turn.view);
             if said(&at) {
                 let response = Some(format!("shown {} {at}", turn.seen.number));
-                let reply = Reply {
+                let reply = RecordingReply {
                     response,
                     model: Some(turn.seen.model.clone()),
                     pieces,
                     blocks,
                     counters: Err("a reply that was not recorded".into()),
-                    ..Reply::default()
+                    ..RecordingReply::default()
                 };
-                self.push_content(turn, at, view, What::Reply(reply));
+                self.push_content(turn, at, view, StepKind::Reply(reply));
                 continue;
             }
             // The text that asks for a summary is not a message of the user.
             let asked = (turn.asks && g + 1 == n)
-                .then(|| pieces.iter().rposition(|p| matches!(p, Piece::Said(_))))
+                .then(|| pieces.iter().rposition(|p| matches!(p, MessagePart::Said(_))))
                 .flatten()
                 .map(|last| pieces.remove(last));
-            let input = |pieces: Vec<Piece>| {
+            let input = |pieces: Vec<MessagePart>| {
                 let blocks = pieces.len();
-                What::Input(Input { pieces, blocks, ..Input::default() })
+                StepKind::Input(Input { pieces, blocks, ..Input::default() })
             };
             if !pieces.is_empty() {
                 self.push_content(turn, at, view, input(pieces));
@@ -353,17 +370,17 @@ impl Teller<'_> {
         }
     }
 
-    fn push_content(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
+    fn push_content(&mut self, turn: &PendingExchange<'_>, at: usize, view: View, what: StepKind) {
         let step = self.step(turn, turn.seen.at_ms, view, what);
         self.states.entry(turn.conversation).or_default().shown.push((at, step));
     }
 
-    fn piece(&self, placed: &Placed) -> Option<Piece> {
+    fn piece(&self, placed: &Placed) -> Option<MessagePart> {
         let (role, content) = self.all.content(placed.hash);
         decode::prompt_piece(content, role)
     }
 
-    fn reply(&mut self, turn: &Turn<'_>, i: usize) {
+    fn reply(&mut self, turn: &PendingExchange<'_>, i: usize) {
         let seen = turn.seen;
         match &seen.reply {
             Err(why) => {
@@ -375,7 +392,7 @@ impl Teller<'_> {
                 let counters = decode::counters(&reply.usage);
                 let mut told = reply_of(seen, &reply_id(seen));
                 told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
-                let step = self.step(turn, seen.end_ms, view, What::Reply(told));
+                let step = self.step(turn, seen.end_ms, view, StepKind::Reply(told));
                 let state = self.states.entry(turn.conversation).or_default();
                 state.shown.push((seen.items.len(), step));
                 state.pending = Some(step);
@@ -392,16 +409,16 @@ fn reply_id(seen: &ExchangeView) -> String {
 }
 
 /// Converts the reply of an exchange.
-fn reply_of(seen: &ExchangeView, id: &str) -> Reply {
-    let Ok(reply) = &seen.reply else { return Reply::default() };
-    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
-    Reply {
+fn reply_of(seen: &ExchangeView, id: &str) -> RecordingReply {
+    let Ok(reply) = &seen.reply else { return RecordingReply::default() };
+    let pieces: Vec<MessagePart> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
+    RecordingReply {
         response: Some(id.to_string()),
         model: Some(seen.model.clone()),
         blocks: pieces.len(),
         pieces,
         counters: decode::counters(&reply.usage)
             .ok_or_else(|| "a reply without counters".to_string()),
-        ..Reply::default()
+        ..RecordingReply::default()
     }
 }

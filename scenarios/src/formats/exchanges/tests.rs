@@ -3,7 +3,7 @@
 use ctxbench_core::session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
 
-use super::line::{Bodies, Ended, Exchange, Header, Line, Passed, VERSION};
+use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, Passed, VERSION};
 use super::*;
 use crate::error::Loaded;
 
@@ -58,14 +58,14 @@ impl RecordingBuilder {
 
     fn exchange(self, messages: &[Value], reply: &Value) -> RecordingBuilder {
         let prompt = 100 * messages.len() as u64;
-        self.answered(messages, 200, Ended::Whole, &answer(reply, prompt))
+        self.answered(messages, 200, ExchangeEnd::Whole, &answer(reply, prompt))
     }
 
     fn answered(
         mut self,
         messages: &[Value],
         status: u16,
-        ended: Ended,
+        ended: ExchangeEnd,
         reply: &str,
     ) -> RecordingBuilder {
         let number = self.lines.len() as u64;
@@ -338,9 +338,9 @@ fn a_reply_that_was_not_taken_is_a_call() {
 fn failures_and_broken_streams_have_no_reply() {
     let cut = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content";
     let r = builder()
-        .answered(&[user("go")], 429, Ended::Whole, "{\"error\":{}}")
-        .answered(&[user("go")], 200, Ended::Cut, cut)
-        .answered(&[user("go")], 0, Ended::Unreached, "")
+        .answered(&[user("go")], 429, ExchangeEnd::Whole, "{\"error\":{}}")
+        .answered(&[user("go")], 200, ExchangeEnd::Cut, cut)
+        .answered(&[user("go")], 0, ExchangeEnd::Unreached, "")
         .exchange(
             &[user("go"), assistant_message("the latter"), user("on")],
             &assistant_message("ok"),
@@ -458,7 +458,7 @@ fn a_refused_request_without_messages_is_no_session() {
     let r = builder().exchange(&[user("the task")], &assistant_message("done")).answered(
         &[],
         400,
-        Ended::Whole,
+        ExchangeEnd::Whole,
         "{}",
     );
     let loaded = r.session();

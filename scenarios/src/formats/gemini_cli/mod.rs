@@ -21,7 +21,9 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, of_lines, str_of, string};
 use super::messages::media;
-use super::recording::{Counters, Input, Piece, Recording, Reply, Route, Step, What};
+use super::recording::{
+    Counters, Input, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind,
+};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
@@ -58,7 +60,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         changes(of_lines(source, &mut out)?, &mut out)
     };
     out.last_line = messages.last().map_or(1, |m| m.number);
-    out.route = Route::Unknown("Gemini CLI records no request ids".into());
+    out.route = ProviderRoute::Unknown("Gemini CLI records no request ids".into());
     for (n, message) in (1..).zip(messages) {
         steps(n, message, &mut out.steps);
     }
@@ -123,48 +125,48 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
     messages
 }
 
-fn steps(n: usize, message: RecordedLine, out: &mut Vec<Step>) {
+fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
     let RecordedLine { number: line, object: o } = message;
     let stamp = string(&o, "timestamp");
     let name = Some(format!("step {}", out.len()));
     let parent = out.last().and_then(|s| s.name.clone());
-    let step = Step { line, name, parent, stamp, ..Step::default() };
+    let step = RecordingStep { line, name, parent, stamp, ..RecordingStep::default() };
     let id = string(&o, "id");
     let what = match str_of(&o, "type") {
         Some("user") => {
             let mut pieces = content(o.get("content"));
             let blocks = pieces.len();
             if pieces.is_empty() {
-                pieces.push(Piece::Shown(Part::Text("".into())));
+                pieces.push(MessagePart::Shown(Part::Text("".into())));
             }
-            What::Input(Input { id, pieces, blocks })
+            StepKind::Input(Input { id, pieces, blocks })
         }
-        Some("gemini") => What::Reply(reply(n, id, &o)),
+        Some("gemini") => StepKind::Reply(reply(n, id, &o)),
         Some("info" | "error" | "warning") => return,
-        kind => What::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
+        kind => StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
     };
-    out.push(Step { what, ..step.clone() });
+    out.push(RecordingStep { what, ..step.clone() });
     let calls = o.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
     for (i, call) in calls.filter_map(Value::as_object).enumerate() {
         let Some(pieces) = result(call) else { continue };
         let stamp = string(call, "timestamp").or(step.stamp.clone());
         let is_error = matches!(str_of(call, "status"), Some("error" | "cancelled"));
-        let pieces = vec![Piece::Result { call_id: call_id(call, n, i), pieces, is_error }];
+        let pieces = vec![MessagePart::Result { call_id: call_id(call, n, i), pieces, is_error }];
         let name = Some(format!("step {}", out.len()));
         let parent = out.last().and_then(|s| s.name.clone());
-        let what = What::Input(Input { id: None, pieces, blocks: 1 });
-        out.push(Step { line, name, parent, stamp, what, ..Step::default() });
+        let what = StepKind::Input(Input { id: None, pieces, blocks: 1 });
+        out.push(RecordingStep { line, name, parent, stamp, what, ..RecordingStep::default() });
     }
 }
 
-fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> Reply {
+fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply {
     let mut pieces = Vec::new();
     for thought in o.get("thoughts").and_then(Value::as_array).into_iter().flatten() {
         let words = ["subject", "description"].map(|k| thought.get(k).and_then(Value::as_str));
         let words: Vec<&str> = words.into_iter().flatten().filter(|w| !w.is_empty()).collect();
         if !words.is_empty() {
             let text = words.join(": ").into();
-            pieces.push(Piece::Shown(Part::Reasoning { text, encrypted: None }));
+            pieces.push(MessagePart::Shown(Part::Reasoning { text, encrypted: None }));
         }
     }
     pieces.extend(content(o.get("content")));
@@ -172,16 +174,20 @@ fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> Reply {
     for (i, call) in calls.filter_map(Value::as_object).enumerate() {
         let arguments = call.get("args").map_or_else(|| "{}".to_string(), Value::to_string);
         let name = str_of(call, "name").unwrap_or_default();
-        pieces.push(Piece::Said(Part::Call(ToolCall::new(call_id(call, n, i), name, arguments))));
+        pieces.push(MessagePart::Said(Part::Call(ToolCall::new(
+            call_id(call, n, i),
+            name,
+            arguments,
+        ))));
     }
-    Reply {
+    RecordingReply {
         id,
         response: Some(format!("message {n}")),
         model: string(o, "model"),
         blocks: pieces.len(),
         pieces,
         counters: counters(o).ok_or_else(|| "a reply without counters".to_string()),
-        ..Reply::default()
+        ..RecordingReply::default()
     }
 }
 
@@ -196,42 +202,46 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
 }
 
 /// Converts a list of parts, a part or a text.
-fn content(value: Option<&Value>) -> Vec<Piece> {
+fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
-        Some(Value::String(text)) if !text.trim().is_empty() => vec![Piece::text(text)],
+        Some(Value::String(text)) if !text.trim().is_empty() => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => list.iter().flat_map(|p| content(Some(p))).collect(),
         Some(Value::Object(part)) => piece(part).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
-fn piece(part: &Map<String, Value>) -> Option<Piece> {
+fn piece(part: &Map<String, Value>) -> Option<MessagePart> {
     if let Some(text) = str_of(part, "text") {
         let thought = part.get("thought").is_some_and(|t| *t == true);
         let reasoning = || Part::Reasoning { text: text.into(), encrypted: None };
-        return Some(if thought { Piece::Shown(reasoning()) } else { Piece::text(text) });
+        return Some(if thought {
+            MessagePart::Shown(reasoning())
+        } else {
+            MessagePart::text(text)
+        });
     }
     if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
         let kind = str_of(data, "mimeType").unwrap_or("image/*");
         let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
-        return Some(Piece::Said(Part::Image(media(&url))));
+        return Some(MessagePart::Said(Part::Image(media(&url))));
     }
     // `toolCalls` contains calls and results as well.
     let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
-    (!repeated).then_some(Piece::Opaque)
+    (!repeated).then_some(MessagePart::Opaque)
 }
 
 /// Returns the result of a call, or `None` if the call did not return.
-fn result(call: &Map<String, Value>) -> Option<Vec<Piece>> {
+fn result(call: &Map<String, Value>) -> Option<Vec<MessagePart>> {
     let result = call.get("result").filter(|r| !r.is_null())?;
     let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
-    let piece = |part: &Value| -> Vec<Piece> {
+    let piece = |part: &Value| -> Vec<MessagePart> {
         let Some(response) = part.get("functionResponse") else { return content(Some(part)) };
         let said = response.get("response");
         let text = said.and_then(|r| ["output", "error"].iter().find_map(|k| r.get(*k)));
         let mut pieces = match text.or(said) {
-            Some(Value::String(text)) => vec![Piece::text(text)],
-            Some(other) => vec![Piece::text(&other.to_string())],
+            Some(Value::String(text)) => vec![MessagePart::text(text)],
+            Some(other) => vec![MessagePart::text(&other.to_string())],
             None => Vec::new(),
         };
         // Images and files that a tool returned.

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::json::Document;
 use super::{Format, Head, Sink, Source};
-use crate::error::{Fault, InputError};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -64,7 +64,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
                         let what = "a sample in chunks (log version 3)";
                         let fix = "convert the log with `inspect log convert`";
                         let called = format!("{}/{name}", source.name());
-                        Err(Fault::new(1, what, "a sample in one file", fix).at(&called))
+                        Err(LineFault::new(1, what, "a sample in one file", fix).at(&called))
                     }
                     _ => continue,
                 };

@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 
 use super::super::json::Document;
 use super::super::lines::{RecordedLine, flag, str_of, string};
-use super::super::messages::{Reader, content, definitions};
-use super::super::recording::{Compaction, Counters, Input, Recording, Reply, Step, What, tokens};
+use super::super::messages::{MessageReader, content, definitions};
+use super::super::recording::{
+    Counters, Input, Recording, RecordingCompaction, RecordingReply, RecordingStep, StepKind,
+    tokens,
+};
 use super::super::time;
 use super::bare;
 use super::messages::{attached, chat};
@@ -21,7 +24,7 @@ const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 /// Members of an event that are read. Other members may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Event {
+struct SampleEvent {
     event: Value,
     span_id: Value,
     timestamp: Value,
@@ -35,15 +38,15 @@ struct Event {
 }
 
 /// A call of the model.
-struct Call {
-    event: Event,
+struct SampleCall {
+    event: SampleEvent,
     /// Id of the message that the call produced.
     id: Option<String>,
 }
 
 /// A compaction with the position of the reply that follows it.
-struct Compacted {
-    what: Compaction,
+struct SampleCompaction {
+    what: RecordingCompaction,
     stamp: Option<String>,
     before: usize,
 }
@@ -70,15 +73,15 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     let events: Vec<&RawValue> =
         members.get("events").and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default();
     let events = Events::new(&events, &messages);
-    let mut reader = Reader::default();
+    let mut reader = MessageReader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
         push_input(&value("input"), document.line, &mut reader);
     }
     let started = value("started_at").as_str().and_then(time::normal).or(events.started.clone());
     if let Some(tools) = events.tools.as_ref().and_then(Value::as_array) {
-        let what = What::Tools(definitions(tools));
-        reader.push(Step { line: document.line, what, ..Step::default() });
+        let what = StepKind::Tools(definitions(tools));
+        reader.push(RecordingStep { line: document.line, what, ..RecordingStep::default() });
     }
     let mut compactions = VecDeque::from(events.compactions);
     let mut first = true;
@@ -86,9 +89,15 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         let (line, role) = (*line, str_of(object, "role"));
         let is_summary = object.get("metadata").and_then(Value::as_object);
         let is_summary = is_summary.is_some_and(|m| flag(m, "summary"));
-        let due = |c: &Compacted| c.before == at || is_summary;
-        while let Some(Compacted { what, stamp, .. }) = compactions.pop_front_if(|c| due(c)) {
-            reader.push(Step { line, stamp, what: What::Compaction(what), ..Step::default() });
+        let due = |c: &SampleCompaction| c.before == at || is_summary;
+        while let Some(SampleCompaction { what, stamp, .. }) = compactions.pop_front_if(|c| due(c))
+        {
+            reader.push(RecordingStep {
+                line,
+                stamp,
+                what: StepKind::Compaction(what),
+                ..RecordingStep::default()
+            });
             if is_summary {
                 break;
             }
@@ -96,8 +105,8 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         let mut message = chat(object);
         if is_summary {
             let pieces = content(message.get("content"));
-            let what = What::Summary(Input { id: None, blocks: pieces.len(), pieces });
-            reader.push(Step { line, what, ..Step::default() });
+            let what = StepKind::Summary(Input { id: None, blocks: pieces.len(), pieces });
+            reader.push(RecordingStep { line, what, ..RecordingStep::default() });
             continue;
         }
         if role == Some("user") && std::mem::take(&mut first) {
@@ -106,9 +115,9 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         if role == Some("assistant") {
             let call = str_of(object, "id").and_then(|id| events.calls.get(id));
             let of_call = call.map(|c| &c.event);
-            let model = string(object, "model").or_else(|| of_call.and_then(Event::model));
+            let model = string(object, "model").or_else(|| of_call.and_then(SampleEvent::model));
             message.extend(model.map(|m| ("model".to_string(), m.into())));
-            let stamp = of_call.and_then(Event::stamp);
+            let stamp = of_call.and_then(SampleEvent::stamp);
             message.extend(stamp.map(|s| ("timestamp".to_string(), s.into())));
             let usage = of_call.and_then(|e| e.counters().ok());
             message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
@@ -116,9 +125,14 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         reader.item(line, &message);
         out.last_line = line;
     }
-    for Compacted { what, stamp, .. } in compactions {
+    for SampleCompaction { what, stamp, .. } in compactions {
         let line = out.last_line;
-        reader.push(Step { line, stamp, what: What::Compaction(what), ..Step::default() });
+        reader.push(RecordingStep {
+            line,
+            stamp,
+            what: StepKind::Compaction(what),
+            ..RecordingStep::default()
+        });
     }
     if events.others > 0 {
         let n = events.others;
@@ -145,9 +159,9 @@ fn id(id: &Value, epoch: &Value) -> Option<String> {
 }
 
 /// Adds the question of a sample without an answer.
-fn push_input(input: &Value, line: usize, reader: &mut Reader) {
+fn push_input(input: &Value, line: usize, reader: &mut MessageReader) {
     match input {
-        Value::String(text) => reader.said(line, text),
+        Value::String(text) => reader.add_text(line, text),
         Value::Array(list) => {
             list.iter().filter_map(Value::as_object).for_each(|m| reader.item(line, &chat(m)));
         }
@@ -159,8 +173,8 @@ fn push_input(input: &Value, line: usize, reader: &mut Reader) {
 #[derive(Default)]
 struct Events {
     /// Calls of the model, by the id of the reply.
-    calls: HashMap<String, Call>,
-    compactions: Vec<Compacted>,
+    calls: HashMap<String, SampleCall>,
+    compactions: Vec<SampleCompaction>,
     /// Tools of the first call.
     tools: Option<Value>,
     /// Time of the first call.
@@ -178,13 +192,13 @@ impl Events {
             .collect();
         let mut out = Events::default();
         // The newest call that is not a reply, and compactions without their reply so far.
-        let mut aside: Option<Call> = None;
-        let mut waiting: Vec<Compacted> = Vec::new();
+        let mut aside: Option<SampleCall> = None;
+        let mut waiting: Vec<SampleCompaction> = Vec::new();
         let mut known = HashSet::new();
-        for event in raw.iter().filter_map(|r| escapes::from_str::<Event>(r.get()).ok()) {
+        for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.get()).ok()) {
             match event.event.as_str() {
                 Some("model") => {
-                    let call = Call { id: event.reply_id(), event };
+                    let call = SampleCall { id: event.reply_id(), event };
                     let place = call.id.as_deref().and_then(|id| places.get(id));
                     let Some(place) = place.filter(|p| known.insert(**p)) else {
                         out.others += usize::from(aside.is_some());
@@ -200,13 +214,17 @@ impl Events {
                 }
                 Some("compaction") => {
                     let wrote = aside.take_if(|c| c.event.span_id == event.span_id);
-                    let what = Compaction {
+                    let what = RecordingCompaction {
                         pre_tokens: event.tokens_before.as_u64(),
                         post_tokens: event.tokens_after.as_u64(),
                         reply: wrote.map(|c| Box::new(c.event.reply())),
-                        ..Compaction::default()
+                        ..RecordingCompaction::default()
                     };
-                    waiting.push(Compacted { what, stamp: event.began(), before: messages.len() });
+                    waiting.push(SampleCompaction {
+                        what,
+                        stamp: event.began(),
+                        before: messages.len(),
+                    });
                 }
                 _ => {}
             }
@@ -217,7 +235,7 @@ impl Events {
     }
 }
 
-impl Event {
+impl SampleEvent {
     /// Returns the message that the call produced.
     fn message(&self) -> Option<&Map<String, Value>> {
         self.output.get("choices")?.get(0)?.get("message")?.as_object()
@@ -260,14 +278,14 @@ impl Event {
     }
 
     /// Returns the reply without its position in the conversation.
-    fn reply(&self) -> Reply {
+    fn reply(&self) -> RecordingReply {
         let pieces = self.message().map(|m| content(chat(m).get("content"))).unwrap_or_default();
-        Reply {
+        RecordingReply {
             model: self.model(),
             blocks: pieces.len(),
             pieces,
             counters: self.counters(),
-            ..Reply::default()
+            ..RecordingReply::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
 use super::super::lines::{str_of, string};
-use super::super::recording::Piece;
+use super::super::recording::MessagePart;
 use super::content::media;
 
 pub(super) const KINDS: &[&str] = &[
@@ -19,23 +19,26 @@ pub(super) const KINDS: &[&str] = &[
 
 /// Returns the call and its result. An item without a result becomes a text with its question,
 /// since every call needs a result.
-pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<Piece> {
+pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<MessagePart> {
     let name = str_of(o, "name").unwrap_or(kind.trim_end_matches("_call"));
     let error = o.get("error").filter(|e| !e.is_null());
-    let mut found: Vec<Piece> =
+    let mut found: Vec<MessagePart> =
         RETURNED.iter().flat_map(|path| returned(within(o, path))).collect();
-    found.extend(error.map(|e| Piece::text(&words(e))));
+    found.extend(error.map(|e| MessagePart::text(&words(e))));
     if found.is_empty() && !is_empty_answer(o) {
         let asked = question(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
         let line = format!("[{name}: {}]", asked.unwrap_or_default());
-        return vec![Piece::Unanswered { kind: kind.into(), asked: Part::Text(line.into()) }];
+        return vec![MessagePart::Unanswered { kind: kind.into(), asked: Part::Text(line.into()) }];
     }
     let id = string(o, "id").or(string(o, "call_id")).filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| unnamed.to_string());
     let arguments = question(o).map_or_else(|| "{}".to_string(), |a| words(&a));
     let is_error = error.is_some() || str_of(o, "status") == Some("failed");
     let call = ToolCall::new(id.as_str(), name, arguments);
-    vec![Piece::Said(Part::Call(call)), Piece::Result { call_id: id, pieces: found, is_error }]
+    vec![
+        MessagePart::Said(Part::Call(call)),
+        MessagePart::Result { call_id: id, pieces: found, is_error },
+    ]
 }
 
 /// Members of an item with the result of its tool.
@@ -80,17 +83,17 @@ fn is_empty_answer(o: &Map<String, Value>) -> bool {
     RETURNED.iter().filter_map(|path| within(o, path)).any(is_empty)
 }
 
-fn returned(value: Option<&Value>) -> Vec<Piece> {
+fn returned(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
         Some(Value::Array(list)) => list.iter().flat_map(|one| returned(Some(one))).collect(),
         Some(Value::Object(o)) => vec![match (str_of(o, "logs"), str_of(o, "url")) {
-            (Some(logs), _) => Piece::text(logs),
+            (Some(logs), _) => MessagePart::text(logs),
             (None, Some(url)) if str_of(o, "type") == Some("image") => {
-                Piece::Said(Part::Image(media(url)))
+                MessagePart::Said(Part::Image(media(url)))
             }
-            _ => Piece::text(&Value::from(o.clone()).to_string()),
+            _ => MessagePart::text(&Value::from(o.clone()).to_string()),
         }],
-        Some(Value::String(text)) if !text.is_empty() => vec![Piece::text(text)],
+        Some(Value::String(text)) if !text.is_empty() => vec![MessagePart::text(text)],
         _ => Vec::new(),
     }
 }

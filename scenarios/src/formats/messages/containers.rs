@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::super::json::{self, Document};
 use super::super::lines::RecordedLine;
-use super::super::recording::{Recording, Step, What};
+use super::super::recording::{Recording, RecordingStep, StepKind};
 use super::super::{Sink, Source, time};
 use super::content::{content, definitions, text_of};
-use super::{Reader, is_message};
+use super::{MessageReader, is_message};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -79,7 +79,7 @@ fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError>
 
 fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let mut out = Recording::default();
-    let mut reader = Reader::default();
+    let mut reader = MessageReader::default();
     for line in super::super::lines::of_lines(source, &mut out)? {
         out.last_line = line.number;
         reader.item(line.number, &line.object);
@@ -92,12 +92,12 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
 /// Reads a document as one conversation. `id` is used if the document has none.
 fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
-    let mut reader = Reader::default();
+    let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
         items(document, document.raw(EXPECTED)?, &mut reader, &mut out);
         out.id = id;
     } else {
-        let mut found = Found::default();
+        let mut found = ContainerHeader::default();
         object(document, &mut reader, &mut out, &mut found, 0)?;
         out.id = found.id.filter(|_| id.is_some()).or(id);
         out.title = found.title;
@@ -108,16 +108,16 @@ fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recordin
 
 /// Properties of a conversation, read from its object.
 #[derive(Default)]
-struct Found {
+struct ContainerHeader {
     id: Option<String>,
     title: Option<String>,
 }
 
 fn object(
     document: &Document<'_>,
-    reader: &mut Reader,
+    reader: &mut MessageReader,
     out: &mut Recording,
-    found: &mut Found,
+    found: &mut ContainerHeader,
     depth: usize,
 ) -> Result<(), InputError> {
     let members = document.members(EXPECTED)?;
@@ -136,12 +136,16 @@ fn object(
     for key in ["system", "instructions", "system_prompt"] {
         let words = value(key).map(|v| text_of(&content(Some(&v)))).unwrap_or_default();
         if !words.is_empty() {
-            reader.push(Step { line, what: What::System(words), ..Step::default() });
+            reader.push(RecordingStep {
+                line,
+                what: StepKind::System(words),
+                ..RecordingStep::default()
+            });
         }
     }
     if let Some(Value::Array(tools)) = value("tools").or_else(|| value("functions")) {
-        let what = What::Tools(definitions(&tools));
-        reader.push(Step { line, what, ..Step::default() });
+        let what = StepKind::Tools(definitions(&tools));
+        reader.push(RecordingStep { line, what, ..RecordingStep::default() });
     }
     let inner = |raw: &'_ RawValue| starts(raw, '{');
     if depth < DEEPEST {
@@ -154,7 +158,7 @@ fn object(
             Some(raw) if starts(raw, '[') => items(document, raw, reader, out),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
-                    reader.said(line, &words);
+                    reader.add_text(line, &words);
                 }
             }
             _ => continue,
@@ -178,7 +182,11 @@ fn object(
 }
 
 /// Adds the answer of the model with its counters.
-fn answer(document: &Document<'_>, reader: &mut Reader, value: &dyn Fn(&str) -> Option<Value>) {
+fn answer(
+    document: &Document<'_>,
+    reader: &mut MessageReader,
+    value: &dyn Fn(&str) -> Option<Value>,
+) {
     let line = document.line;
     let mut add = |message: Value| {
         let Value::Object(mut message) = message else { return };
@@ -209,7 +217,12 @@ fn starts(raw: &RawValue, with: char) -> bool {
     raw.get().trim_start().starts_with(with)
 }
 
-fn items(document: &Document<'_>, list: &RawValue, reader: &mut Reader, out: &mut Recording) {
+fn items(
+    document: &Document<'_>,
+    list: &RawValue,
+    reader: &mut MessageReader,
+    out: &mut Recording,
+) {
     for RecordedLine { number, object } in document.objects(list, out) {
         out.last_line = number;
         reader.item(number, &object);

@@ -6,12 +6,12 @@ use ctxbench_kit::transcript;
 use serde_json::{Map, Value, json};
 
 use super::super::lines::{flag, str_of};
-use super::super::recording::Piece;
+use super::super::recording::MessagePart;
 
 /// Converts a content: a text, a block, or a list of them. Empty texts are left out.
-pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
+pub(in super::super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
-        Some(Value::String(text)) if !text.is_empty() => vec![Piece::text(text)],
+        Some(Value::String(text)) if !text.is_empty() => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => list.iter().flat_map(|b| content(Some(b))).collect(),
         Some(Value::Object(block)) => piece(block).into_iter().collect(),
         _ => Vec::new(),
@@ -25,8 +25,8 @@ pub(super) fn is_tool(kind: &str) -> bool {
         || kind.ends_with("_tool_result")
 }
 
-fn piece(block: &Map<String, Value>) -> Option<Piece> {
-    let said = |text: &str| (!text.is_empty()).then(|| Piece::text(text));
+fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
+    let said = |text: &str| (!text.is_empty()).then(|| MessagePart::text(text));
     Some(match str_of(block, "type").unwrap_or_default() {
         "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
             return said(str_of(block, "text")?);
@@ -37,7 +37,7 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
         "image_url" | "input_image" => {
             let url = block.get("image_url").or_else(|| block.get("url"));
             let url = url.and_then(|u| u.as_str().or_else(|| u.get("url")?.as_str()));
-            url.map_or(Piece::Opaque, |url| Piece::Said(Part::Image(media(url))))
+            url.map_or(MessagePart::Opaque, |url| MessagePart::Said(Part::Image(media(url))))
         }
         "tool_result" => result(block, content(block.get("content")), flag(block, "is_error")),
         // Result of a tool that ran at the provider.
@@ -48,25 +48,25 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
         "server_tool_use" | "mcp_tool_use" => {
             let call = Map::from_iter([("type".to_string(), "tool_use".into())]);
             let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
-            transcript::parse_part(&all).map_or(Piece::Opaque, Piece::Said)
+            transcript::parse_part(&all).map_or(MessagePart::Opaque, MessagePart::Said)
         }
-        "file" | "input_file" | "input_audio" | "audio" | "video_url" => Piece::Opaque,
+        "file" | "input_file" | "input_audio" | "audio" | "video_url" => MessagePart::Opaque,
         kind => match transcript::parse_part(block) {
-            Some(part) => Piece::Said(part),
-            None if matches!(kind, "image" | "document") => Piece::Opaque,
-            None => Piece::Unknown(kind.to_string()),
+            Some(part) => MessagePart::Said(part),
+            None if matches!(kind, "image" | "document") => MessagePart::Opaque,
+            None => MessagePart::Unknown(kind.to_string()),
         },
     })
 }
 
-fn result(block: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) -> Piece {
+fn result(block: &Map<String, Value>, pieces: Vec<MessagePart>, is_error: bool) -> MessagePart {
     let call_id = str_of(block, "tool_use_id").unwrap_or_default().to_string();
-    Piece::Result { call_id, pieces, is_error }
+    MessagePart::Result { call_id, pieces, is_error }
 }
 
 /// Returns the result of a tool of the provider: known blocks, and others as JSON. Encrypted parts
 /// are left out, because only the provider can read them.
-fn returned(value: Option<&Value>) -> Vec<Piece> {
+fn returned(value: Option<&Value>) -> Vec<MessagePart> {
     let blocks = match value {
         Some(Value::Array(list)) => list.as_slice(),
         Some(one @ Value::Object(_)) => std::slice::from_ref(one),
@@ -75,15 +75,15 @@ fn returned(value: Option<&Value>) -> Vec<Piece> {
     let mut out = Vec::new();
     for block in blocks {
         for piece in content(Some(block)) {
-            let Piece::Unknown(_) = piece else {
+            let MessagePart::Unknown(_) = piece else {
                 out.push(piece);
                 continue;
             };
             let mut plain = block.clone();
             let fields = plain.as_object_mut();
             let encrypted = fields.and_then(|o| o.remove("encrypted_content")).is_some();
-            out.push(Piece::text(&plain.to_string()));
-            out.extend(encrypted.then_some(Piece::Opaque));
+            out.push(MessagePart::text(&plain.to_string()));
+            out.extend(encrypted.then_some(MessagePart::Opaque));
         }
     }
     out
@@ -97,8 +97,8 @@ pub(in super::super) fn media(url: &str) -> Media {
 }
 
 /// Returns the text of the pieces.
-pub(in super::super) fn text_of(pieces: &[Piece]) -> String {
-    let parts: Vec<Part> = pieces.iter().cloned().filter_map(Piece::into_part).collect();
+pub(in super::super) fn text_of(pieces: &[MessagePart]) -> String {
+    let parts: Vec<Part> = pieces.iter().cloned().filter_map(MessagePart::into_part).collect();
     joined_text(&parts, "\n\n")
 }
 

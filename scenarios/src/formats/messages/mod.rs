@@ -28,7 +28,7 @@ use super::lines::str_of;
 use super::{Format, Head};
 
 pub(super) use content::{content, definitions, media, text_of};
-pub(super) use reader::Reader;
+pub(super) use reader::MessageReader;
 pub(super) use usage::counters;
 
 /// Properties that lists of messages lack.
@@ -40,7 +40,7 @@ pub(super) const CHAT: Format = Format {
     title: "OpenAI chat messages",
     name: "openai-chat",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == Dialect::Chat),
+    sniff: |head| is(head, |kind| kind == MessageApi::Chat),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -50,7 +50,7 @@ pub(super) const RESPONSES: Format = Format {
     name: "openai-responses",
     untold: "what encrypted reasoning says, what a web search found, and compactions before the \
              items begin",
-    sniff: |head| is(head, |kind| kind == Dialect::Responses),
+    sniff: |head| is(head, |kind| kind == MessageApi::Responses),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -59,26 +59,26 @@ pub(super) const ANTHROPIC: Format = Format {
     title: "Anthropic messages",
     name: "anthropic-messages",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == Dialect::Anthropic),
+    sniff: |head| is(head, |kind| kind == MessageApi::Anthropic),
     read: containers::read,
     parts: super::no_parts,
 };
 
 /// API of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dialect {
+enum MessageApi {
     Chat,
     Responses,
     Anthropic,
 }
 
-fn is(head: &Head, wanted: fn(Dialect) -> bool) -> bool {
+fn is(head: &Head, wanted: fn(MessageApi) -> bool) -> bool {
     head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
 /// Returns the dialect of the first conversation in a file, or `None` if the file does not contain
 /// one.
-fn dialect(head: &Head) -> Option<Dialect> {
+fn dialect(head: &Head) -> Option<MessageApi> {
     let lines: Vec<Value> = if head.is_document() {
         Vec::new()
     } else {
@@ -92,7 +92,7 @@ fn dialect(head: &Head) -> Option<Dialect> {
     of_messages(&first)
 }
 
-fn of_messages(messages: &[Value]) -> Option<Dialect> {
+fn of_messages(messages: &[Value]) -> Option<MessageApi> {
     let messages: Vec<&Map<String, Value>> =
         messages.iter().filter(|m| is_message(m)).filter_map(Value::as_object).collect();
     let responses = |m: &&Map<String, Value>| {
@@ -113,9 +113,9 @@ fn of_messages(messages: &[Value]) -> Option<Dialect> {
     };
     match messages.as_slice() {
         [] => None,
-        all if all.iter().any(anthropic) => Some(Dialect::Anthropic),
-        all if all.iter().any(responses) => Some(Dialect::Responses),
-        _ => Some(Dialect::Chat),
+        all if all.iter().any(anthropic) => Some(MessageApi::Anthropic),
+        all if all.iter().any(responses) => Some(MessageApi::Responses),
+        _ => Some(MessageApi::Chat),
     }
 }
 

@@ -6,7 +6,9 @@ use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of, string};
-use super::super::recording::{Compaction, Input, Piece, Place, Reply, Step, What};
+use super::super::recording::{
+    ContextPlace, Input, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind,
+};
 use super::at_provider;
 use super::containers::stamp;
 use super::content::{content, text_of};
@@ -32,12 +34,12 @@ pub(super) fn is_item(kind: &str) -> bool {
 
 /// Collects the steps of one conversation.
 #[derive(Default)]
-pub(in super::super) struct Reader {
+pub(in super::super) struct MessageReader {
     /// Model of replies without their own.
     pub(in super::super) model: Option<String>,
     /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<RecordingStep>,
     /// Number of messages so far.
     count: usize,
     /// Newest call of each name, for results without an id.
@@ -46,9 +48,9 @@ pub(in super::super) struct Reader {
     last_call: Option<String>,
 }
 
-impl Reader {
+impl MessageReader {
     /// Returns the steps, each linked to the previous one.
-    pub(in super::super) fn finish(self) -> Vec<Step> {
+    pub(in super::super) fn finish(self) -> Vec<RecordingStep> {
         let mut steps = self.steps;
         for (n, step) in steps.iter_mut().enumerate() {
             step.name = Some(format!("step {n}"));
@@ -57,20 +59,20 @@ impl Reader {
         steps
     }
 
-    pub(in super::super) fn push(&mut self, step: Step) {
-        self.steps.push(Step { agent: self.agent.clone(), ..step });
+    pub(in super::super) fn push(&mut self, step: RecordingStep) {
+        self.steps.push(RecordingStep { agent: self.agent.clone(), ..step });
     }
 
     /// Adds a user message with a single text.
-    pub(in super::super) fn said(&mut self, line: usize, text: &str) {
-        let input = Input { pieces: vec![Piece::text(text)], blocks: 1, ..Input::default() };
-        self.push(Step { line, what: What::Input(input), ..Step::default() });
+    pub(in super::super) fn add_text(&mut self, line: usize, text: &str) {
+        let input = Input { pieces: vec![MessagePart::text(text)], blocks: 1, ..Input::default() };
+        self.push(RecordingStep { line, what: StepKind::Input(input), ..RecordingStep::default() });
     }
 
     /// Adds a message or an item.
     pub(in super::super) fn item(&mut self, line: usize, o: &Map<String, Value>) {
         self.count += 1;
-        let step = Step { line, stamp: stamp(o), ..Step::default() };
+        let step = RecordingStep { line, stamp: stamp(o), ..RecordingStep::default() };
         let kind = str_of(o, "type").unwrap_or_default();
         match str_of(o, "role") {
             Some("system" | "developer") => self.standing(step, o),
@@ -84,8 +86,8 @@ impl Reader {
             // Notes of the program at the end of a run.
             Some("exit") => {}
             Some(role) => {
-                let what = What::Unknown(format!("message of the role {role:?}"));
-                self.push(Step { what, ..step });
+                let what = StepKind::Unknown(format!("message of the role {role:?}"));
+                self.push(RecordingStep { what, ..step });
             }
             None if str_of(o, "object") == Some("response") => self.response(step, o),
             None if kind.ends_with("_call_output") => {
@@ -93,55 +95,56 @@ impl Reader {
             }
             None if is_item(kind) => self.part(step, o, kind, None),
             None => {
-                let what = What::Unknown(format!("item of the type {kind:?}"));
-                self.push(Step { what, ..step });
+                let what = StepKind::Unknown(format!("item of the type {kind:?}"));
+                self.push(RecordingStep { what, ..step });
             }
         }
     }
 
     /// Adds a text before the conversation. After the first message, it joins a message instead.
-    fn standing(&mut self, step: Step, o: &Map<String, Value>) {
+    fn standing(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let text = text_of(&content(o.get("content")));
         if text.is_empty() {
             return;
         }
-        let begun = self.steps.iter().any(|s| matches!(s.what, What::Input(_) | What::Reply(_)));
+        let begun =
+            self.steps.iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)));
         let what = if begun {
-            let pieces = vec![Piece::Added(Part::Text(text.into()), Place::System)];
-            What::Input(Input { pieces, blocks: 1, ..Input::default() })
+            let pieces = vec![MessagePart::Added(Part::Text(text.into()), ContextPlace::System)];
+            StepKind::Input(Input { pieces, blocks: 1, ..Input::default() })
         } else {
-            What::System(text)
+            StepKind::System(text)
         };
-        self.push(Step { what, ..step });
+        self.push(RecordingStep { what, ..step });
     }
 
-    fn input(&mut self, step: Step, o: &Map<String, Value>, mut pieces: Vec<Piece>) {
+    fn input(&mut self, step: RecordingStep, o: &Map<String, Value>, mut pieces: Vec<MessagePart>) {
         let blocks = pieces.len();
         if pieces.is_empty() {
             // An empty message still counts as a message.
-            pieces.push(Piece::Shown(Part::Text("".into())));
+            pieces.push(MessagePart::Shown(Part::Text("".into())));
         }
-        let what = What::Input(Input { id: string(o, "id"), pieces, blocks });
-        self.push(Step { what, ..step });
+        let what = StepKind::Input(Input { id: string(o, "id"), pieces, blocks });
+        self.push(RecordingStep { what, ..step });
     }
 
-    fn result(&mut self, step: Step, o: &Map<String, Value>, call: Option<&str>) {
+    fn result(&mut self, step: RecordingStep, o: &Map<String, Value>, call: Option<&str>) {
         let output = ["content", "output"].iter().find_map(|k| o.get(*k).filter(|v| !v.is_null()));
         let mut pieces = content(output);
         if pieces.is_empty()
             && let Some(other @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) = output
         {
             // Some agents store the result of a tool unchanged.
-            pieces.push(Piece::text(&other.to_string()));
+            pieces.push(MessagePart::text(&other.to_string()));
         }
         let call_id = call.map(str::to_string).or(self.last_call.clone()).unwrap_or_default();
         let is_error = flag(o, "is_error") || str_of(o, "status") == Some("error");
-        let result = Piece::Result { call_id, pieces, is_error };
-        let what = What::Input(Input { id: None, pieces: vec![result], blocks: 1 });
-        self.push(Step { what, ..step });
+        let result = MessagePart::Result { call_id, pieces, is_error };
+        let what = StepKind::Input(Input { id: None, pieces: vec![result], blocks: 1 });
+        self.push(RecordingStep { what, ..step });
     }
 
-    fn reply(&mut self, step: Step, o: &Map<String, Value>) {
+    fn reply(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let mut pieces = Vec::new();
         let thoughts = ["reasoning_content", "reasoning", "thinking"];
         let thought = thoughts.iter().find_map(|k| str_of(o, k).filter(|t| !t.is_empty()));
@@ -150,12 +153,15 @@ impl Reader {
             // The same text again, with the signature that is sent back.
             _ if !signed.is_empty() => pieces.extend(signed),
             Some(text) => {
-                pieces.push(Piece::Said(Part::Reasoning { text: text.into(), encrypted: None }));
+                pieces.push(MessagePart::Said(Part::Reasoning {
+                    text: text.into(),
+                    encrypted: None,
+                }));
             }
             None => {}
         }
         pieces.extend(content(o.get("content")));
-        pieces.extend(str_of(o, "refusal").filter(|t| !t.is_empty()).map(Piece::text));
+        pieces.extend(str_of(o, "refusal").filter(|t| !t.is_empty()).map(MessagePart::text));
         for call in o.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             pieces.extend(call.as_object().map(|c| self.call(c)));
         }
@@ -163,7 +169,7 @@ impl Reader {
             pieces.push(self.call(call));
         }
         for piece in &pieces {
-            if let Piece::Said(Part::Call(call)) = piece {
+            if let MessagePart::Said(Part::Call(call)) = piece {
                 self.remember(&call.name, &call.id);
             }
         }
@@ -173,7 +179,7 @@ impl Reader {
         self.add(step, o, pieces, response);
     }
 
-    fn call(&mut self, o: &Map<String, Value>) -> Piece {
+    fn call(&mut self, o: &Map<String, Value>) -> MessagePart {
         let function = o.get("function").and_then(Value::as_object).unwrap_or(o);
         let name = str_of(function, "name").unwrap_or_default().to_string();
         let written = ["arguments", "input", "args"]
@@ -188,7 +194,7 @@ impl Reader {
         let id = string(o, "call_id").or(string(o, "id")).filter(|id| !id.is_empty());
         let id = id.unwrap_or_else(|| format!("call-{}", self.count));
         self.remember(&name, &id);
-        Piece::Said(Part::Call(ToolCall::new(id, name, arguments)))
+        MessagePart::Said(Part::Call(ToolCall::new(id, name, arguments)))
     }
 
     fn remember(&mut self, name: &str, id: &str) {
@@ -197,7 +203,13 @@ impl Reader {
     }
 
     /// Adds an item that is part of a reply.
-    fn part(&mut self, step: Step, o: &Map<String, Value>, kind: &str, response: Option<String>) {
+    fn part(
+        &mut self,
+        step: RecordingStep,
+        o: &Map<String, Value>,
+        kind: &str,
+        response: Option<String>,
+    ) {
         let pieces = match kind {
             "reasoning" => {
                 let summary = text_of(&content(o.get("summary")));
@@ -207,10 +219,13 @@ impl Reader {
                 // The encrypted part is sent again, not the readable text.
                 let shown =
                     Part::Reasoning { text: text.into(), encrypted: encrypted.map(Into::into) };
-                vec![Piece::Shown(shown), Piece::Opaque]
+                vec![MessagePart::Shown(shown), MessagePart::Opaque]
             }
             "compaction" => {
-                return self.push(Step { what: What::Compaction(Compaction::default()), ..step });
+                return self.push(RecordingStep {
+                    what: StepKind::Compaction(RecordingCompaction::default()),
+                    ..step
+                });
             }
             _ if CALLS.contains(&kind) => {
                 let name = str_of(o, "name")
@@ -228,7 +243,7 @@ impl Reader {
     }
 
     /// Adds a complete answer of the Responses API. Its items form one reply.
-    fn response(&mut self, step: Step, o: &Map<String, Value>) {
+    fn response(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let name = string(o, "id").unwrap_or_else(|| format!("message {}", self.count));
         let items = o.get("output").and_then(Value::as_array).into_iter().flatten();
         let items: Vec<&Map<String, Value>> = items.filter_map(Value::as_object).collect();
@@ -255,25 +270,25 @@ impl Reader {
 
     fn add(
         &mut self,
-        step: Step,
+        step: RecordingStep,
         o: &Map<String, Value>,
-        pieces: Vec<Piece>,
+        pieces: Vec<MessagePart>,
         response: Option<String>,
     ) {
         let counters = usage_of(o).and_then(usage::counters);
         let model =
             string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
         let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
-        let reply = Reply {
+        let reply = RecordingReply {
             id: string(o, "id").filter(|_| str_of(o, "role").is_some()),
             response,
             model,
             blocks: pieces.len(),
             pieces,
             counters: counters.ok_or_else(|| "a reply without counters".to_string()),
-            ..Reply::default()
+            ..RecordingReply::default()
         };
-        self.push(Step { what: What::Reply(reply), ..step });
+        self.push(RecordingStep { what: StepKind::Reply(reply), ..step });
     }
 }
 

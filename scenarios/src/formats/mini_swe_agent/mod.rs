@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::actions::{Actions, fenced};
 use super::json::Document;
 use super::lines::{RecordedLine, str_of};
-use super::messages::Reader;
+use super::messages::MessageReader;
 use super::recording::Recording;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
@@ -53,7 +53,7 @@ fn sniff(head: &Head) -> bool {
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
-    let (mut out, mut reader) = (Recording::default(), Reader::default());
+    let (mut out, mut reader) = (Recording::default(), MessageReader::default());
     let lines = if text.trim_start().starts_with('[') {
         document.objects(document.raw(EXPECTED)?, &mut out)
     } else {

@@ -37,12 +37,12 @@ pub(super) const FORMAT: Format = Format {
 const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
 
 /// Stored session: its properties, and its messages with their parts.
-struct Stored {
+struct StoredSession {
     info: Map<String, Value>,
-    messages: Vec<Message>,
+    messages: Vec<MessageRow>,
 }
 
-struct Message {
+struct MessageRow {
     line: usize,
     info: Map<String, Value>,
     parts: Vec<Map<String, Value>>,
@@ -89,10 +89,10 @@ fn export(document: &Document<'_>) -> Result<Recording, InputError> {
         let Some(Value::Object(info)) = object.remove("info") else { return None };
         let parts = object.remove("parts").unwrap_or_default();
         let parts = parts.as_array().into_iter().flatten().filter_map(|p| p.as_object().cloned());
-        Some(Message { line, info, parts: parts.collect() })
+        Some(MessageRow { line, info, parts: parts.collect() })
     };
     let messages = messages.into_iter().flatten().filter_map(message).collect();
-    let stored = Stored { info: info.unwrap_or_default(), messages };
+    let stored = StoredSession { info: info.unwrap_or_default(), messages };
     reader::recording(stored, &mut |_| None, &mut out);
     Ok(out)
 }

@@ -9,30 +9,36 @@ use serde_json::{Map, Value};
 use super::super::lines::{flag, str_of, string};
 use super::super::messages::media;
 use super::super::recording::{
-    Compaction, Counters, Input, Piece, Place, Recording, Reply, Route, Step, What,
+    ContextPlace, Counters, Input, MessagePart, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind,
 };
 use super::super::time;
-use super::{Message, Stored, parent_of};
+use super::{MessageRow, StoredSession, parent_of};
 
 /// Finds the session of a subagent by its id.
-pub(super) type Find<'a> = dyn FnMut(&str) -> Option<Stored> + 'a;
+pub(super) type Find<'a> = dyn FnMut(&str) -> Option<StoredSession> + 'a;
 
 /// Maximum nesting depth of subagents.
 const DEEPEST: usize = 8;
 
 /// Converts a session. Returns the ids of the subagents' sessions that it included.
 pub(super) fn recording(
-    stored: Stored,
+    stored: StoredSession,
     find: &mut Find<'_>,
     out: &mut Recording,
 ) -> HashSet<String> {
     out.title = string(&stored.info, "title");
     out.of_subagent = parent_of(&stored.info).is_some();
-    out.route = Route::Unknown("OpenCode records no request ids".into());
-    let mut reader =
-        Reader { find, steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), pruned: 0 };
+    out.route = ProviderRoute::Unknown("OpenCode records no request ids".into());
+    let mut reader = OpenCodeReader {
+        find,
+        steps: Vec::new(),
+        agents: Vec::new(),
+        told: HashSet::new(),
+        pruned: 0,
+    };
     reader.session(stored);
-    let Reader { mut steps, pruned, told, .. } = reader;
+    let OpenCodeReader { mut steps, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
@@ -50,9 +56,9 @@ pub(super) fn recording(
     told
 }
 
-struct Reader<'a, 'b> {
+struct OpenCodeReader<'a, 'b> {
     find: &'a mut Find<'b>,
-    steps: Vec<Step>,
+    steps: Vec<RecordingStep>,
     /// Subagents of the current messages, the innermost last.
     agents: Vec<String>,
     /// Ids of the subagents that were read. A session appears where it is first named.
@@ -61,8 +67,8 @@ struct Reader<'a, 'b> {
     pruned: usize,
 }
 
-impl Reader<'_, '_> {
-    fn session(&mut self, stored: Stored) {
+impl OpenCodeReader<'_, '_> {
+    fn session(&mut self, stored: StoredSession) {
         // A compaction without its summary, and the tokens of the newest context.
         let (mut open, mut context) = (None, None);
         for message in stored.messages {
@@ -73,47 +79,52 @@ impl Reader<'_, '_> {
             }
         }
         if let Some((step, compaction)) = open {
-            self.push(step, What::Compaction(compaction));
+            self.push(step, StepKind::Compaction(compaction));
         }
     }
 
-    fn push(&mut self, step: Step, what: What) {
-        self.steps.push(Step { agent: self.agents.last().cloned(), what, ..step });
+    fn push(&mut self, step: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
     }
 
     fn user(
         &mut self,
-        message: Message,
-        open: &mut Option<(Step, Compaction)>,
+        message: MessageRow,
+        open: &mut Option<(RecordingStep, RecordingCompaction)>,
         context: Option<u64>,
     ) {
-        let Message { line, info, parts } = message;
-        let step = Step { line, stamp: time_of(&info, "created"), ..Step::default() };
+        let MessageRow { line, info, parts } = message;
+        let step =
+            RecordingStep { line, stamp: time_of(&info, "created"), ..RecordingStep::default() };
         if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
             let auto = flag(part, "auto");
             let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
-            let compaction = Compaction { pre_tokens: context, trigger, ..Compaction::default() };
+            let compaction = RecordingCompaction {
+                pre_tokens: context,
+                trigger,
+                ..RecordingCompaction::default()
+            };
             *open = Some((step.clone(), compaction));
         }
-        let mut pieces: Vec<Piece> = parts.iter().filter_map(piece_of).collect();
+        let mut pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
         let blocks = pieces.len();
         if pieces.is_empty() {
             if open.is_some() {
                 return;
             }
             // An empty message still counts as a message.
-            pieces.push(Piece::Shown(Part::Text("".into())));
+            pieces.push(MessagePart::Shown(Part::Text("".into())));
         }
-        self.push(step, What::Input(Input { id: string(&info, "id"), pieces, blocks }));
+        self.push(step, StepKind::Input(Input { id: string(&info, "id"), pieces, blocks }));
     }
 
     fn assistant(
         &mut self,
-        message: Message,
-        open: &mut Option<(Step, Compaction)>,
+        message: MessageRow,
+        open: &mut Option<(RecordingStep, RecordingCompaction)>,
         context: &mut Option<u64>,
     ) {
-        let Message { line, info, parts } = message;
+        let MessageRow { line, info, parts } = message;
         let stamp = time_of(&info, "created");
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
         let mut asked = PendingReply::default();
@@ -139,13 +150,13 @@ impl Reader<'_, '_> {
         }
         for (n, asked) in replies.into_iter().enumerate() {
             let PendingReply { pieces, results, counters } = asked;
-            let step = Step { line, stamp: stamp.clone(), ..Step::default() };
+            let step = RecordingStep { line, stamp: stamp.clone(), ..RecordingStep::default() };
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
             if let Some(c) = &counters {
                 *context = Some(c.prompt().saturating_add(c.output));
             }
-            let reply = Reply {
+            let reply = RecordingReply {
                 id: id.filter(|_| n == 0),
                 response: Some(format!("{response} {n}")),
                 model: string(&info, "modelID"),
@@ -157,31 +168,38 @@ impl Reader<'_, '_> {
                         format!("a request without counters ({})", error.unwrap_or("no error"))
                     },
                 ),
-                ..Reply::default()
+                ..RecordingReply::default()
             };
             if is_summary {
                 self.summary(step, reply, open);
                 continue;
             }
-            self.push(step.clone(), What::Reply(reply));
+            self.push(step.clone(), StepKind::Reply(reply));
             for (result, subagent, pruned, at) in results {
                 self.pruned += usize::from(pruned);
                 self.subagent(subagent);
                 let input = Input { id: None, pieces: vec![result], blocks: 1 };
                 let stamp = at.or(step.stamp.clone());
-                self.push(Step { stamp, ..step.clone() }, What::Input(input));
+                self.push(RecordingStep { stamp, ..step.clone() }, StepKind::Input(input));
             }
         }
     }
 
     /// Adds the reply with a summary to its compaction.
-    fn summary(&mut self, step: Step, reply: Reply, open: &mut Option<(Step, Compaction)>) {
-        let (step, mut compaction) = open.take().unwrap_or_else(|| (step, Compaction::default()));
-        let parts: Vec<Part> = reply.pieces.iter().cloned().filter_map(Piece::into_part).collect();
+    fn summary(
+        &mut self,
+        step: RecordingStep,
+        reply: RecordingReply,
+        open: &mut Option<(RecordingStep, RecordingCompaction)>,
+    ) {
+        let (step, mut compaction) =
+            open.take().unwrap_or_else(|| (step, RecordingCompaction::default()));
+        let parts: Vec<Part> =
+            reply.pieces.iter().cloned().filter_map(MessagePart::into_part).collect();
         let text = ctxbench_core::content::joined_text(&parts, "\n\n");
         compaction.summary = Some(text).filter(|t| !t.is_empty());
         compaction.reply = Some(Box::new(reply));
-        self.push(step, What::Compaction(compaction));
+        self.push(step, StepKind::Compaction(compaction));
     }
 
     /// Adds the window of a subagent before its result.
@@ -201,10 +219,10 @@ impl Reader<'_, '_> {
 /// Reply that is being assembled from the parts of a step.
 #[derive(Default)]
 struct PendingReply {
-    pieces: Vec<Piece>,
+    pieces: Vec<MessagePart>,
     /// Results of its calls: content, session of a subagent, whether it was cleared later, and
     /// time.
-    results: Vec<(Piece, Option<String>, bool, Option<String>)>,
+    results: Vec<(MessagePart, Option<String>, bool, Option<String>)>,
     counters: Option<Counters>,
 }
 
@@ -220,7 +238,7 @@ impl PendingReply {
         let name = str_of(part, "tool").unwrap_or_default();
         let arguments = state.get("input").map_or_else(|| "{}".to_string(), Value::to_string);
         let call = ToolCall::new(call_id.clone(), name, arguments);
-        self.pieces.push(Piece::Said(Part::Call(call)));
+        self.pieces.push(MessagePart::Said(Part::Call(call)));
         let status = str_of(state, "status").unwrap_or_default();
         let text = match status {
             "completed" => str_of(state, "output"),
@@ -228,10 +246,10 @@ impl PendingReply {
             // The call did not return.
             _ => return,
         };
-        let mut pieces: Vec<Piece> = text.map(Piece::text).into_iter().collect();
+        let mut pieces: Vec<MessagePart> = text.map(MessagePart::text).into_iter().collect();
         let files = state.get("attachments").and_then(Value::as_array).into_iter().flatten();
         pieces.extend(files.filter_map(|f| piece_of(f.as_object()?)));
-        let result = Piece::Result { call_id, pieces, is_error: status == "error" };
+        let result = MessagePart::Result { call_id, pieces, is_error: status == "error" };
         let metadata = state.get("metadata").and_then(Value::as_object);
         let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
         let times = state.get("time").and_then(Value::as_object).unwrap_or(&none);
@@ -242,7 +260,7 @@ impl PendingReply {
 }
 
 /// Returns the part that the model is shown; `None` for parts that are not sent.
-fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
+fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
     if flag(part, "ignored") {
         return None;
     }
@@ -250,7 +268,11 @@ fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
         "text" => {
             let text = Part::Text(str_of(part, "text").filter(|t| !t.is_empty())?.into());
             let typed = !flag(part, "synthetic");
-            Some(if typed { Piece::Said(text) } else { Piece::Added(text, Place::Message) })
+            Some(if typed {
+                MessagePart::Said(text)
+            } else {
+                MessagePart::Added(text, ContextPlace::Message)
+            })
         }
         "reasoning" => {
             let text = str_of(part, "text").unwrap_or_default();
@@ -263,7 +285,7 @@ fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
                 return None;
             }
             let encrypted = encrypted.map(Into::into);
-            Some(Piece::Said(Part::Reasoning { text: text.into(), encrypted }))
+            Some(MessagePart::Said(Part::Reasoning { text: text.into(), encrypted }))
         }
         "file" => {
             let kind = str_of(part, "mime").unwrap_or_default();
@@ -276,12 +298,12 @@ fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
                 file.media_type = kind.to_string();
             }
             file.name = string(part, "filename");
-            Some(Piece::Said(Part::Image(file)))
+            Some(MessagePart::Said(Part::Image(file)))
         }
         // The call contains a subagent's task as well. The other parts are about files and steps.
         "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
         | "subtask" | "tool" => None,
-        kind => Some(Piece::Unknown(kind.to_string())),
+        kind => Some(MessagePart::Unknown(kind.to_string())),
     }
 }
 

@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 
 use super::super::recording::Recording;
 use super::super::{Sink, Source};
-use super::{Message, Stored, id_of, parent_of, reader};
-use crate::error::{Fault, InputError};
+use super::{MessageRow, StoredSession, id_of, parent_of, reader};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 
 /// Session in a store.
-struct StoredSession {
+struct SessionRef {
     id: String,
     /// Session of the caller, if it is a subagent's.
     parent: Option<String>,
@@ -26,20 +26,20 @@ struct StoredSession {
 /// Reads the sessions of a store, callers first. Sessions of subagents are included in their
 /// callers. A session that no caller includes is read separately.
 fn read_each(
-    mut left: Vec<StoredSession>,
-    find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
+    mut left: Vec<SessionRef>,
+    find: &mut dyn FnMut(&str) -> Result<Option<StoredSession>, InputError>,
     sink: &mut Sink<'_>,
 ) {
     let mut told: HashSet<String> = HashSet::new();
     while !left.is_empty() {
         let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
-        let waits = |held: &StoredSession| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let waits = |held: &SessionRef| held.parent.as_ref().is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
             // The parents form a cycle.
             now.extend(later.pop());
         }
-        for StoredSession { id, parent } in now {
+        for SessionRef { id, parent } in now {
             if told.contains(&id) {
                 continue;
             }
@@ -78,7 +78,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     // A damaged file is reported when it is read.
     let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
     let held =
-        files.iter().map(|(id, p)| StoredSession { id: id.clone(), parent: parent(p) }).collect();
+        files.iter().map(|(id, p)| SessionRef { id: id.clone(), parent: parent(p) }).collect();
     let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
     let mut find = |id: &str| match by_id.get(id) {
         Some(path) => Ok(of_folder(root, object(path)?)),
@@ -87,7 +87,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     read_each(held, &mut find, sink);
 }
 
-fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
+fn of_folder(root: &Path, info: Map<String, Value>) -> Option<StoredSession> {
     let id = id_of(&info)?;
     let under = |kind: &str, id: &str| {
         let plain = Path::new(id).components().count() == 1;
@@ -97,10 +97,10 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
         let info = object(&path).ok()?;
         let id = id_of(&info)?;
         let parts = under("part", &id).iter().filter_map(|p| object(p).ok()).collect();
-        Some(Message { line, info, parts })
+        Some(MessageRow { line, info, parts })
     };
     let messages = (1..).zip(under("message", &id)).filter_map(message).collect();
-    Some(Stored { info, messages })
+    Some(StoredSession { info, messages })
 }
 
 /// Returns the entries of a folder sorted by name. Ids increase with time.
@@ -116,7 +116,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     let text = source.text()?;
     escapes::from_str(&text).map_err(|e| {
         let what = format!("not readable as JSON ({e})");
-        Fault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
+        LineFault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
             .at(source.name())
     })
 }
@@ -125,7 +125,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let wrong = |what: String| {
         let expected = "a database of OpenCode, with the tables session, message and part";
-        Fault::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
+        LineFault::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
@@ -184,20 +184,20 @@ struct Database {
 
 impl Database {
     /// Returns the sessions in chronological order.
-    fn sessions(&self) -> rusqlite::Result<Vec<StoredSession>> {
+    fn sessions(&self) -> rusqlite::Result<Vec<SessionRef>> {
         let columns = self.columns("session")?;
         let has = |name: &str| columns.iter().any(|c| c == name);
         let parent = if has("parent_id") { "parent_id" } else { "NULL" };
         let order = if has("time_created") { "time_created, id" } else { "id" };
         let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
         let held =
-            |row: &rusqlite::Row<'_>| Ok(StoredSession { id: row.get(0)?, parent: row.get(1)? });
+            |row: &rusqlite::Row<'_>| Ok(SessionRef { id: row.get(0)?, parent: row.get(1)? });
         self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 
-    fn session(&self, id: &str) -> rusqlite::Result<Option<Stored>> {
+    fn session(&self, id: &str) -> rusqlite::Result<Option<StoredSession>> {
         let Some(info) = self.info(id)? else { return Ok(None) };
-        Ok(Some(Stored { info, messages: self.messages(id)? }))
+        Ok(Some(StoredSession { info, messages: self.messages(id)? }))
     }
 
     /// Returns the columns of a table, except those with names that are not UTF-8.
@@ -220,7 +220,7 @@ impl Database {
         self.db.prepare(&sql)?.query_map([id], object)?.next().transpose()
     }
 
-    fn messages(&self, session: &str) -> rusqlite::Result<Vec<Message>> {
+    fn messages(&self, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
         let mut messages = self.db.prepare(
             "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id",
         )?;
@@ -237,7 +237,7 @@ impl Database {
             let info = info?;
             let id = id_of(&info).unwrap_or_default();
             let parts = parts.query_map([id], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
-            out.push(Message { line, info, parts });
+            out.push(MessageRow { line, info, parts });
         }
         Ok(out)
     }

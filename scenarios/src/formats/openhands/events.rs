@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 
 use super::super::lines::{RecordedLine, str_of, string};
 use super::super::messages::{content, definitions, media};
-use super::super::recording::{Compaction, Counters, Input, Piece, Place, Reply, Step, What};
+use super::super::recording::{
+    ContextPlace, Counters, Input, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
+    StepKind,
+};
 use super::super::time;
 use super::counted;
 
@@ -40,8 +43,8 @@ pub(super) fn steps(
     events: Vec<RecordedLine>,
     usages: HashMap<String, Counters>,
     model: Option<String>,
-) -> Vec<Step> {
-    let mut reader = Reader {
+) -> Vec<RecordingStep> {
+    let mut reader = EventReader {
         usages,
         model,
         steps: Vec::new(),
@@ -53,10 +56,10 @@ pub(super) fn steps(
     reader.steps
 }
 
-struct Reader {
+struct EventReader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<RecordingStep>,
     /// Responses with a text that was added already.
     said: HashSet<String>,
     /// Ids of calls, by the ids of their events.
@@ -65,11 +68,11 @@ struct Reader {
     asked: bool,
 }
 
-impl Reader {
+impl EventReader {
     fn event(&mut self, event: RecordedLine) {
         let RecordedLine { number: line, object: o } = event;
         let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = Step { line, stamp, ..Step::default() };
+        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
         let empty = Map::new();
         let args = o.get("args").and_then(Value::as_object).unwrap_or(&empty);
         let from_user = str_of(&o, "source") == Some("user");
@@ -86,12 +89,12 @@ impl Reader {
             (Some("condensation"), _) => {
                 let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
                 self.asked = false;
-                let found = Compaction {
+                let found = RecordingCompaction {
                     summary: string(args, "summary"),
                     trigger: Some(trigger),
-                    ..Compaction::default()
+                    ..RecordingCompaction::default()
                 };
-                self.push(step, What::Compaction(found));
+                self.push(step, StepKind::Compaction(found));
             }
             (Some(kind), _) if !from_user => self.reply(step, &o, args, Some(kind)),
             // Actions of the user. Their observation joins the next message.
@@ -100,34 +103,34 @@ impl Reader {
             (None, Some(_)) => self.observed(step, &o),
             (None, None) => {
                 let what =
-                    What::Unknown("event that is neither an action nor an observation".into());
+                    StepKind::Unknown("event that is neither an action nor an observation".into());
                 self.push(step, what);
             }
         }
     }
 
-    fn push(&mut self, step: Step, what: What) {
-        self.steps.push(Step { what, ..step });
+    fn push(&mut self, step: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { what, ..step });
     }
 
-    fn input(&mut self, step: Step, pieces: Vec<Piece>) {
+    fn input(&mut self, step: RecordingStep, pieces: Vec<MessagePart>) {
         let blocks = pieces.len();
-        self.push(step, What::Input(Input { id: None, pieces, blocks }));
+        self.push(step, StepKind::Input(Input { id: None, pieces, blocks }));
     }
 
-    fn system(&mut self, step: Step, args: &Map<String, Value>) {
+    fn system(&mut self, step: RecordingStep, args: &Map<String, Value>) {
         if let Some(text) = string(args, "content") {
-            self.push(step.clone(), What::System(text));
+            self.push(step.clone(), StepKind::System(text));
         }
         if let Some(tools) = args.get("tools").and_then(Value::as_array) {
-            self.push(step, What::Tools(definitions(tools)));
+            self.push(step, StepKind::Tools(definitions(tools)));
         }
     }
 
     /// Adds a reply, or a part of one for an action.
     fn reply(
         &mut self,
-        step: Step,
+        step: RecordingStep,
         o: &Map<String, Value>,
         args: &Map<String, Value>,
         action: Option<&str>,
@@ -142,10 +145,9 @@ impl Reader {
         match message {
             Some(message) if first => {
                 let thought = str_of(message, "reasoning_content").filter(|t| !t.is_empty());
-                pieces.extend(
-                    thought
-                        .map(|t| Piece::Said(Part::Reasoning { text: t.into(), encrypted: None })),
-                );
+                pieces.extend(thought.map(|t| {
+                    MessagePart::Said(Part::Reasoning { text: t.into(), encrypted: None })
+                }));
                 pieces.extend(content(message.get("content")));
             }
             Some(_) => {}
@@ -161,21 +163,21 @@ impl Reader {
                 None => (format!("event-{event}"), kind.to_string(), own_arguments(args)),
             };
             self.calls.insert(event, call_id.clone());
-            pieces.push(Piece::Said(Part::Call(ToolCall::new(call_id, name, arguments))));
+            pieces.push(MessagePart::Said(Part::Call(ToolCall::new(call_id, name, arguments))));
         }
         let known = id.as_ref().and_then(|id| self.usages.get(id).cloned());
         let usage = || counted(response?.get("usage")?.as_object()?);
         let counters = known.or_else(usage).filter(|_| first);
         let model = response.and_then(|r| string(r, "model")).or(self.model.clone());
-        let reply = Reply {
+        let reply = RecordingReply {
             response: Some(id.unwrap_or_else(|| format!("event {event} of line {}", step.line))),
             model,
             blocks: pieces.len(),
             pieces,
             counters: counters.ok_or_else(|| "a reply without counters".to_string()),
-            ..Reply::default()
+            ..RecordingReply::default()
         };
-        self.push(step, What::Reply(reply));
+        self.push(step, StepKind::Reply(reply));
     }
 
     /// Returns a call as the model wrote it: id, name, arguments.
@@ -195,7 +197,7 @@ impl Reader {
         (id, name, arguments)
     }
 
-    fn observed(&mut self, step: Step, o: &Map<String, Value>) {
+    fn observed(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let pieces = content(o.get("content"));
         let called =
             o.get("tool_call_metadata").and_then(|c| string(c.as_object()?, "tool_call_id"));
@@ -203,13 +205,13 @@ impl Reader {
         let failed = str_of(o, "observation") == Some("error");
         match called.or_else(cause) {
             Some(call_id) => {
-                let result = Piece::Result { call_id, pieces, is_error: failed };
+                let result = MessagePart::Result { call_id, pieces, is_error: failed };
                 self.input(step, vec![result]);
             }
             // Observation of an action of the user or of the program itself.
             None => {
                 let place = |piece| match piece {
-                    Piece::Said(part) => Piece::Added(part, Place::Message),
+                    MessagePart::Said(part) => MessagePart::Added(part, ContextPlace::Message),
                     other => other,
                 };
                 self.input(step, pieces.into_iter().map(place).collect());
@@ -218,7 +220,7 @@ impl Reader {
     }
 
     /// Adds knowledge of the workspace, and knowledge that the user's text triggered.
-    fn recalled(&mut self, step: Step, o: &Map<String, Value>) {
+    fn recalled(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let Some(extras) = o.get("extras").and_then(Value::as_object) else { return };
         let said = |key: &str| str_of(extras, key).map(str::to_string);
         let knowledge = extras.get("microagent_knowledge").and_then(Value::as_array);
@@ -228,12 +230,12 @@ impl Reader {
             ["repo_instructions", "additional_agent_instructions", "conversation_instructions"];
         let all =
             all.into_iter().filter_map(said).chain(knowledge).filter(|t| !t.trim().is_empty());
-        let pieces: Vec<Piece> =
-            all.map(|t| Piece::Added(Part::Text(t.into()), Place::Message)).collect();
+        let pieces: Vec<MessagePart> =
+            all.map(|t| MessagePart::Added(Part::Text(t.into()), ContextPlace::Message)).collect();
         match self.steps.last_mut().map(|s| &mut s.what) {
             _ if pieces.is_empty() => {}
             // It was sent together with the message that triggered it.
-            Some(What::Input(input)) => {
+            Some(StepKind::Input(input)) => {
                 input.blocks += pieces.len();
                 input.pieces.splice(0..0, pieces);
             }
@@ -242,12 +244,14 @@ impl Reader {
     }
 }
 
-fn message(args: &Map<String, Value>) -> Vec<Piece> {
+fn message(args: &Map<String, Value>) -> Vec<MessagePart> {
     let mut pieces = content(args.get("content"));
     let images = args.get("image_urls").and_then(Value::as_array).into_iter().flatten();
-    pieces.extend(images.filter_map(Value::as_str).map(|url| Piece::Said(Part::Image(media(url)))));
+    pieces.extend(
+        images.filter_map(Value::as_str).map(|url| MessagePart::Said(Part::Image(media(url)))),
+    );
     if pieces.is_empty() {
-        pieces.push(Piece::Shown(Part::Text("".into())));
+        pieces.push(MessagePart::Shown(Part::Text("".into())));
     }
     pieces
 }

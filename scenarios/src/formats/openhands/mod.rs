@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, str_of, string};
 use super::messages::counters;
-use super::recording::{Counters, Recording, Step};
+use super::recording::{Counters, Recording, RecordingStep};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
@@ -159,7 +159,7 @@ fn steps(
     events: Vec<RecordedLine>,
     usages: HashMap<String, Counters>,
     model: Option<String>,
-) -> Vec<Step> {
+) -> Vec<RecordingStep> {
     let of_sdk = events.iter().any(|e| e.object.contains_key("kind"));
     let mut steps = if of_sdk {
         sdk::steps(events, usages, model)

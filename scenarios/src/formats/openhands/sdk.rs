@@ -13,7 +13,8 @@ use super::super::json::Document;
 use super::super::lines::{RecordedLine, flag, str_of, string};
 use super::super::messages::{content, definitions, media, text_of};
 use super::super::recording::{
-    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, What,
+    ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind,
 };
 use super::super::time;
 use super::{EVENTS, STATE, usages};
@@ -65,17 +66,17 @@ pub(super) fn steps(
     events: Vec<RecordedLine>,
     usages: HashMap<String, Counters>,
     model: Option<String>,
-) -> Vec<Step> {
-    let mut reader = Reader { usages, model, ..Reader::default() };
+) -> Vec<RecordingStep> {
+    let mut reader = SdkReader { usages, model, ..SdkReader::default() };
     events.into_iter().for_each(|e| reader.event(e));
     reader.steps
 }
 
 #[derive(Default)]
-struct Reader {
+struct SdkReader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
-    steps: Vec<Step>,
+    steps: Vec<RecordingStep>,
     /// Responses with counters that were used already.
     counted: HashSet<String>,
     /// The user requested a condensation.
@@ -84,11 +85,11 @@ struct Reader {
     unnamed: usize,
 }
 
-impl Reader {
+impl SdkReader {
     fn event(&mut self, event: RecordedLine) {
         let RecordedLine { number: line, object: o } = event;
         let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = Step { line, stamp, ..Step::default() };
+        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
         match str_of(&o, "kind").unwrap_or_default() {
             "SystemPromptEvent" => self.system(step, &o),
             "MessageEvent" => self.message(step, &o),
@@ -120,34 +121,34 @@ impl Reader {
             "Condensation" => {
                 let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
                 self.asked = false;
-                let found = Compaction {
+                let found = RecordingCompaction {
                     summary: string(&o, "summary"),
                     trigger: Some(trigger),
-                    ..Compaction::default()
+                    ..RecordingCompaction::default()
                 };
-                self.push(step, What::Compaction(found));
+                self.push(step, StepKind::Compaction(found));
             }
             // States, tokens and pauses, which are not sent to the model.
             kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => {}
-            kind => self.push(step, What::Unknown(format!("event {kind:?}"))),
+            kind => self.push(step, StepKind::Unknown(format!("event {kind:?}"))),
         }
     }
 
-    fn push(&mut self, step: Step, what: What) {
-        self.steps.push(Step { what, ..step });
+    fn push(&mut self, step: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { what, ..step });
     }
 
-    fn system(&mut self, step: Step, o: &Map<String, Value>) {
+    fn system(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let texts = ["system_prompt", "dynamic_context"].map(|k| text_of(&content(o.get(k))));
         for text in texts.into_iter().filter(|t| !t.is_empty()) {
-            self.push(step.clone(), What::System(text));
+            self.push(step.clone(), StepKind::System(text));
         }
         if let Some(tools) = o.get("tools").and_then(Value::as_array) {
-            self.push(step, What::Tools(definitions(tools)));
+            self.push(step, StepKind::Tools(definitions(tools)));
         }
     }
 
-    fn message(&mut self, step: Step, o: &Map<String, Value>) {
+    fn message(&mut self, step: RecordingStep, o: &Map<String, Value>) {
         let message = o.get("llm_message").and_then(Value::as_object);
         let mut pieces = message.map(content_pieces).unwrap_or_default();
         let role = message.and_then(|m| str_of(m, "role"));
@@ -157,23 +158,31 @@ impl Reader {
             return self.reply(step, o, all);
         }
         if pieces.is_empty() {
-            pieces.push(Piece::Shown(Part::Text("".into())));
+            pieces.push(MessagePart::Shown(Part::Text("".into())));
         }
         // Placed before the question, so that the message ends with the question.
-        let added = content(o.get("extended_content")).into_iter().filter_map(Piece::into_part);
-        let mut all: Vec<Piece> = added.map(|p| Piece::Added(p, Place::Message)).collect();
+        let added =
+            content(o.get("extended_content")).into_iter().filter_map(MessagePart::into_part);
+        let mut all: Vec<MessagePart> =
+            added.map(|p| MessagePart::Added(p, ContextPlace::Message)).collect();
         all.extend(pieces);
         let blocks = all.len();
-        self.push(step, What::Input(Input { id: string(o, "id"), pieces: all, blocks }));
+        self.push(step, StepKind::Input(Input { id: string(o, "id"), pieces: all, blocks }));
     }
 
-    fn result(&mut self, step: Step, o: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) {
+    fn result(
+        &mut self,
+        step: RecordingStep,
+        o: &Map<String, Value>,
+        pieces: Vec<MessagePart>,
+        is_error: bool,
+    ) {
         let call_id = string(o, "tool_call_id").unwrap_or_default();
-        let pieces = vec![Piece::Result { call_id, pieces, is_error }];
-        self.push(step, What::Input(Input { id: None, pieces, blocks: 1 }));
+        let pieces = vec![MessagePart::Result { call_id, pieces, is_error }];
+        self.push(step, StepKind::Input(Input { id: None, pieces, blocks: 1 }));
     }
 
-    fn reply(&mut self, step: Step, o: &Map<String, Value>, pieces: Vec<Piece>) {
+    fn reply(&mut self, step: RecordingStep, o: &Map<String, Value>, pieces: Vec<MessagePart>) {
         let response = string(o, "llm_response_id").filter(|id| !id.is_empty());
         let response = response.unwrap_or_else(|| {
             self.unnamed += 1;
@@ -181,20 +190,20 @@ impl Reader {
         });
         let first = self.counted.insert(response.clone());
         let counters = self.usages.get(&response).filter(|_| first).cloned();
-        let reply = Reply {
+        let reply = RecordingReply {
             model: self.model.clone(),
             response: Some(response),
             blocks: pieces.len(),
             pieces,
             counters: counters.ok_or_else(|| "a reply without counters".to_string()),
-            ..Reply::default()
+            ..RecordingReply::default()
         };
-        self.push(step, What::Reply(reply));
+        self.push(step, StepKind::Reply(reply));
     }
 }
 
 /// Returns the content of a message or a result; images are lists of addresses here.
-fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
+fn content_pieces(o: &Map<String, Value>) -> Vec<MessagePart> {
     let list = match o.get("content") {
         Some(Value::Array(list)) => list.as_slice(),
         // Tools of older versions store texts under their own names.
@@ -206,7 +215,7 @@ fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
     let piece = |block: &Value| match block.get("image_urls").and_then(Value::as_array) {
         Some(urls) => {
             let urls = urls.iter().filter_map(Value::as_str);
-            urls.map(|url| Piece::Said(Part::Image(media(url)))).collect()
+            urls.map(|url| MessagePart::Said(Part::Image(media(url)))).collect()
         }
         None => content(Some(block)),
     };
@@ -214,7 +223,7 @@ fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
 }
 
 /// Returns the reasoning of the model: signed blocks, an item of the Responses API, or a text.
-fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
+fn thoughts(o: &Map<String, Value>) -> Vec<MessagePart> {
     let signed = content(o.get("thinking_blocks"));
     if !signed.is_empty() {
         return signed;
@@ -226,10 +235,13 @@ fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
     if text.is_empty() && encrypted.is_none() {
         return Vec::new();
     }
-    vec![Piece::Said(Part::Reasoning { text: text.into(), encrypted: encrypted.map(Into::into) })]
+    vec![MessagePart::Said(Part::Reasoning {
+        text: text.into(),
+        encrypted: encrypted.map(Into::into),
+    })]
 }
 
-fn call(o: &Map<String, Value>) -> Piece {
+fn call(o: &Map<String, Value>) -> MessagePart {
     let written = o.get("tool_call").and_then(Value::as_object);
     let text = |key: &str| written.and_then(|w| str_of(w, key));
     // Older versions store the call in the form of the API.
@@ -238,5 +250,5 @@ fn call(o: &Map<String, Value>) -> Piece {
     let arguments = arguments.map(str::to_string).or_else(|| o.get("action").map(Value::to_string));
     let name = str_of(o, "tool_name").or(text("name")).unwrap_or("tool");
     let id = str_of(o, "tool_call_id").or(text("id")).unwrap_or_default();
-    Piece::Said(Part::Call(ToolCall::new(id, name, arguments.unwrap_or_else(|| "{}".into()))))
+    MessagePart::Said(Part::Call(ToolCall::new(id, name, arguments.unwrap_or_else(|| "{}".into()))))
 }

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
-    tokens,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
 
@@ -56,8 +56,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
             pluralize(left.len(), "message")
         ));
     }
-    out.route = Route::Unknown("pi records no request ids".into());
-    let mut reader = Reader::default();
+    out.route = ProviderRoute::Unknown("pi records no request ids".into());
+    let mut reader = PiReader::default();
     for line in &lines {
         reader.line(line, if left.contains(&line.number) { View::Calls } else { View::Both });
     }
@@ -90,8 +90,8 @@ fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
 }
 
 #[derive(Default)]
-struct Reader {
-    steps: Vec<Step>,
+struct PiReader {
+    steps: Vec<RecordingStep>,
     /// Name of the newest line, the default parent of the next.
     tip: Option<String>,
     /// Current thinking level and its line, and the level of the last call.
@@ -102,7 +102,7 @@ struct Reader {
     unshown: HashSet<String>,
 }
 
-impl Reader {
+impl PiReader {
     fn line(&mut self, line: &RecordedLine, view: View) {
         let o = &line.object;
         let kind = str_of(o, "type").unwrap_or_default();
@@ -115,34 +115,40 @@ impl Reader {
         };
         self.tip = Some(id.clone());
         let stamp = string(o, "timestamp");
-        let step =
-            Step { line: line.number, name: Some(id), parent, stamp, view, ..Step::default() };
+        let step = RecordingStep {
+            line: line.number,
+            name: Some(id),
+            parent,
+            stamp,
+            view,
+            ..RecordingStep::default()
+        };
         let what = match (kind, o.get("message").and_then(Value::as_object)) {
             ("session", _) => {
                 self.level = string(o, "thinkingLevel");
                 self.level_of_call.clone_from(&self.level);
-                What::Link
+                StepKind::Link
             }
             ("thinking_level_change", _) => {
                 self.level = string(o, "thinkingLevel");
                 self.level_line = line.number;
-                What::Link
+                StepKind::Link
             }
-            ("compaction", _) => What::Compaction(Compaction {
+            ("compaction", _) => StepKind::Compaction(RecordingCompaction {
                 pre_tokens: o.get("tokensBefore").and_then(tokens),
                 summary: string(o, "summary"),
-                ..Compaction::default()
+                ..RecordingCompaction::default()
             }),
             ("message", Some(m)) => return self.message(step, string(o, "id"), m),
             ("message", None) => return,
-            _ => What::Link,
+            _ => StepKind::Link,
         };
-        self.steps.push(Step { what, ..step });
+        self.steps.push(RecordingStep { what, ..step });
     }
 
-    fn message(&mut self, step: Step, id: Option<String>, m: &Map<String, Value>) {
+    fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
         let (pieces, blocks) = pieces(m);
-        let input = |pieces, blocks| What::Input(Input { id: id.clone(), pieces, blocks });
+        let input = |pieces, blocks| StepKind::Input(Input { id: id.clone(), pieces, blocks });
         let text = |key: &str| str_of(m, key).unwrap_or_default();
         let mut view = step.view;
         let what = match text("role") {
@@ -151,14 +157,18 @@ impl Reader {
                 if matches!(text("stopReason"), "error" | "aborted") {
                     view = View::Calls;
                     self.unshown.extend(pieces.iter().filter_map(|p| match p {
-                        Piece::Said(Part::Call(call)) => Some(call.id.to_string()),
+                        MessagePart::Said(Part::Call(call)) => Some(call.id.to_string()),
                         _ => None,
                     }));
                 }
                 if let Some(reply) = output_only(&id, m, &pieces, step.line) {
                     if view == View::Both {
-                        let what = What::Reply(reply);
-                        self.steps.push(Step { view: View::Session, what, ..step.clone() });
+                        let what = StepKind::Reply(reply);
+                        self.steps.push(RecordingStep {
+                            view: View::Session,
+                            what,
+                            ..step.clone()
+                        });
                     }
                     view = View::Calls;
                 }
@@ -171,18 +181,18 @@ impl Reader {
                     view = View::Calls;
                 }
                 let blocks = blocks.min(1);
-                input(vec![Piece::Result { call_id, pieces, is_error }], blocks)
+                input(vec![MessagePart::Result { call_id, pieces, is_error }], blocks)
             }
             "bashExecution" => {
                 let text = format!("$ {}\n{}", text("command"), text("output"));
-                let shown = Piece::Added(Part::Text(text.into()), Place::Message);
+                let shown = MessagePart::Added(Part::Text(text.into()), ContextPlace::Message);
                 input(vec![shown], 1)
             }
             "user" => {
                 let mut pieces = pieces;
-                if !pieces.iter().any(|p| matches!(p, Piece::Said(_))) {
+                if !pieces.iter().any(|p| matches!(p, MessagePart::Said(_))) {
                     // An empty message still counts as a message.
-                    pieces.push(Piece::Shown(Part::Text("".into())));
+                    pieces.push(MessagePart::Shown(Part::Text("".into())));
                 }
                 input(pieces, blocks)
             }
@@ -191,15 +201,19 @@ impl Reader {
                 input(pieces, blocks)
             }
         };
-        self.steps.push(Step { what, view, ..step });
+        self.steps.push(RecordingStep { what, view, ..step });
     }
 
     fn note_level(&mut self) {
         if self.level != self.level_of_call {
             let level = self.level.as_deref().unwrap_or("none");
             let text = format!("the thinking level changed to {level}");
-            let what = What::Note { kind: NoteKind::Settings, text };
-            self.steps.push(Step { line: self.level_line, what, ..Step::default() });
+            let what = StepKind::Note { kind: NoteKind::Settings, text };
+            self.steps.push(RecordingStep {
+                line: self.level_line,
+                what,
+                ..RecordingStep::default()
+            });
         }
         self.level_of_call.clone_from(&self.level);
     }
@@ -210,17 +224,17 @@ impl Reader {
 fn output_only(
     id: &Option<String>,
     m: &Map<String, Value>,
-    pieces: &[Piece],
+    pieces: &[MessagePart],
     line: usize,
-) -> Option<Reply> {
+) -> Option<RecordingReply> {
     let counters = counters(m);
-    (counters.prompt() == 0 && counters.output > 0).then(|| Reply {
+    (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
         id: id.clone(),
         response: Some(format!("line {line}")),
         model: string(m, "model"),
         pieces: pieces.to_vec(),
         counters: Ok(counters),
-        ..Reply::default()
+        ..RecordingReply::default()
     })
 }
 
@@ -233,10 +247,10 @@ fn counters(m: &Map<String, Value>) -> Counters {
 fn reply(
     id: Option<String>,
     m: &Map<String, Value>,
-    pieces: Vec<Piece>,
+    pieces: Vec<MessagePart>,
     blocks: usize,
     line: usize,
-) -> What {
+) -> StepKind {
     let counters = counters(m);
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
@@ -244,11 +258,11 @@ fn reply(
         let why = str_of(m, "stopReason").unwrap_or("unknown");
         let text = format!("a request without counters (it ended with: {why})");
         if pieces.is_empty() {
-            return What::Note { kind: NoteKind::Uncounted, text };
+            return StepKind::Note { kind: NoteKind::Uncounted, text };
         }
         Err(text)
     };
-    What::Reply(Reply {
+    StepKind::Reply(RecordingReply {
         id,
         response: Some(format!("line {line}")),
         model: string(m, "model"),
@@ -256,17 +270,19 @@ fn reply(
         blocks,
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
-        ..Reply::default()
+        ..RecordingReply::default()
     })
 }
 
 /// Converts the content of a message, which is a string or a list of blocks. Also returns the
 /// number of blocks.
-fn pieces(m: &Map<String, Value>) -> (Vec<Piece>, usize) {
+fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
     match m.get("content") {
-        Some(Value::String(text)) => (vec![Piece::text(text)], 1),
+        Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| b.as_object().and_then(part).map_or(Piece::Opaque, Piece::Said);
+            let piece = |b: &Value| {
+                b.as_object().and_then(part).map_or(MessagePart::Opaque, MessagePart::Said)
+            };
             (list.iter().map(piece).collect(), list.len())
         }
         _ => (Vec::new(), 0),

@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 use super::actions::Actions;
 use super::json::Document;
 use super::lines::{RecordedLine, flag, str_of};
-use super::messages::{Reader, content};
-use super::recording::{Input, Piece, Place, Recording, Step, What};
+use super::messages::{MessageReader, content};
+use super::recording::{ContextPlace, Input, MessagePart, Recording, RecordingStep, StepKind};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
@@ -81,7 +81,7 @@ fn read_attempt(
     id: Option<String>,
 ) -> Recording {
     let mut out = Recording { id, ..Recording::default() };
-    let (config, mut reader) = (config(members), Reader::default());
+    let (config, mut reader) = (config(members), MessageReader::default());
     let within = |path: &[&str]| {
         let found = path.iter().try_fold(&config, |at, key| at.get(*key))?;
         found.as_str().map(str::to_string)
@@ -117,14 +117,16 @@ fn read_attempt(
     out
 }
 
-fn demonstration(line: usize, message: &Map<String, Value>) -> Step {
+fn demonstration(line: usize, message: &Map<String, Value>) -> RecordingStep {
     let place = |piece| match piece {
-        Piece::Said(part) => Piece::Added(part, Place::Memory("demonstration".into())),
+        MessagePart::Said(part) => {
+            MessagePart::Added(part, ContextPlace::Memory("demonstration".into()))
+        }
         other => other,
     };
     let pieces = content(message.get("content")).into_iter().map(place).collect();
-    let what = What::Input(Input { id: None, pieces, blocks: 1 });
-    Step { line, what, ..Step::default() }
+    let what = StepKind::Input(Input { id: None, pieces, blocks: 1 });
+    RecordingStep { line, what, ..RecordingStep::default() }
 }
 
 /// Returns the configuration of the run, which is an object or the text of one.

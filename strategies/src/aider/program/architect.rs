@@ -9,13 +9,13 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Purpose, Reply, Request};
 
-use super::{ATTEMPTS, Program, as_text, has_edit};
+use super::{ATTEMPTS, AiderProgram, as_text, has_edit};
 
 /// Pairs of main model and editor model from the program's table. Every other model edits by itself
 /// (docs/sources/aider.md §1.6).
 const EDITORS: &[(&str, &str)] = &[("claude-opus-4-6", "claude-sonnet-4-5"), ("o3", "gpt-4.1")];
 
-impl Program {
+impl AiderProgram {
     /// Returns whether a reply is passed to the editor. A reply with an edit always is. Without
     /// `auto_accept`, the user declines all others. With it, the answer to a question is passed on
     /// as well. A reply with tool calls that are not edits is not yet complete, and a reply after
@@ -33,7 +33,7 @@ impl Program {
         match name.filter(|n| **n != *s.model.name) {
             Some(name) => {
                 let model = s.model.named(name);
-                let limit = Self::most_input(&model.scaled(self.scale));
+                let limit = Self::model_max_input(&model.scaled(self.scale));
                 (model, limit)
             }
             None => (s.model.clone(), Self::max_input(s)),
@@ -49,7 +49,7 @@ impl Program {
                 continue;
             }
             text.push(if text.is_empty() { "" } else { "\n" });
-            text.show(&as_text(draft));
+            text.push_block(&as_text(draft));
         }
         let parts = [&self.chunks.system, &self.chunks.readonly_files, &self.chunks.chat_files];
         let mut blocks: Vec<_> = parts.into_iter().flatten().cloned().collect();

@@ -9,9 +9,9 @@ use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::session::Millis;
 
-use super::{Program, groups, messages};
+use super::{AiderProgram, groups, messages};
 use crate::aider::summary::{
-    Content, Ending, Job, Rules, Step, head_limit, summarize_end, too_big,
+    Ending, Job, JobStep, LineContent, SummaryRules, head_limit, summarize_end, too_big,
 };
 
 /// Interval between two checks for an answer, ms. The program's worker waits continuously; one
@@ -19,7 +19,7 @@ use crate::aider::summary::{
 const LOOK_MS: Millis = 1_000;
 
 /// Summary in progress.
-pub(super) struct Pending {
+pub(super) struct PendingSummary {
     pub(super) task: Task,
     /// Time of the next check for its answer if nothing happens before, ms of virtual time.
     pub(super) look_at: Millis,
@@ -33,7 +33,7 @@ pub(super) struct Pending {
     asked: Transcript,
 }
 
-impl Program {
+impl AiderProgram {
     /// Returns the input limit of the first model without the reserve, both scaled.
     fn head_limit(&self, first: &str) -> i64 {
         head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
@@ -49,7 +49,7 @@ impl Program {
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
         let messages = messages(&snapshot);
-        let believed = messages.iter().map(|m| self.behaviour.count.one(m)).sum();
+        let believed = messages.iter().map(|m| self.behaviour.count.message_tokens(m)).sum();
         s.note(Event::Trigger {
             check: "summarize_start",
             believed,
@@ -57,14 +57,14 @@ impl Program {
             limit: budget as u64,
         });
         let models = self.models(s);
-        let rules = Rules {
+        let rules = SummaryRules {
             max_tokens: budget,
             head_limit: self.head_limit(&models[0]),
             prefix: self.prefix.to_string(),
             split_rules: self.behaviour.split_rules,
         };
         let mut job = Job::new(messages, rules);
-        if let Ok(Step::Ask(text)) = job.start(self.behaviour.count) {
+        if let Ok(JobStep::Ask(text)) = job.start(self.behaviour.count) {
             self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
         }
     }
@@ -78,7 +78,7 @@ impl Program {
         (job, snapshot): (Job, Vec<Arc<Block>>),
         text: Transcript,
         mut models: Vec<Arc<str>>,
-    ) -> Pending {
+    ) -> PendingSummary {
         let model = models.remove(0);
         let blocks = vec![
             ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
@@ -93,7 +93,7 @@ impl Program {
             Some(before) => s.spawn_next(before, &request).await,
             None => s.spawn(&request).await,
         };
-        Pending {
+        PendingSummary {
             task,
             look_at: s.now() + LOOK_MS,
             request,
@@ -123,13 +123,13 @@ impl Program {
             }
         };
         match step {
-            Some(Step::Ask(text)) => {
+            Some(JobStep::Ask(text)) => {
                 let models = self.models(s);
                 self.pending =
                     Some(self.ask(s, Some(p.task), (p.job, p.snapshot), text, models).await);
                 true
             }
-            Some(Step::Done) => {
+            Some(JobStep::Done) => {
                 self.finish(s, p.task, p.snapshot, Some(&p.job));
                 false
             }
@@ -178,7 +178,7 @@ impl Program {
         let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
         let origin = origins(&snapshot[..from]);
         let text = match &summary.content {
-            Content::Text(t) => &**t,
+            LineContent::Text(t) => &**t,
             _ => "",
         };
         let mut new = vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)];

@@ -11,12 +11,12 @@ use crate::aider::summary::Exact;
 /// Cache of token counts of the messages in a list, keyed by the role and the hashes of their
 /// blocks.
 #[derive(Default)]
-pub(super) struct Counted(HashMap<(bool, Vec<u64>), u64>);
+pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
 
-impl Counted {
+impl MessageTokens {
     /// Returns the tokens of blocks as messages, as [`Exact`] counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
-        Exact::of(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
+        Exact::total(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
     }
 
     fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {
@@ -32,14 +32,14 @@ mod tests {
 
     use super::super::messages;
     use super::*;
-    use crate::aider::summary::Count;
+    use crate::aider::summary::TokenCount;
 
     #[test]
     fn known_messages_count_as_they_do_at_first() {
         let block = |role, text: &str, message| {
             Draft::text(BlockKind::User, role, text).build(MessageId(message), vec![])
         };
-        let mut counted = Counted::default();
+        let mut counted = MessageTokens::default();
         // The same text is a different message in the other role, or together with another text.
         let blocks = [
             block(Role::User, "a few words", 1),

@@ -24,13 +24,13 @@ use crate::aider::described::{Contents, SPLIT_RULES};
 use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
 use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{Count, Exact, Message, OBSERVED, SplitRules, history_budget};
+use crate::aider::summary::{ChatLine, Exact, OBSERVED, SplitRules, TokenCount, history_budget};
 use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;
 
-use background::Pending;
-use counted::Counted;
+use background::PendingSummary;
+use counted::MessageTokens;
 
 /// Number of attempts at a request that fails temporarily. The pauses double from 0.25 s to a
 /// minute (docs/sources/aider.md §1.1).
@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 8;
 /// Differences between the program and its published description.
 struct Behaviour {
     split_rules: SplitRules,
-    count: &'static dyn Count,
+    count: &'static dyn TokenCount,
     /// True if the main model is used after the weak one fails.
     asks_main: bool,
     /// True if every turn becomes history, and not only one with an edit.
@@ -75,7 +75,7 @@ const DESCRIBED: Behaviour = Behaviour {
     shares_files: false,
 };
 
-pub(crate) struct Program {
+pub(crate) struct AiderProgram {
     settings: AiderSettings,
     as_released: bool,
     keep_alive: KeepAlive,
@@ -93,11 +93,11 @@ pub(crate) struct Program {
     created: Created,
     /// True if files were created or changed since the prompt was built.
     newer_files: bool,
-    pending: Option<Pending>,
-    counted: Counted,
+    pending: Option<PendingSummary>,
+    counted: MessageTokens,
 }
 
-impl Program {
+impl AiderProgram {
     pub(crate) fn new(
         version: AiderVersion,
         settings: AiderSettings,
@@ -105,7 +105,7 @@ impl Program {
         scale: f64,
     ) -> Self {
         let described = version == AiderVersion::Described003;
-        Program {
+        AiderProgram {
             as_released: version == AiderVersion::Released,
             keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
@@ -117,17 +117,17 @@ impl Program {
             created: Created::default(),
             newer_files: false,
             pending: None,
-            counted: Counted::default(),
+            counted: MessageTokens::default(),
             settings,
         }
     }
 
-    fn most_input(model: &Model) -> u64 {
+    fn model_max_input(model: &Model) -> u64 {
         model.input_limit.unwrap_or(model.window)
     }
 
     fn max_input(s: &Engine) -> u64 {
-        Self::most_input(&s.model)
+        Self::model_max_input(&s.model)
     }
 
     /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
@@ -181,7 +181,7 @@ impl Program {
         let mut shown: Vec<_> =
             s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
         let assent = if !self.created.is_empty() {
-            let text: Arc<str> = format!("{}{}", words.files, self.created.shown()).into();
+            let text: Arc<str> = format!("{}{}", words.files, self.created.listing()).into();
             shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
             &words.files_ok
         } else {
@@ -198,7 +198,7 @@ impl Program {
     }
 
     /// Sets the view to the chunks.
-    fn show(&self, s: &mut Engine) {
+    fn update_view(&self, s: &mut Engine) {
         // `set` cannot fail: the chunks contain no calls that could be separated from their
         // results.
         let _ = s.context.set(self.chunks.all());
@@ -214,7 +214,7 @@ impl Program {
         let all = shown.iter().all(|b| stays(&b));
         self.chunks.cur = shown.iter().filter(stays).cloned().collect();
         if !all {
-            self.show(s);
+            self.update_view(s);
         }
     }
 
@@ -239,7 +239,7 @@ impl Program {
             let block = s.synthetic(kind, role, text.clone(), vec![]);
             self.chunks.done.push(block);
         }
-        self.show(s);
+        self.update_view(s);
     }
 
     /// Returns the prompt: the context with the reminder. An architect writes no edits and gets no
@@ -355,27 +355,27 @@ fn as_text(mut raw: Draft) -> Draft {
             return raw;
         }
     };
-    text.show(&raw);
+    text.push_block(&raw);
     let as_text = text.draft(kind, role);
     Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
 
-fn message(blocks: &[Arc<Block>]) -> Message {
+fn message(blocks: &[Arc<Block>]) -> ChatLine {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
     let mut text = Transcript::default();
     for (i, b) in blocks.iter().enumerate() {
         text.push(if i > 0 { "\n" } else { "" });
-        text.show(b);
+        text.push_block(b);
     }
-    Message::text(role, text)
+    ChatLine::text(role, text)
 }
 
-fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
+fn messages(blocks: &[Arc<Block>]) -> Vec<ChatLine> {
     groups(blocks).into_iter().map(|g| message(&blocks[g])).collect()
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for AiderProgram {
     fn admit(&self, raw: Draft) -> Draft {
         let call = raw.call.as_ref().filter(|_| raw.kind == BlockKind::Output);
         if self.settings.architect && call.is_some_and(|c| is_edit(&c.name)) {
@@ -398,7 +398,7 @@ impl Strategy for Program {
             ..Chunks::default()
         };
         self.chunks.chat_files = self.chat_files(s);
-        self.show(s);
+        self.update_view(s);
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
@@ -409,7 +409,7 @@ impl Strategy for Program {
         self.on_start(s).await;
         if self.settings.restore {
             self.chunks.done = self.restored(s);
-            self.show(s);
+            self.update_view(s);
             // No message is appended after this summary, so it is applied even in the released
             // version.
             self.summarize_start(s).await;
@@ -466,7 +466,7 @@ impl Strategy for Program {
         let edited = std::mem::take(&mut self.edited);
         if std::mem::take(&mut self.newer_files) {
             self.chunks.chat_files = self.chat_files(s);
-            self.show(s);
+            self.update_view(s);
         }
         if edited || self.behaviour.every_turn {
             self.move_back(s, edited).await;
@@ -514,6 +514,6 @@ impl Strategy for Program {
             |b: &Arc<Block>| b.origin.iter().map(|o| o.message).min().unwrap_or(b.message) <= to;
         self.chunks.done.retain(stays);
         self.chunks.cur.retain(stays);
-        self.show(s);
+        self.update_view(s);
     }
 }

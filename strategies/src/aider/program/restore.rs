@@ -8,22 +8,26 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::strategy::Strategy;
 
-use super::Program;
-use crate::aider::markdown::{self, Speaker};
+use super::AiderProgram;
+use crate::aider::markdown::{self, MarkdownSpeaker};
 
-impl Program {
+impl AiderProgram {
     /// Returns the history as read from its file (docs/sources/aider.md §1.5).
     pub(super) fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
         let mut file = String::new();
         markdown::append_start(&mut file, "");
         for b in self.spoken(s) {
-            let who = if b.role == Role::Assistant { Speaker::Assistant } else { Speaker::User };
+            let who = if b.role == Role::Assistant {
+                MarkdownSpeaker::Assistant
+            } else {
+                MarkdownSpeaker::User
+            };
             markdown::append(&mut file, who, &b.text);
         }
         markdown::split_chat_history_markdown(&file, false)
             .into_iter()
             .map(|(who, text)| match who {
-                Speaker::Assistant => {
+                MarkdownSpeaker::Assistant => {
                     s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![])
                 }
                 _ => s.synthetic(BlockKind::User, Role::User, text, vec![]),

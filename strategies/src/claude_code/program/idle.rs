@@ -9,7 +9,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};
 use ctxbench_core::session::Millis;
 
-use super::Program;
+use super::ClaudeCodeProgram;
 use crate::claude_code::summary::{IfNotReady, Prepared};
 
 /// Interval between two checks whether the summary has arrived, ms; ours.
@@ -36,7 +36,7 @@ impl Pause {
     }
 }
 
-impl Program {
+impl ClaudeCodeProgram {
     /// Schedules a compaction at the end of a turn, if the settings and the conversation call for
     /// one.
     pub fn pause_begins(&mut self, s: &Engine) {
@@ -44,7 +44,7 @@ impl Program {
         let worth_it = self.settings.idle_compaction
             && long_lived
             && !self.gave_up()
-            && !self.hooks.block(false)
+            && !self.hooks.blocks_compaction(false)
             && self.believed(s) >= self.settings.idle_min_tokens;
         let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);

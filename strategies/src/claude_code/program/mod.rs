@@ -7,7 +7,7 @@ mod summarize_side;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
@@ -24,7 +24,7 @@ use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{IfNotReady, Prepared, Summaries, Written};
+use crate::claude_code::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
 use crate::claude_code::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
@@ -58,7 +58,7 @@ pub(crate) fn summaries(
     }
 }
 
-pub(crate) struct Program {
+pub(crate) struct ClaudeCodeProgram {
     settings: ClaudeCodeSettings,
     rule: LevelRule,
     outputs: OutputRule,
@@ -68,11 +68,11 @@ pub(crate) struct Program {
     pub memory: SessionMemory,
     cleared: Arc<str>,
     notes_lead_in: Arc<str>,
-    pub state: State,
+    pub state: ProgramState,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct ProgramState {
     /// Tokens of the last reply's prompt and output, minus those cleared later; `None` after a
     /// compaction.
     pub reported: Option<u64>,
@@ -128,12 +128,12 @@ pub(crate) fn discount_cleared(
 fn to_file(d: &mut Draft) {
     d.text =
         format!("[{} bytes of output, too large to show; saved to a file]", d.text.len()).into();
-    d.form = Form::Truncated;
+    d.form = BlockForm::Truncated;
 }
 
-impl Program {
+impl ClaudeCodeProgram {
     pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        Program {
+        ClaudeCodeProgram {
             rule: LevelRule {
                 window: s.auto_compact_window,
                 reserve: s.output_reserve,
@@ -148,12 +148,12 @@ impl Program {
                 message: s.results_chars as usize,
             },
             asked: summaries(&s, &words, &words.summary_prompt),
-            hooks: Hooks::of(&s),
-            restore: Restore::of(&s),
-            memory: SessionMemory::of(&s, &words),
+            hooks: Hooks::from_settings(&s),
+            restore: Restore::from_settings(&s),
+            memory: SessionMemory::from_settings(&s, &words),
             cleared: words.cleared,
             notes_lead_in: words.notes_lead_in,
-            state: State::default(),
+            state: ProgramState::default(),
             settings: s,
         }
     }
@@ -299,7 +299,7 @@ impl Program {
         &mut self,
         s: &mut Engine,
         phase: Phase,
-        written: &Written,
+        written: &FinishedSummary,
         fixed: Vec<Arc<Block>>,
         history: &[Arc<Block>],
         keep: usize,
@@ -308,7 +308,7 @@ impl Program {
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let mut restored = self.restore.blocks(s, tail);
-        restored.extend(self.hooks.shown(s));
+        restored.extend(self.hooks.block(s));
         self.replace(
             s,
             "compact",
@@ -393,7 +393,7 @@ impl Program {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for ClaudeCodeProgram {
     fn admit(&self, mut raw: Draft) -> Draft {
         if raw.kind == BlockKind::Output
             && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len())
@@ -406,7 +406,7 @@ impl Strategy for Program {
     async fn on_start(&mut self, s: &mut Engine) {
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
-        self.state = State::default();
+        self.state = ProgramState::default();
         self.memory.forget(s);
         cut_indexes(s);
         s.show_fixed();
@@ -434,7 +434,7 @@ impl Strategy for Program {
         let believed = self.believed(s);
         if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
         {
-            if self.hooks.block(false) {
+            if self.hooks.blocks_compaction(false) {
                 s.trigger("blocked_by_hook", believed, levels.compact);
                 return Flow::Proceed;
             }
@@ -467,7 +467,7 @@ impl Strategy for Program {
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
         if had_calls {
             self.fit_results(s);
-            self.state.scoped.show(s);
+            self.state.scoped.add_to_view(s);
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
@@ -484,7 +484,7 @@ impl Strategy for Program {
             return Flow::Again;
         }
         let tries = e.is_overflow() && !self.gave_up() && u64::from(attempt) <= self.asked.retries;
-        if tries && self.hooks.block(false) {
+        if tries && self.hooks.blocks_compaction(false) {
             return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
         }
         if !tries {
@@ -544,7 +544,7 @@ impl Strategy for Program {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        if self.hooks.block(true) {
+        if self.hooks.blocks_compaction(true) {
             s.trigger("blocked_by_hook", self.believed(s), 0);
             return Ok(());
         }

@@ -8,16 +8,17 @@
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
 
-use super::Program;
+use super::ClaudeCodeProgram;
 use crate::claude_code::settings::Resume;
 
-impl Program {
+impl ClaudeCodeProgram {
     /// Applies the user's choice if the reopened session offers one.
     pub(super) async fn offer(&mut self, s: &mut Engine) {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
         let (believed, least) = (self.believed(s), self.settings.resume_min_tokens);
         let offered = away > self.settings.resume_idle_ms && believed > least;
-        if !offered || self.settings.resume != Resume::Summary || self.hooks.block(true) {
+        if !offered || self.settings.resume != Resume::Summary || self.hooks.blocks_compaction(true)
+        {
             return;
         }
         s.trigger("resume_offer", believed, least);

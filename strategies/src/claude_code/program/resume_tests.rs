@@ -2,7 +2,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose};
 
-use crate::testing::{Played, Script, play, says, user};
+use crate::testing::{Played, Script, play, text_answer, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -17,18 +17,18 @@ fn resumed(spec: &str, words: usize, ms: u64) -> Played {
         Action::Restart,
         user("o", "third"),
     ];
-    let replies = ["a", "b", "c"].map(says).into();
+    let replies = ["a", "b", "c"].map(text_answer).into();
     play(spec, 0.01, Script { actions, replies, ..Script::default() })
 }
 
 fn summaries(spec: &str, words: usize, ms: u64) -> usize {
-    resumed(spec, words, ms).of(Purpose::Summary).len()
+    resumed(spec, words, ms).with_purpose(Purpose::Summary).len()
 }
 
 #[test]
 fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
     let p = resumed("claude-code:resume=summary", 1_100, HOUR_MS + 1);
-    let asked = p.of(Purpose::Summary);
+    let asked = p.with_purpose(Purpose::Summary);
     assert_eq!((asked.len(), asked[0].phase), (1, Some(Phase::StandaloneTurn)));
     assert_eq!(
         Played::outline(p.requests.last().unwrap())[2..],

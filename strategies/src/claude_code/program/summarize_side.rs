@@ -10,12 +10,12 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
 use ctxbench_core::session::RewindMode;
 
-use super::Program;
+use super::ClaudeCodeProgram;
 
 /// Number of characters that the instruction quotes of the message before the split; ours.
 const QUOTED: usize = 80;
 
-impl Program {
+impl ClaudeCodeProgram {
     /// Summarises one side of the conversation, split right after a message. A failure changes
     /// nothing.
     pub(super) async fn summarise_side(

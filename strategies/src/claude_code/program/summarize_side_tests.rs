@@ -2,13 +2,17 @@ use ctxbench_core::engine::{Action, Event, RewindStatus};
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, back_to, play, says, user};
+use crate::testing::{Played, Script, back_to, play, text_answer, user};
 
 fn script(mode: RewindMode, to: &str, then: Vec<Action>) -> Script {
     let at = Action::Rewind { to: to.into(), mode, instructions: Some("keep the port".into()) };
     let actions =
         [vec![user("m", "first"), user("n", "second"), user("o", "third"), at], then].concat();
-    Script { actions, replies: ["a", "b", "c", "d", "e"].map(says).into(), ..Script::default() }
+    Script {
+        actions,
+        replies: ["a", "b", "c", "d", "e"].map(text_answer).into(),
+        ..Script::default()
+    }
 }
 
 fn last(p: &Played) -> Vec<String> {
@@ -34,7 +38,7 @@ fn from_here_keeps_what_stands_before() {
         shown[4].starts_with("Summary:") && shown[5] == "User:fourth" && shown.len() == 6,
         "{shown:?}"
     );
-    let asked = p.of(Purpose::Summary)[0].blocks.last().unwrap().text.clone();
+    let asked = p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().text.clone();
     assert!(asked.contains("begins with \"second\"") && asked.contains("keep the port"), "{asked}");
     assert_eq!(statuses(&p), [RewindStatus::Done]);
 }
@@ -47,7 +51,7 @@ fn up_to_here_keeps_what_follows() {
     let shown = last(&p);
     assert!(shown[1].starts_with("Summary:"), "{shown:?}");
     assert_eq!(shown[2..], ["Assistant:b", "User:third", "Assistant:c", "User:fourth"]);
-    let request = p.of(Purpose::Summary)[0].clone();
+    let request = p.with_purpose(Purpose::Summary)[0].clone();
     assert!(request.blocks.iter().all(|b| &*b.text != "third"), "what stays is not summarised");
 }
 
@@ -69,5 +73,5 @@ fn a_side_without_anything_and_a_product_without_the_command_change_nothing() {
     let p =
         play("opencode", 1.0, script(RewindMode::SummarizeFrom, "n", vec![user("p", "fourth")]));
     assert_eq!(statuses(&p), [RewindStatus::Unsupported]);
-    assert!(p.of(Purpose::Summary).is_empty());
+    assert!(p.with_purpose(Purpose::Summary).is_empty());
 }

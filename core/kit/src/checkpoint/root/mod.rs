@@ -83,7 +83,7 @@ impl SafePath {
 
 /// Content and permissions of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct FileContent {
     pub bytes: Vec<u8>,
     /// Permission bits, 0 to 0o777; 0o644 on systems without them.
     pub mode: u32,
@@ -142,13 +142,13 @@ impl Root {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
+    pub fn read(&self, path: &SafePath) -> Result<Option<FileContent>, PathError> {
         self.folder.read(path)
     }
 
     /// Replaces a file atomically and creates missing folders. Breaks hard links instead of writing
     /// through them.
-    pub fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
+    pub fn write(&self, path: &SafePath, content: &FileContent) -> Result<(), PathError> {
         self.folder.write(path, content)
     }
 

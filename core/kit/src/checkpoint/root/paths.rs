@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Content, MAX_TEMP_NAMES, PathError, PathErrorKind, SafePath, temp_name};
+use super::{FileContent, MAX_TEMP_NAMES, PathError, PathErrorKind, SafePath, temp_name};
 
 /// Permission bits of every file on these systems.
 const MODE: u32 = 0o644;
@@ -22,17 +22,17 @@ impl Folder {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(super) fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
+    pub(super) fn read(&self, path: &SafePath) -> Result<Option<FileContent>, PathError> {
         let Some(target) = self.full_path(path, false)? else { return Ok(None) };
         if !regular_or_absent(path, &target)? {
             return Ok(None);
         }
         let bytes = fs::read(&target).map_err(path.failed("read it"))?;
-        Ok(Some(Content { bytes, mode: MODE }))
+        Ok(Some(FileContent { bytes, mode: MODE }))
     }
 
     /// Retargets a file atomically and creates missing folders.
-    pub(super) fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
+    pub(super) fn write(&self, path: &SafePath, content: &FileContent) -> Result<(), PathError> {
         let target = self.full_path(path, true)?.expect("missing folders were created");
         regular_or_absent(path, &target)?;
         let (mut file, temp) = create_temp(path, &target)?;
@@ -133,8 +133,8 @@ fn regular_or_absent(path: &SafePath, target: &Path) -> Result<bool, PathError> 
 mod tests {
     use super::*;
 
-    fn content(text: &str) -> Content {
-        Content { bytes: text.into(), mode: MODE }
+    fn content(text: &str) -> FileContent {
+        FileContent { bytes: text.into(), mode: MODE }
     }
 
     #[test]

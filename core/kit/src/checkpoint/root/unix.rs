@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Content, PathError, PathErrorKind, SafePath, temp_name};
+use super::{FileContent, PathError, PathErrorKind, SafePath, temp_name};
 
 /// An open folder.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Folder {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub(super) fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
+    pub(super) fn read(&self, path: &SafePath) -> Result<Option<FileContent>, PathError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(None) };
         if !regular_or_absent(path, &parent, name)? {
             return Ok(None);
@@ -45,11 +45,11 @@ impl Folder {
         File::from(file)
             .read_to_end(&mut bytes)
             .map_err(|e| path.refuse(PathErrorKind::Io("read it", e)))?;
-        Ok(Some(Content { bytes, mode: stat.st_mode & PERMISSIONS }))
+        Ok(Some(FileContent { bytes, mode: stat.st_mode & PERMISSIONS }))
     }
 
     /// Replaces a file atomically and creates missing folders. Breaks hard links.
-    pub(super) fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
+    pub(super) fn write(&self, path: &SafePath, content: &FileContent) -> Result<(), PathError> {
         let (parent, name) = self.parent(path, true)?.expect("missing folders were created");
         regular_or_absent(path, &parent, name)?;
         let (mut file, temp) = create_temp(path, &parent)?;

@@ -77,7 +77,7 @@ pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
 
 /// `context_management` of a request.
 #[derive(Deserialize)]
-pub(crate) struct Management {
+pub(crate) struct ContextManagement {
     #[serde(default)]
     edits: Vec<GivenEdit>,
 }
@@ -132,7 +132,7 @@ impl Amount {
 }
 
 impl Inputs {
-    fn of(this: Option<Self>) -> ClearInputs {
+    fn resolve(this: Option<Self>) -> ClearInputs {
         match this {
             None | Some(Inputs::All(false)) => ClearInputs::None,
             Some(Inputs::All(true)) => ClearInputs::All,
@@ -143,15 +143,16 @@ impl Inputs {
 
 /// Decodes the edits in raw parameters.
 pub(super) fn among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
-    let given = params.get("context_management").and_then(|g| Management::deserialize(g).ok());
+    let given =
+        params.get("context_management").and_then(|g| ContextManagement::deserialize(g).ok());
     given.and_then(|m| m.edits().ok()).unwrap_or_default()
 }
 
-impl Management {
+impl ContextManagement {
     /// Documented defaults: clear from 100,000 tokens and keep 3 tool uses, compact from 150,000, keep
     /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
-        const KNOWN: &str =
+        const ACCEPTED: &str =
             "clear_tool_uses_20250919, clear_thinking_20251015, compact_20260112, cache_edits";
         let mut edits = Vec::new();
         for e in self.edits {
@@ -167,7 +168,7 @@ impl Management {
                     keep: number.unwrap_or(3),
                     clear_at_least: Amount::tokens(e.clear_at_least, 0)?,
                     exclude: e.exclude_tools.unwrap_or_default(),
-                    inputs: Inputs::of(e.clear_tool_inputs),
+                    inputs: Inputs::resolve(e.clear_tool_inputs),
                 },
                 "clear_thinking_20251015" => ServerEdit::ClearThinking { keep: number },
                 "compact_20260112" => ServerEdit::Compact {
@@ -182,7 +183,7 @@ impl Management {
                     return Err(WireError::Unsupported {
                         what: "context edit",
                         value: e.kind,
-                        known: KNOWN,
+                        known: ACCEPTED,
                     });
                 }
             });

@@ -6,7 +6,7 @@
 
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::{Show, Slot, turns};
+use crate::wire::plan::{BlockForm, Slot, turns};
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     mark(slots, request);
@@ -15,8 +15,9 @@ pub(super) fn assign(slots: &mut [Slot], request: &Request) {
 
 fn mark(slots: &mut [Slot], request: &Request) {
     for &at in &request.breakpoints {
-        let takes =
-            |s: &&mut Slot| s.block <= at && !matches!(s.show, Show::Reasoning | Show::Trigger);
+        let takes = |s: &&mut Slot| {
+            s.block <= at && !matches!(s.show, BlockForm::Reasoning | BlockForm::Trigger)
+        };
         if let Some(s) = slots.iter_mut().rev().find(takes) {
             s.cache = Some(request.ttl);
         }

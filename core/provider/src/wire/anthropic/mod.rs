@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::plan::{Slot, plan};
 use super::{
-    Api, ApiFormat, Encoded, Endpoint, Event, ReplyOptions, ResultsDue, WireError, WireFormat,
+    Api, ApiFormat, Encoded, Endpoint, ReplyOptions, ResultsDue, StreamEvent, WireError, WireFormat,
 };
 use crate::prompt::Prompt;
 
@@ -44,7 +44,9 @@ impl ApiFormat for Anthropic {
         match kind {
             ErrorKind::RateLimited => "rate_limit_error",
             ErrorKind::Server | ErrorKind::Stream => "api_error",
-            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::Ended => "invalid_request_error",
+            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => {
+                "invalid_request_error"
+            }
         }
     }
     fn status_code(&self, status: u16) -> Option<&'static str> {
@@ -135,7 +137,7 @@ impl WireFormat for AnthropicMessages {
     }
     fn reply_options(&self, _path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         #[derive(Deserialize)]
-        struct Params {
+        struct RequestParams {
             stream: Option<bool>,
             thinking: Option<Thinking>,
         }
@@ -144,7 +146,7 @@ impl WireFormat for AnthropicMessages {
             #[serde(rename = "type")]
             kind: String,
         }
-        let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+        let given: RequestParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
         let thinking = given.thinking.is_some_and(|t| t.kind != "disabled");
         Ok(ReplyOptions { stream: given.stream == Some(true), thinking, usage: false })
     }
@@ -191,11 +193,11 @@ impl WireFormat for AnthropicMessages {
         (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);
         reply
     }
-    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
+    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("msg_{number:04}")
@@ -227,10 +229,10 @@ impl WireFormat for AnthropicMessages {
     }
     fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
         #[derive(Deserialize)]
-        struct Count {
+        struct CountReply {
             input_tokens: u64,
         }
-        Ok(super::json::parse::<Count>(body)?.input_tokens)
+        Ok(super::json::parse::<CountReply>(body)?.input_tokens)
     }
 
     fn results_due(&self) -> ResultsDue {

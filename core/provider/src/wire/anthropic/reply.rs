@@ -131,13 +131,13 @@ fn minus(a: &Usage, b: &Usage) -> Usage {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct AnthropicReply<'a> {
     id: Option<Text>,
     #[serde(borrow)]
     content: Vec<ContentBlock<'a>>,
     #[serde(borrow)]
     stop_reason: Option<Cow<'a, str>>,
-    usage: Tokens,
+    usage: AnthropicUsage,
     context_management: Option<Management>,
 }
 
@@ -158,13 +158,13 @@ struct AppliedEdit {
 }
 
 #[derive(Deserialize)]
-struct Tokens {
+struct AnthropicUsage {
     input_tokens: u64,
     output_tokens: u64,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation: Option<Creation>,
-    iterations: Option<Vec<Tokens>>,
+    iterations: Option<Vec<AnthropicUsage>>,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +173,7 @@ struct Creation {
     ephemeral_1h_input_tokens: u64,
 }
 
-impl Tokens {
+impl AnthropicUsage {
     fn usage(&self) -> Usage {
         let one_hour =
             sane(self.cache_creation.as_ref().map_or(0, |c| c.ephemeral_1h_input_tokens));
@@ -191,7 +191,7 @@ impl Tokens {
 
 /// Decodes a reply.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: AnthropicReply<'_> = json::parse(bytes)?;
     let usage = body.usage.usage();
     let mut billed = usage;
     if let Some(iterations) = body.usage.iterations.filter(|i| !i.is_empty()) {

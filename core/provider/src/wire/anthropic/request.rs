@@ -13,7 +13,7 @@ use crate::wire::json::{
     self, CacheControl, OneOrMany, Text, block_object, buffer, field, list, number, opt, or_empty,
     raw, string, unwrapped,
 };
-use crate::wire::plan::{PDF, Show, Slot, data_url};
+use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
@@ -22,11 +22,14 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     let has = |compact: bool| {
         request.server_edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. }) == compact)
     };
-    let shows = |show: Show| slots.iter().any(|s| s.show == show);
+    let shows = |show: BlockForm| slots.iter().any(|s| s.show == show);
     let betas = [
         (has(false), "context-management-2025-06-27"),
         (has(true), "compact-2026-01-12"),
-        (shows(Show::Trigger) || (shows(Show::Compaction) && !has(true)), "compact-2026-09-04"),
+        (
+            shows(BlockForm::Trigger) || (shows(BlockForm::Compaction) && !has(true)),
+            "compact-2026-09-04",
+        ),
         (request.thread.is_some(), "message-threads-2026-08-12"),
         (
             request.ttl == Ttl::OneHour && !request.breakpoints.is_empty(),
@@ -71,7 +74,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
     }
     raw(o, ",\"messages\":[");
     let (rest, trigger) = match slots[head..].split_last() {
-        Some((last, rest)) if last.show == Show::Trigger => (rest, Some(block(last))),
+        Some((last, rest)) if last.show == BlockForm::Trigger => (rest, Some(block(last))),
         _ => (&slots[head..], None),
     };
     list(o, rest.chunk_by(|a, b| a.message == b.message), |o, group| {
@@ -121,24 +124,24 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
 fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match s.show {
-        Show::Text | Show::Trigger => text(o, b.json_text()),
-        Show::Image => {
+        BlockForm::Text | BlockForm::Trigger => text(o, b.json_text()),
+        BlockForm::Image => {
             if let Some(m) = &b.media {
                 image(o, m);
             }
         }
-        Show::Reasoning => {
+        BlockForm::Reasoning => {
             raw(o, "{\"type\":\"thinking\",\"thinking\":");
             raw(o, b.json_text());
             field(o, ",\"signature\":", b.opaque.as_deref().unwrap_or(""));
         }
-        Show::Call => {
+        BlockForm::Call => {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
             block_object(o, b);
         }
-        Show::Output => {
+        BlockForm::Output => {
             field(o, "{\"type\":\"tool_result\",\"tool_use_id\":", id);
             raw(o, ",\"content\":");
             output(o, b);
@@ -146,7 +149,7 @@ fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
                 raw(o, ",\"is_error\":true");
             }
         }
-        Show::Compaction => {
+        BlockForm::Compaction => {
             raw(o, "{\"type\":\"compaction\",\"content\":");
             raw(o, if b.text.is_empty() { "null" } else { b.json_text() });
             if let Some(e) = &b.opaque {
@@ -207,7 +210,7 @@ fn output(o: &mut Vec<u8>, b: &Block) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct AnthropicRequest<'a> {
     model: Text,
     max_tokens: Option<u64>,
     #[serde(borrow)]
@@ -215,9 +218,9 @@ struct Body<'a> {
     #[serde(borrow)]
     system: Option<OneOrMany<ContentBlock<'a>>>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
     cache_control: Option<CacheControl>,
-    context_management: Option<edits::Management>,
+    context_management: Option<edits::ContextManagement>,
     compaction: Option<Instructions>,
     thread: Option<ThreadParam>,
 }
@@ -235,7 +238,7 @@ struct Instructions {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct AnthropicMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
@@ -259,13 +262,13 @@ pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, default)]
     pub(crate) content: Option<OneOrMany<ContentBlock<'a>>>,
     is_error: Option<bool>,
-    source: Option<Source>,
+    source: Option<MediaSource>,
     pub(crate) encrypted_content: Option<Text>,
     cache_control: Option<CacheControl>,
 }
 
 #[derive(Deserialize)]
-struct Source {
+struct MediaSource {
     media_type: Option<Text>,
     data: Option<Text>,
     url: Option<Text>,
@@ -276,7 +279,7 @@ const KNOWN_PARTS: &str =
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: AnthropicRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() * 2 + 4);
     if let Some(system) = body.system {
         push(&mut items, Role::System, 0, system)?;
@@ -311,7 +314,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
-        server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
+        server_edits: body
+            .context_management
+            .map_or(Ok(Vec::new()), edits::ContextManagement::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
             ThreadParam::Continue { previous_message_id: id } => PromptThread::Continue(id.0),
@@ -412,7 +417,7 @@ pub(crate) fn output_of(
     Ok((text.into(), image))
 }
 
-impl Source {
+impl MediaSource {
     fn media(self, kind: &str) -> Media {
         let given = or_empty(self.media_type).to_string();
         let url = match (self.url, self.data) {
@@ -427,10 +432,10 @@ impl Source {
 /// one.
 fn tools_breakpoint(tools: &str) -> Option<Ttl> {
     #[derive(Deserialize)]
-    struct Tool {
+    struct AnthropicTool {
         cache_control: Option<CacheControl>,
     }
     memchr::memmem::find(tools.as_bytes(), b"\"cache_control\"")?;
-    let tools: Vec<Tool> = serde_json::from_str(tools).ok()?;
+    let tools: Vec<AnthropicTool> = serde_json::from_str(tools).ok()?;
     tools.iter().rev().find_map(|t| t.cache_control).map(CacheControl::ttl)
 }

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::wire::stream::{Event, event, pieces, text, with};
+use crate::wire::stream::{StreamEvent, event, pieces, text, with};
 
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct StreamedReply<'a> {
     id: Value,
     model: Value,
     stop_reason: Value,
@@ -21,13 +21,13 @@ struct Whole<'a> {
 
 /// A call's arguments, unchanged.
 #[derive(Deserialize)]
-struct Call<'a> {
+struct StreamedCall<'a> {
     #[serde(borrow)]
     input: &'a RawValue,
 }
 
-pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
-    let whole: Whole<'_> = serde_json::from_slice(whole)?;
+pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
+    let whole: StreamedReply<'_> = serde_json::from_slice(whole)?;
     // The end has iterations and output, the beginning has lifetimes of cache writes.
     let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
     let message = json!({
@@ -62,7 +62,7 @@ fn without(of: &Value, key: &str) -> Value {
     of
 }
 
-fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Result<()> {
+fn block(out: &mut Vec<StreamEvent>, index: usize, raw: &RawValue) -> serde_json::Result<()> {
     let block: Value = serde_json::from_str(raw.get())?;
     let delta = |d: Value| {
         event(
@@ -70,7 +70,7 @@ fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Resu
             &json!({"type": "content_block_delta", "index": index, "delta": d}),
         )
     };
-    let (empty, deltas): (Value, Vec<Event>) = match text(&block, "type") {
+    let (empty, deltas): (Value, Vec<StreamEvent>) = match text(&block, "type") {
         "text" => {
             let said = pieces(text(&block, "text"))
                 .into_iter()
@@ -88,7 +88,7 @@ fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Resu
             )
         }
         "tool_use" => {
-            let call: Call<'_> = serde_json::from_str(raw.get())?;
+            let call: StreamedCall<'_> = serde_json::from_str(raw.get())?;
             // The first piece is empty, like the provider's.
             let parts = std::iter::once("").chain(pieces(call.input.get()));
             let parts =

@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use crate::wire::stream::text;
 
 /// An incomplete content block.
-struct Block {
+struct PartialBlock {
     fields: Map<String, Value>,
     /// A call's arguments, unchanged.
     input: String,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut message = Map::new();
-    let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
+    let mut blocks: BTreeMap<u64, PartialBlock> = BTreeMap::new();
     let mut ended = false;
     for event in events {
         let Ok(Value::Object(mut event)) = serde_json::from_str(event) else { continue };
@@ -30,7 +30,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
             "message_start" => message = take("message"),
             "content_block_start" => {
                 let fields = take("content_block");
-                blocks.insert(index, Block { fields, input: String::new() });
+                blocks.insert(index, PartialBlock { fields, input: String::new() });
             }
             "content_block_delta" => {
                 if let Some(block) = blocks.get_mut(&index) {
@@ -58,14 +58,14 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
     if !ended {
         return None;
     }
-    let content = blocks.into_values().map(Block::raw).collect::<Option<Vec<_>>>()?;
+    let content = blocks.into_values().map(PartialBlock::raw).collect::<Option<Vec<_>>>()?;
     message.remove("content");
     let mut whole = raw_fields(message)?;
     whole.insert("content".into(), to_raw_value(&content).ok()?);
     serde_json::to_vec(&whole).ok()
 }
 
-impl Block {
+impl PartialBlock {
     /// Appends text; replaces other values.
     fn add(&mut self, delta: Map<String, Value>) {
         for (key, value) in delta {

@@ -28,7 +28,7 @@ impl ApiFormat for Google {
         match kind {
             ErrorKind::RateLimited => "RESOURCE_EXHAUSTED",
             ErrorKind::Server | ErrorKind::Stream => "INTERNAL",
-            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::Ended => "INVALID_ARGUMENT",
+            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => "INVALID_ARGUMENT",
         }
     }
     fn status_code(&self, status: u16) -> Option<&'static str> {

@@ -9,16 +9,16 @@ use crate::prompt::{Content, Item, Prompt};
 
 /// The calls of a conversation so far.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct OpenCalls {
     made: usize,
     /// Open calls, by id and name.
     open: Vec<(Arc<str>, Arc<str>)>,
 }
 
-impl Calls {
+impl OpenCalls {
     /// Collects the calls of decoded messages.
-    pub(super) fn collect(said: &[Vec<Item>]) -> Calls {
-        let mut calls = Calls::default();
+    pub(super) fn collect(said: &[Vec<Item>]) -> OpenCalls {
+        let mut calls = OpenCalls::default();
         for item in said.iter().flatten() {
             match &*item.content {
                 Content::Call { id, name, .. } => drop(calls.call(Some(id.clone()), name)),

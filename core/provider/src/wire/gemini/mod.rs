@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 
 use super::plan::{self, PDF, Slot, data_url, plan};
 use super::{
-    Api, Encoded, Endpoint, Event, ReplyOptions, ResultsDue, StoreRequest, Stored, WireError,
-    WireFormat,
+    Api, Encoded, Endpoint, ReplyOptions, ResultsDue, StoreRequest, StoredContents, StreamEvent,
+    WireError, WireFormat,
 };
 use crate::prompt::{Item, Prompt};
-use calls::Calls;
+use calls::OpenCalls;
 use path::Method;
 
 pub(super) struct Gemini;
@@ -40,7 +40,7 @@ impl WireFormat for Gemini {
         &api::Google
     }
     fn path(&self, model: &str) -> String {
-        path::of(model, Method::Generate)
+        path::method_path(model, Method::Generate)
     }
     fn endpoint(&self, path: &str) -> Option<Endpoint> {
         if stored::is(path) {
@@ -75,13 +75,13 @@ impl WireFormat for Gemini {
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
             Some((_, Method::Count)) => request::decode_count(model, body),
-            _ => request::decode(model, body, Calls::collect(first)),
+            _ => request::decode(model, body, OpenCalls::collect(first)),
         }
     }
     fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params {
+        struct GenerateParams {
             #[serde(alias = "generation_config")]
             generation_config: Option<Config>,
         }
@@ -99,7 +99,7 @@ impl WireFormat for Gemini {
             #[serde(alias = "include_thoughts")]
             include_thoughts: Option<bool>,
         }
-        let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+        let given: GenerateParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
         let config = given.generation_config.unwrap_or_default();
         if config.candidate_count.is_some_and(|n| n != 1) {
             return Err("this server answers with one candidate: leave `candidateCount` out".into());
@@ -137,11 +137,11 @@ impl WireFormat for Gemini {
     fn carried_reply(&self, reply: Reply) -> Reply {
         reply::carried(reply)
     }
-    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
+    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("response-{number:04}")
@@ -159,7 +159,7 @@ impl WireFormat for Gemini {
         let request = &Request { thread: None, ..request.clone() };
         let slots = plan(wire, request);
         let body = request::encode_count(request, &slots);
-        let path = path::of(&request.model.name, Method::Count);
+        let path = path::method_path(&request.model.name, Method::Count);
         Some(wire.encoded(request, path, body, &slots))
     }
     fn encode_count_reply(&self, tokens: u64, _original: Option<u64>) -> Vec<u8> {
@@ -167,11 +167,11 @@ impl WireFormat for Gemini {
     }
     fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
         #[derive(Deserialize)]
-        struct Count {
+        struct CountReply {
             #[serde(rename = "totalTokens")]
             total_tokens: u64,
         }
-        Ok(super::json::parse::<Count>(body)?.total_tokens)
+        Ok(super::json::parse::<CountReply>(body)?.total_tokens)
     }
 
     fn stored_name<'p>(&self, path: &'p str) -> Option<&'p str> {
@@ -180,7 +180,7 @@ impl WireFormat for Gemini {
     fn decode_store_request(&self, body: &[u8]) -> Result<StoreRequest, WireError> {
         stored::decode(body)
     }
-    fn stored(&self, stored: &Stored) -> Value {
+    fn stored(&self, stored: &StoredContents) -> Value {
         stored::encode(stored)
     }
     fn stored_list(&self, all: Vec<Value>) -> Value {

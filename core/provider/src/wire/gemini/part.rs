@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor, value};
 use serde_json::value::RawValue;
 
-use super::calls::Calls;
+use super::calls::OpenCalls;
 use crate::prompt::Content;
 use crate::wire::WireError;
 use crate::wire::json::{Text, field, opt, or_empty, raw, unwrapped};
@@ -26,7 +26,7 @@ const NO_THOUGHT: [&str; 2] =
 
 /// The kind of a part with respect to signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PartKind {
     /// A thought.
     Thought {
         /// Whether the thought has no readable text.
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 /// The encoding of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum PartForm {
     /// Omitted: the next part carries the signature.
     Left,
     /// Without a signature.
@@ -52,17 +52,19 @@ pub(super) enum Form {
 }
 
 /// Returns the encodings of the parts of one content.
-pub(super) fn forms(parts: &[Kind]) -> Vec<Form> {
-    let sealed = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: true, .. }));
-    let open = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: false, .. }));
-    let form = |(i, kind): (usize, &Kind)| match kind {
-        Kind::Carrier if i > 0 && sealed(i - 1) => Form::Signed(i - 1),
-        Kind::Thought { sealed: true, empty } if parts.get(i + 1) == Some(&Kind::Carrier) => {
+pub(super) fn forms(parts: &[PartKind]) -> Vec<PartForm> {
+    let sealed = |i: usize| matches!(parts.get(i), Some(PartKind::Thought { sealed: true, .. }));
+    let open = |i: usize| matches!(parts.get(i), Some(PartKind::Thought { sealed: false, .. }));
+    let form = |(i, kind): (usize, &PartKind)| match kind {
+        PartKind::Carrier if i > 0 && sealed(i - 1) => PartForm::Signed(i - 1),
+        PartKind::Thought { sealed: true, empty }
+            if parts.get(i + 1) == Some(&PartKind::Carrier) =>
+        {
             // If omitted, its signature would apply to an unsigned thought before it.
-            if *empty && !(i > 0 && open(i - 1)) { Form::Left } else { Form::Bare }
+            if *empty && !(i > 0 && open(i - 1)) { PartForm::Left } else { PartForm::Bare }
         }
-        Kind::Thought { sealed: true, .. } => Form::Signed(i),
-        _ => Form::Bare,
+        PartKind::Thought { sealed: true, .. } => PartForm::Signed(i),
+        _ => PartForm::Bare,
     };
     parts.iter().enumerate().map(form).collect()
 }
@@ -115,20 +117,20 @@ pub(super) fn file(o: &mut Vec<u8>, m: &Media) {
 /// A part; exactly one of its kinds is set.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Part<'a> {
+pub(super) struct GeminiPart<'a> {
     text: Option<Text>,
     #[serde(default)]
     thought: bool,
     #[serde(alias = "thought_signature")]
     thought_signature: Option<Text>,
     #[serde(borrow, alias = "function_call")]
-    function_call: Option<Call<'a>>,
+    function_call: Option<FunctionCall<'a>>,
     #[serde(borrow, alias = "function_response")]
     function_response: Option<Response<'a>>,
     #[serde(alias = "inline_data")]
     inline_data: Option<Blob>,
     #[serde(alias = "file_data")]
-    file_data: Option<File>,
+    file_data: Option<FileData>,
     #[serde(alias = "executable_code")]
     executable_code: Option<IgnoredAny>,
     #[serde(alias = "code_execution_result")]
@@ -140,7 +142,7 @@ pub(super) struct Part<'a> {
 }
 
 #[derive(Deserialize)]
-struct Call<'a> {
+struct FunctionCall<'a> {
     id: Option<Text>,
     name: Option<Text>,
     #[serde(borrow)]
@@ -163,7 +165,7 @@ struct ResponsePart {
     #[serde(alias = "inline_data")]
     inline_data: Option<Blob>,
     #[serde(alias = "file_data")]
-    file_data: Option<File>,
+    file_data: Option<FileData>,
 }
 
 #[derive(Deserialize)]
@@ -176,7 +178,7 @@ struct Blob {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
+struct FileData {
     #[serde(alias = "mime_type")]
     mime_type: Option<Text>,
     #[serde(alias = "file_uri")]
@@ -191,7 +193,7 @@ impl Blob {
     }
 }
 
-impl File {
+impl FileData {
     fn media(self) -> Media {
         let media_type = self.mime_type.filter(|t| *t.0 == *PDF).map_or("", |_| PDF).into();
         Media { media_type, url: self.file_uri.0.to_string(), name: None }
@@ -200,7 +202,7 @@ impl File {
 
 impl ResponsePart {
     fn media(self) -> Option<Media> {
-        self.inline_data.map(Blob::media).or(self.file_data.map(File::media))
+        self.inline_data.map(Blob::media).or(self.file_data.map(FileData::media))
     }
 }
 
@@ -230,9 +232,13 @@ fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
     }
 }
 
-impl Part<'_> {
+impl GeminiPart<'_> {
     /// Adds the part to its content.
-    pub(super) fn read(self, found: &mut Vec<Content>, calls: &mut Calls) -> Result<(), WireError> {
+    pub(super) fn read(
+        self,
+        found: &mut Vec<Content>,
+        calls: &mut OpenCalls,
+    ) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let unsupported = self.unsupported();
         let signature = opt(self.thought_signature).filter(|s| !NO_THOUGHT.contains(&&**s));
@@ -292,18 +298,19 @@ impl Part<'_> {
 
 /// The parts of a content: a list or a single part.
 #[derive(Default)]
-pub(super) struct Parts<'a>(pub(super) Vec<Part<'a>>);
+pub(super) struct Parts<'a>(pub(super) Vec<GeminiPart<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+        struct PartsVisitor<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for PartsVisitor<'a> {
             type Value = Parts<'a>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a part or a list of parts")
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Parts<'a>, A::Error> {
-                Part::deserialize(value::MapAccessDeserializer::new(map)).map(|p| Parts(vec![p]))
+                GeminiPart::deserialize(value::MapAccessDeserializer::new(map))
+                    .map(|p| Parts(vec![p]))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Parts<'a>, A::Error> {
                 let mut parts = Vec::new();
@@ -313,21 +320,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
                 Ok(Parts(parts))
             }
         }
-        d.deserialize_any(V(std::marker::PhantomData))
+        d.deserialize_any(PartsVisitor(std::marker::PhantomData))
     }
 }
 
 /// The content of one role in a turn.
 #[derive(Deserialize)]
-pub(super) struct Turn<'a> {
+pub(super) struct GeminiTurn<'a> {
     #[serde(borrow)]
     pub(super) role: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     parts: Parts<'a>,
 }
 
-impl Turn<'_> {
-    pub(super) fn contents(self, calls: &mut Calls) -> Result<Vec<Content>, WireError> {
+impl GeminiTurn<'_> {
+    pub(super) fn contents(self, calls: &mut OpenCalls) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(self.parts.0.len());
         for part in self.parts.0 {
             part.read(&mut found, calls)?;
@@ -342,10 +349,10 @@ mod tests {
 
     #[test]
     fn a_signature_stands_behind_its_thought() {
-        let thought = |empty, sealed| Kind::Thought { empty, sealed };
-        let of = |kinds: &[Kind]| forms(kinds);
-        use Form::{Bare, Left, Signed};
-        use Kind::{Carrier, Other};
+        let thought = |empty, sealed| PartKind::Thought { empty, sealed };
+        let of = |kinds: &[PartKind]| forms(kinds);
+        use PartForm::{Bare, Left, Signed};
+        use PartKind::{Carrier, Other};
         assert_eq!(of(&[thought(false, true), Carrier, Carrier]), [Bare, Signed(0), Bare]);
         assert_eq!(of(&[thought(true, true), Carrier]), [Left, Signed(0)]);
         assert_eq!(of(&[thought(false, false), Carrier]), [Bare, Bare]);

@@ -30,7 +30,7 @@ const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 
 /// Returns the path of a method of a model.
-pub(super) fn of(model: &str, method: Method) -> String {
+pub(super) fn method_path(model: &str, method: Method) -> String {
     let word = METHODS.iter().find(|(m, _)| *m == method).map_or("", |(_, w)| *w);
     format!("{MODELS}/{}:{word}", utf8_percent_encode(model, ESCAPED))
 }
@@ -76,7 +76,10 @@ mod tests {
             assert_eq!(read(none), None, "{none}");
         }
         for model in ["gemini-2.5-pro", "org/model:free", "ä b%"] {
-            assert_eq!(read(&of(model, Method::Stream)), Some((model.into(), Method::Stream)));
+            assert_eq!(
+                read(&method_path(model, Method::Stream)),
+                Some((model.into(), Method::Stream))
+            );
         }
     }
 }

@@ -6,8 +6,8 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Reply, StopReason, Usage};
 use serde::Deserialize;
 
-use super::calls::Calls;
-use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
+use super::calls::OpenCalls;
+use super::part::{self, GeminiTurn, PartForm, PartKind, TEXT, THOUGHT};
 use crate::prompt::Content;
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, field, list, number, object, opt, raw, sane, string};
@@ -23,11 +23,11 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     raw(o, "{\"candidates\":[{\"content\":{\"parts\":[");
     let parts: Vec<&Part> =
         reply.parts.iter().filter(|p| !matches!(p, Part::Compaction(_))).collect();
-    let kinds: Vec<Kind> = parts.iter().map(|p| kind(p)).collect();
+    let kinds: Vec<PartKind> = parts.iter().map(|p| kind(p)).collect();
     let forms = part::forms(&kinds).into_iter().enumerate();
-    list(o, forms.filter(|(_, f)| *f != Form::Left), |o, (i, form)| {
+    list(o, forms.filter(|(_, f)| *f != PartForm::Left), |o, (i, form)| {
         let signature = match form {
-            Form::Signed(at) => sealed(parts[at]),
+            PartForm::Signed(at) => sealed(parts[at]),
             _ => None,
         };
         open(o, parts[i]);
@@ -49,12 +49,12 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     out
 }
 
-fn kind(p: &Part) -> Kind {
+fn kind(p: &Part) -> PartKind {
     match p {
         Part::Reasoning { text, .. } => {
-            Kind::Thought { empty: text.is_empty(), sealed: sealed(p).is_some() }
+            PartKind::Thought { empty: text.is_empty(), sealed: sealed(p).is_some() }
         }
-        _ => Kind::Carrier,
+        _ => PartKind::Carrier,
     }
 }
 
@@ -101,13 +101,13 @@ fn usage(o: &mut Vec<u8>, u: &Usage) {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct GeminiReply<'a> {
     #[serde(borrow, default)]
     candidates: Vec<Candidate<'a>>,
     #[serde(borrow)]
     prompt_feedback: Option<Feedback<'a>>,
     #[serde(default)]
-    usage_metadata: Tokens,
+    usage_metadata: GeminiUsage,
     response_id: Option<Text>,
 }
 
@@ -115,7 +115,7 @@ struct Body<'a> {
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
     #[serde(borrow)]
-    content: Option<Turn<'a>>,
+    content: Option<GeminiTurn<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }
@@ -130,7 +130,7 @@ struct Feedback<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Tokens {
+struct GeminiUsage {
     prompt_token_count: u64,
     cached_content_token_count: u64,
     candidates_token_count: u64,
@@ -138,7 +138,7 @@ struct Tokens {
     total_token_count: Option<u64>,
 }
 
-impl Tokens {
+impl GeminiUsage {
     fn usage(&self) -> Usage {
         let (prompt, cache_read) =
             (sane(self.prompt_token_count), sane(self.cached_content_token_count));
@@ -157,14 +157,14 @@ impl Tokens {
 
 /// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: GeminiReply<'_> = json::parse(bytes)?;
     let blocked = body.prompt_feedback.and_then(|f| f.block_reason).is_some();
     let candidate = body.candidates.into_iter().next();
     if candidate.is_none() && !blocked {
         return Err(WireError::Missing { field: "candidates[0]", in_what: "reply" });
     }
     let (turn, finish) = candidate.map_or((None, None), |c| (c.content, c.finish_reason));
-    let said = turn.map_or(Ok(Vec::new()), |t| t.contents(&mut Calls::default()))?;
+    let said = turn.map_or(Ok(Vec::new()), |t| t.contents(&mut OpenCalls::default()))?;
     let parts: Vec<Part> = said.into_iter().filter_map(reply_part).collect();
     let stop = match finish.as_deref() {
         Some("MAX_TOKENS") => StopReason::MaxTokens,

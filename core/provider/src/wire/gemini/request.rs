@@ -5,18 +5,18 @@ use ctxbench_core::request::{Request, Tools};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::calls::Calls;
-use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
+use super::calls::OpenCalls;
+use super::part::{self, GeminiTurn, PartForm, PartKind, TEXT, THOUGHT};
 use crate::prompt::{Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
-use crate::wire::plan::{Show, Slot};
+use crate::wire::plan::{BlockForm, Slot};
 
 /// Encodes a request.
 pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut o = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     o.push(b'{');
-    said(&mut o, request, slots);
+    write_conversation(&mut o, request, slots);
     if let Some(n) = request.max_tokens {
         raw(&mut o, ",\"generationConfig\":{\"maxOutputTokens\":");
         number(&mut o, n);
@@ -32,13 +32,13 @@ pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let model = format!("models/{}", request.model.name);
     field(&mut o, "{\"generateContentRequest\":{\"model\":", &model);
     o.push(b',');
-    said(&mut o, request, slots);
+    write_conversation(&mut o, request, slots);
     raw(&mut o, "}}");
     o
 }
 
 /// Encodes the prompt without surrounding braces.
-fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
+fn write_conversation(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
     let block = |s: &Slot| &*request.blocks[s.block];
     let head = slots.iter().take_while(|s| s.message == 0).count();
     if head > 0 {
@@ -61,11 +61,11 @@ fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
         field(o, "{\"role\":", role);
         raw(o, ",\"parts\":[");
         let shown: Vec<(&Slot, &Block)> = turn.iter().map(|s| (s, block(s))).collect();
-        let kinds: Vec<Kind> = shown.iter().map(|(s, b)| kind(s, b)).collect();
+        let kinds: Vec<PartKind> = shown.iter().map(|(s, b)| kind(s, b)).collect();
         let forms = part::forms(&kinds).into_iter().enumerate();
-        list(o, forms.filter(|(_, f)| *f != Form::Left), |o, (i, form)| {
+        list(o, forms.filter(|(_, f)| *f != PartForm::Left), |o, (i, form)| {
             let signature = match form {
-                Form::Signed(at) => shown[at].1.opaque.as_deref(),
+                PartForm::Signed(at) => shown[at].1.opaque.as_deref(),
                 _ => None,
             };
             open(o, shown[i].0, shown[i].1);
@@ -76,14 +76,14 @@ fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
     o.push(b']');
 }
 
-fn kind(s: &Slot, b: &Block) -> Kind {
+fn kind(s: &Slot, b: &Block) -> PartKind {
     match s.show {
-        Show::Reasoning => Kind::Thought {
+        BlockForm::Reasoning => PartKind::Thought {
             empty: b.text.is_empty(),
             sealed: b.opaque.as_ref().is_some_and(|o| !o.is_empty()),
         },
-        Show::Call | Show::Text if s.is_assistant() => Kind::Carrier,
-        _ => Kind::Other,
+        BlockForm::Call | BlockForm::Text if s.is_assistant() => PartKind::Carrier,
+        _ => PartKind::Other,
     }
 }
 
@@ -91,10 +91,10 @@ fn kind(s: &Slot, b: &Block) -> Kind {
 fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match (s.show, &b.media) {
-        (Show::Call, _) => {
+        (BlockForm::Call, _) => {
             part::call(o, id, name, |o| block_object(o, b));
         }
-        (Show::Output, media) => {
+        (BlockForm::Output, media) => {
             field(o, "{\"functionResponse\":{\"id\":", id);
             field(o, ",\"name\":", name);
             raw(
@@ -110,9 +110,9 @@ fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
             }
             o.push(b'}');
         }
-        (Show::Image, Some(m)) => part::file(o, m),
+        (BlockForm::Image, Some(m)) => part::file(o, m),
         (show, _) => {
-            raw(o, if show == Show::Reasoning { THOUGHT } else { TEXT });
+            raw(o, if show == BlockForm::Reasoning { THOUGHT } else { TEXT });
             raw(o, b.json_text());
         }
     }
@@ -120,15 +120,15 @@ fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Body<'a> {
+pub(super) struct GeminiRequest<'a> {
     #[serde(alias = "cached_content")]
     cached_content: Option<Text>,
     #[serde(borrow, alias = "system_instruction")]
-    system_instruction: Option<Turn<'a>>,
+    system_instruction: Option<GeminiTurn<'a>>,
     #[serde(borrow)]
     tools: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    contents: Vec<Turn<'a>>,
+    contents: Vec<GeminiTurn<'a>>,
     #[serde(alias = "generation_config")]
     generation_config: Option<Config>,
 }
@@ -141,7 +141,7 @@ struct Config {
 }
 
 /// Decodes a request.
-pub(super) fn decode(model: &str, bytes: &[u8], calls: Calls) -> Result<Prompt, WireError> {
+pub(super) fn decode(model: &str, bytes: &[u8], calls: OpenCalls) -> Result<Prompt, WireError> {
     prompt(model, json::parse(bytes)?, calls)
 }
 
@@ -149,18 +149,22 @@ pub(super) fn decode(model: &str, bytes: &[u8], calls: Calls) -> Result<Prompt, 
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Count<'a> {
+    struct CountRequest<'a> {
         #[serde(borrow, alias = "generate_content_request")]
-        generate_content_request: Option<Body<'a>>,
+        generate_content_request: Option<GeminiRequest<'a>>,
     }
-    match json::parse::<Count<'_>>(bytes)?.generate_content_request {
-        Some(body) => prompt(model, body, Calls::default()),
-        None => decode(model, bytes, Calls::default()),
+    match json::parse::<CountRequest<'_>>(bytes)?.generate_content_request {
+        Some(body) => prompt(model, body, OpenCalls::default()),
+        None => decode(model, bytes, OpenCalls::default()),
     }
 }
 
 /// Decodes the prompt; `calls` are those of earlier messages outside the body.
-pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Prompt, WireError> {
+pub(super) fn prompt(
+    model: &str,
+    body: GeminiRequest<'_>,
+    mut calls: OpenCalls,
+) -> Result<Prompt, WireError> {
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
         let said = system.contents(&mut calls)?;
@@ -200,13 +204,13 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
 fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Tool<'a> {
+    struct GeminiTool<'a> {
         #[serde(borrow, alias = "function_declarations")]
         function_declarations: Option<&'a RawValue>,
     }
     let mut lists = Vec::new();
     for tool in tools {
-        let declared: Tool<'_> = serde_json::from_str(tool.get())?;
+        let declared: GeminiTool<'_> = serde_json::from_str(tool.get())?;
         match declared.function_declarations {
             Some(list) if tools.len() == 1 => return Ok(list.to_owned()),
             Some(list) => lists.extend(serde_json::from_str::<Vec<&RawValue>>(list.get())?),

@@ -6,10 +6,10 @@ use ctxbench_core::session::Millis;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::calls::Calls;
-use super::request::{self, Body};
+use super::calls::OpenCalls;
+use super::request::{self, GeminiRequest};
 use crate::wire::json::{Text, opt, parse};
-use crate::wire::{StoreRequest, Stored, WireError};
+use crate::wire::{StoreRequest, StoredContents, WireError};
 
 /// Path of stored contents after the version.
 const PATH: &str = "cachedContents";
@@ -54,7 +54,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     let model = about.model.as_ref().map_or("", |m| &*m.0);
     // Vertex sends a whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
-    let prompt = request::prompt(model, parse::<Body<'_>>(bytes)?, Calls::default())?;
+    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?, OpenCalls::default())?;
     Ok(StoreRequest { prompt, title: opt(about.display_name), ttl_ms })
 }
 
@@ -71,7 +71,7 @@ fn seconds(text: &str) -> Result<Millis, WireError> {
 }
 
 /// Builds the response for stored contents.
-pub(super) fn encode(s: &Stored) -> Value {
+pub(super) fn encode(s: &StoredContents) -> Value {
     let mut body = json!({
         "name": s.name, "model": format!("models/{}", s.model),
         "createTime": iso(s.created_ms), "updateTime": iso(s.created_ms),

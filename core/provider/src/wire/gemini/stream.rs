@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::part::{TEXT, THOUGHT, close};
 use crate::wire::json::{raw, string};
-use crate::wire::stream::{Event, pieces};
+use crate::wire::stream::{StreamEvent, pieces};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+struct StreamedReply<'a> {
     #[serde(borrow)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Vec<ChunkCandidate<'a>>,
     #[serde(borrow)]
     usage_metadata: &'a RawValue,
     model_version: Value,
@@ -22,29 +22,29 @@ struct Whole<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct ChunkCandidate<'a> {
     #[serde(borrow)]
-    content: Content<'a>,
+    content: ChunkContent<'a>,
     finish_reason: Value,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct ChunkContent<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
+struct ChunkPart {
     text: Option<String>,
     #[serde(default)]
     thought: bool,
     thought_signature: Option<String>,
 }
 
-pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
-    let whole: Whole<'_> = serde_json::from_slice(whole)?;
+pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
+    let whole: StreamedReply<'_> = serde_json::from_slice(whole)?;
     let mut said = Vec::new();
     let mut finish = json!("STOP");
     for candidate in whole.candidates {
@@ -75,14 +75,14 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
         let data = format!(
             "{{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}}{finish},\"index\":0}}],{usage}{known}"
         );
-        Event { name: None, data }
+        StreamEvent { name: None, data }
     };
     Ok(said.into_iter().enumerate().map(chunk).collect())
 }
 
 /// Splits a text part into pieces; other parts are unchanged.
 fn cut(said: &mut Vec<String>, part: &RawValue) -> serde_json::Result<()> {
-    let Part { text, thought, thought_signature } = serde_json::from_str(part.get())?;
+    let ChunkPart { text, thought, thought_signature } = serde_json::from_str(part.get())?;
     let pieces = text.as_deref().map(pieces).unwrap_or_default();
     if pieces.len() < 2 {
         said.push(part.get().to_string());

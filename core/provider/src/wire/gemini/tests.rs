@@ -318,5 +318,5 @@ fn a_file_is_told_by_its_bytes() {
         {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.org/a"}},
         {"fileData": {"fileUri": "https://example.org/b.png"}}]);
     assert_eq!(body["contents"][0]["parts"], expected);
-    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap(), Prompt::of(WIRE, &r));
+    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap(), Prompt::from_block(WIRE, &r));
 }

@@ -14,7 +14,7 @@ use crate::wire::json::{raw, string};
 #[serde(rename_all = "camelCase")]
 struct Chunk<'a> {
     #[serde(borrow, default)]
-    candidates: Vec<Candidate<'a>>,
+    candidates: Vec<WholeCandidate<'a>>,
     #[serde(borrow)]
     usage_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -26,16 +26,16 @@ struct Chunk<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate<'a> {
+struct WholeCandidate<'a> {
     #[serde(borrow)]
-    content: Option<Content<'a>>,
+    content: Option<CandidateContent<'a>>,
     finish_reason: Option<Value>,
     #[serde(default)]
     index: u64,
 }
 
 #[derive(Deserialize)]
-struct Content<'a> {
+struct CandidateContent<'a> {
     #[serde(borrow, default)]
     parts: Vec<&'a RawValue>,
 }
@@ -43,17 +43,17 @@ struct Content<'a> {
 /// A part with text only.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Text {
+struct TextPart {
     text: String,
     #[serde(default)]
     thought: bool,
     thought_signature: Option<String>,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     let mut parts: Vec<Box<RawValue>> = Vec::new();
-    let mut open: Option<Text> = None;
+    let mut open: Option<TextPart> = None;
     let mut finish = None;
     for chunk in events {
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(chunk) else { continue };
@@ -87,8 +87,8 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
     serde_json::to_vec(&fields).ok()
 }
 
-fn add(parts: &mut Vec<Box<RawValue>>, open: &mut Option<Text>, part: &RawValue) -> Option<()> {
-    let Ok(next) = serde_json::from_str::<Text>(part.get()) else {
+fn add(parts: &mut Vec<Box<RawValue>>, open: &mut Option<TextPart>, part: &RawValue) -> Option<()> {
+    let Ok(next) = serde_json::from_str::<TextPart>(part.get()) else {
         shut(parts, open.take())?;
         parts.push(part.to_owned());
         return Some(());
@@ -105,8 +105,8 @@ fn add(parts: &mut Vec<Box<RawValue>>, open: &mut Option<Text>, part: &RawValue)
     Some(())
 }
 
-fn shut(parts: &mut Vec<Box<RawValue>>, open: Option<Text>) -> Option<()> {
-    if let Some(Text { text, thought, thought_signature }) = open {
+fn shut(parts: &mut Vec<Box<RawValue>>, open: Option<TextPart>) -> Option<()> {
+    if let Some(TextPart { text, thought, thought_signature }) = open {
         let mut o = Vec::new();
         raw(&mut o, if thought { THOUGHT } else { TEXT });
         string(&mut o, &text);

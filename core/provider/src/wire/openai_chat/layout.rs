@@ -6,15 +6,15 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::{Show, Slot, joins};
+use crate::wire::plan::{BlockForm, Slot, joins};
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;
     // An assistant message has at most one thinking, then text, then calls; any other order begins a
     // new message.
     let rank = |s: &Slot| match s.show {
-        Show::Reasoning => 0,
-        Show::Call => 2,
+        BlockForm::Reasoning => 0,
+        BlockForm::Call => 2,
         _ => 1,
     };
     let mut message = 0;

@@ -11,7 +11,7 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use serde_json::{Value, json};
 
 use super::plan::Slot;
-use super::{Api, Endpoint, Event, ReplyOptions, ResultsDue, WireError, WireFormat, openai};
+use super::{Api, Endpoint, ReplyOptions, ResultsDue, StreamEvent, WireError, WireFormat, openai};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/chat/completions";
@@ -65,11 +65,11 @@ impl WireFormat for OpenaiChat {
     fn carried_reply(&self, reply: Reply) -> Reply {
         openai::carried_reply(reply)
     }
-    fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>> {
+    fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
         stream::events(whole, usage)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("chatcmpl_{number:04}")

@@ -8,11 +8,11 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
 use serde::Deserialize;
 
-use super::request::Message;
+use super::request::ChatMessage;
 use crate::prompt::Content;
 use crate::wire::WireError;
 use crate::wire::json::{self, field, list, raw, string};
-use crate::wire::openai::{Names, Tokens, done, reply, reported_usage, usage};
+use crate::wire::openai::{Names, OpenAiUsage, done, reply, reported_usage, usage};
 
 const NAMES: Names = Names {
     prompt: "prompt_tokens",
@@ -72,13 +72,13 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
 struct Completion<'a> {
     #[serde(borrow)]
     choices: Vec<Choice<'a>>,
-    usage: Option<Tokens>,
+    usage: Option<OpenAiUsage>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
-    message: Message<'a>,
+    message: ChatMessage<'a>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }

@@ -9,7 +9,7 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
-use crate::wire::plan::{PDF, Show, Slot, data_url};
+use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
@@ -46,13 +46,13 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
     field(o, "{\"role\":", role);
     raw(o, ",\"content\":");
     match group {
-        [one] if one.show != Show::Image && block(one).splits.is_empty() => {
+        [one] if one.show != BlockForm::Image && block(one).splits.is_empty() => {
             raw(o, block(one).json_text())
         }
         _ => {
             o.push(b'[');
             list(o, group, |o, s| match (s.show, &block(s).media) {
-                (Show::Image, Some(m)) => media(o, m),
+                (BlockForm::Image, Some(m)) => media(o, m),
                 _ => texts(o, "text", block(s)),
             });
             o.push(b']');
@@ -64,10 +64,10 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
 /// Writes thinking, texts and calls of one reply as one message, with one part per text.
 fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a Block) {
     raw(o, "{\"role\":\"assistant\"");
-    let of = |wanted: fn(Show) -> bool| {
+    let of = |wanted: fn(BlockForm) -> bool| {
         group.iter().filter(move |s| wanted(s.show)).map(&block).collect::<Vec<_>>()
     };
-    if let Some(b) = of(|s| s == Show::Reasoning).first() {
+    if let Some(b) = of(|s| s == BlockForm::Reasoning).first() {
         raw(o, ",\"reasoning_content\":");
         raw(o, b.json_text());
         if let Some(e) = &b.opaque {
@@ -76,7 +76,7 @@ fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a B
         }
     }
     raw(o, ",\"content\":");
-    match of(|s| !matches!(s, Show::Reasoning | Show::Call)).as_slice() {
+    match of(|s| !matches!(s, BlockForm::Reasoning | BlockForm::Call)).as_slice() {
         [] => raw(o, "null"),
         [one] => raw(o, one.json_text()),
         many => {
@@ -89,7 +89,7 @@ fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a B
             o.push(b']');
         }
     }
-    let calls = of(|s| s == Show::Call);
+    let calls = of(|s| s == BlockForm::Call);
     if !calls.is_empty() {
         raw(o, ",\"tool_calls\":[");
         list(o, calls, |o, b| {
@@ -127,19 +127,19 @@ fn media(o: &mut Vec<u8>, m: &Media) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ChatRequest<'a> {
     model: Text,
     max_completion_tokens: Option<u64>,
     max_tokens: Option<u64>,
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<ChatMessage<'a>>,
 }
 
 /// A message of a request or reply.
 #[derive(Deserialize)]
-pub(crate) struct Message<'a> {
+pub(crate) struct ChatMessage<'a> {
     #[serde(borrow, default)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -148,7 +148,7 @@ pub(crate) struct Message<'a> {
     #[serde(default)]
     reasoning_details: Vec<Details>,
     #[serde(default)]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<ChatCall>,
     tool_call_id: Option<Text>,
 }
 
@@ -158,7 +158,7 @@ struct Details {
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct ChatCall {
     id: Text,
     function: Function,
 }
@@ -175,7 +175,7 @@ struct ContentPart<'a> {
     kind: Cow<'a, str>,
     text: Option<Text>,
     image_url: Option<Url>,
-    file: Option<File>,
+    file: Option<ChatFile>,
 }
 
 #[derive(Deserialize)]
@@ -184,7 +184,7 @@ struct Url {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ChatFile {
     file_data: Text,
 }
 
@@ -212,7 +212,7 @@ impl ContentPart<'_> {
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: ChatRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
     for (i, m) in body.messages.into_iter().enumerate() {
         let role = match &*m.role {
@@ -238,7 +238,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     })
 }
 
-impl Message<'_> {
+impl ChatMessage<'_> {
     /// Returns the content in order.
     pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
@@ -271,7 +271,7 @@ impl Message<'_> {
                 }
             }
         }
-        let call = |c: Call| Content::Call {
+        let call = |c: ChatCall| Content::Call {
             id: c.id.0,
             name: c.function.name.0,
             arguments: c.function.arguments.0,

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::stream::{Event, pieces, text};
+use crate::wire::stream::{StreamEvent, pieces, text};
 
-pub(super) fn events(whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>> {
+pub(super) fn events(whole: &[u8], usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
     let whole: Value = serde_json::from_slice(whole)?;
     let choice = &whole["choices"][0];
     let message = &choice["message"];
@@ -16,7 +16,7 @@ pub(super) fn events(whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>
         if usage {
             data["usage"] = told.clone();
         }
-        Event { name: None, data: data.to_string() }
+        StreamEvent { name: None, data: data.to_string() }
     };
     let delta = |d: Value, finish: &Value| {
         chunk(json!([{"index": 0, "delta": d, "finish_reason": finish}]), &Value::Null)
@@ -48,6 +48,6 @@ pub(super) fn events(whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>
     if usage {
         out.push(chunk(json!([]), &whole["usage"]));
     }
-    out.push(Event { name: None, data: "[DONE]".into() });
+    out.push(StreamEvent { name: None, data: "[DONE]".into() });
     Ok(out)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut whole = Map::new();
     let mut message = Map::new();
     let mut calls: Vec<Map<String, Value>> = Vec::new();
@@ -60,7 +60,7 @@ fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
 }
 
 /// Maximum number of calls of one reply.
-const MOST_CALLS: usize = 1_000;
+const MAX_CALLS: usize = 1_000;
 
 /// Appends pieces of calls: name and id come once, arguments in pieces.
 fn call_pieces(calls: &mut Vec<Map<String, Value>>, pieces: Value) {
@@ -69,7 +69,7 @@ fn call_pieces(calls: &mut Vec<Map<String, Value>>, pieces: Value) {
         let Value::Object(mut piece) = piece else { continue };
         let told = piece.remove("index").and_then(|i| usize::try_from(i.as_u64()?).ok());
         let at = told.unwrap_or(calls.len());
-        if at >= MOST_CALLS {
+        if at >= MAX_CALLS {
             continue;
         }
         if at >= calls.len() {

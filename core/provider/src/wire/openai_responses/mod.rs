@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::plan::Slot;
-use super::{Api, Endpoint, Event, ReplyOptions, WireError, WireFormat, openai};
+use super::{Api, Endpoint, ReplyOptions, StreamEvent, WireError, WireFormat, openai};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/responses";
@@ -98,11 +98,11 @@ impl WireFormat for OpenaiResponses {
     fn encode_compacted(&self, prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode_compacted(prompt, reply, model)
     }
-    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
+    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("resp_{number:04}")

@@ -12,7 +12,7 @@ use super::request::{InputItem, contents, joined};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, field, list, number, opt, or_empty, raw, string};
-use crate::wire::openai::{Names, Tokens, done, reply, reported_usage, usage};
+use crate::wire::openai::{Names, OpenAiUsage, done, reply, reported_usage, usage};
 
 const NAMES: Names = Names {
     prompt: "input_tokens",
@@ -129,7 +129,7 @@ struct Response<'a> {
     output: Vec<InputItem<'a>>,
     #[serde(borrow)]
     incomplete_details: Option<Incomplete<'a>>,
-    usage: Option<Tokens>,
+    usage: Option<OpenAiUsage>,
 }
 
 #[derive(Deserialize)]

@@ -10,7 +10,7 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
-use crate::wire::plan::{PDF, Show, Slot, data_url};
+use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
@@ -59,7 +59,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
 fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) -> &'a Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match group[0].show {
-        Show::Text | Show::Image => {
+        BlockForm::Text | BlockForm::Image => {
             let (role, text_kind) = match group[0].role {
                 Role::Assistant => ("assistant", "output_text"),
                 Role::System => ("system", "input_text"),
@@ -69,12 +69,12 @@ fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) ->
             field(o, "{\"type\":\"message\",\"role\":", role);
             raw(o, ",\"content\":[");
             list(o, group, |o, s| match (s.show, &block(s).media) {
-                (Show::Image, Some(m)) => media(o, m),
+                (BlockForm::Image, Some(m)) => media(o, m),
                 _ => texts(o, text_kind, block(s)),
             });
             o.push(b']');
         }
-        Show::Reasoning => {
+        BlockForm::Reasoning => {
             raw(o, "{\"type\":\"reasoning\",\"summary\":[");
             if !b.text.is_empty() {
                 raw(o, "{\"type\":\"summary_text\",\"text\":");
@@ -86,23 +86,23 @@ fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) ->
                 field(o, ",\"encrypted_content\":", e);
             }
         }
-        Show::Call => {
+        BlockForm::Call => {
             field(o, "{\"type\":\"function_call\",\"call_id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"arguments\":");
             raw(o, b.json_text());
         }
-        Show::Output => {
+        BlockForm::Output => {
             field(o, "{\"type\":\"function_call_output\",\"call_id\":", id);
             raw(o, ",\"output\":");
             output(o, "input_text", b, media);
         }
-        Show::Compaction => field(
+        BlockForm::Compaction => field(
             o,
             "{\"type\":\"compaction\",\"encrypted_content\":",
             b.opaque.as_deref().unwrap_or(""),
         ),
-        Show::Trigger => raw(o, "{\"type\":\"compaction_trigger\""),
+        BlockForm::Trigger => raw(o, "{\"type\":\"compaction_trigger\""),
     }
     o.push(b'}');
 }
@@ -123,7 +123,7 @@ fn media(o: &mut Vec<u8>, m: &Media) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ResponsesRequest<'a> {
     model: Text,
     max_output_tokens: Option<u64>,
     instructions: Option<Text>,
@@ -131,11 +131,11 @@ struct Body<'a> {
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
     input: OneOrMany<InputItem<'a>>,
-    context_management: Option<Vec<Management>>,
+    context_management: Option<Vec<CompactionManagement>>,
 }
 
 #[derive(Deserialize)]
-struct Management {
+struct CompactionManagement {
     #[serde(rename = "type")]
     kind: String,
     compact_threshold: Option<u64>,
@@ -175,7 +175,7 @@ pub(crate) struct ContentPart<'a> {
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: ResponsesRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::new();
     let mut tools: Vec<&RawValue> = body.tools.into_iter().collect();
     if let Some(t) = body.instructions {
@@ -194,7 +194,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             }
         }
     }
-    let threshold = |m: &Management| m.compact_threshold.filter(|_| m.kind == "compaction");
+    let threshold =
+        |m: &CompactionManagement| m.compact_threshold.filter(|_| m.kind == "compaction");
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::wire::stream::{Event, pieces, text, with};
+use crate::wire::stream::{StreamEvent, pieces, text, with};
 
 /// Collects events and numbers them.
 #[derive(Default)]
-struct Out(Vec<Event>);
+struct Out(Vec<StreamEvent>);
 
 impl Out {
     fn push(&mut self, kind: &'static str, mut data: Value) {
         data["type"] = kind.into();
         data["sequence_number"] = self.0.len().into();
-        self.0.push(Event { name: Some(kind), data: data.to_string() });
+        self.0.push(StreamEvent { name: Some(kind), data: data.to_string() });
     }
 }
 
-pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
+pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
     let whole: Value = serde_json::from_slice(whole)?;
     let mut out = Out::default();
     let mut begun = with(&with(&whole, "status", "in_progress".into()), "output", json!([]));

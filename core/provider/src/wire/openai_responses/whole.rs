@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ResponseEvent<'a> {
     #[serde(borrow, rename = "type", default)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -18,11 +18,11 @@ struct Event<'a> {
     output_index: u64,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut items: BTreeMap<u64, &RawValue> = BTreeMap::new();
     let mut end = None;
     for event in events {
-        let Ok(event) = serde_json::from_str::<Event<'_>>(event) else { continue };
+        let Ok(event) = serde_json::from_str::<ResponseEvent<'_>>(event) else { continue };
         match &*event.kind {
             "response.output_item.done" => {
                 items.extend(event.item.map(|item| (event.output_index, item)));
