@@ -367,7 +367,7 @@ fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     let samples = p.with_purpose(Purpose::Sample);
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
-    // With a turn in the tail the repeated message is repeated again.
+    // If the tail has a turn, the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
     script.replies.insert(1, text_answer("done 2"));
