@@ -21,7 +21,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// `known` = analysis of the whole session.
+    /// Builds the index. `known` = the analysis of the whole session.
     pub(super) fn from_session(session: &Session, known: &SessionCache) -> Windows {
         let mut out =
             Windows { facts: OwnFacts::from_session(session, known), ..Windows::default() };
