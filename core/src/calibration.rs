@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::session::{RecordedCompaction, ToolEntry, UserEntry};
 
-    /// Text of `n` o200k tokens.
+    /// Returns a text of `n` o200k tokens.
     fn words(n: usize) -> Option<Arc<str>> {
         Some(vec!["and"; n].join(" ").into())
     }
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(residuals(&entries, &BY, None), [("c", 2_000 - 35 - 1_204)]);
     }
 
-    /// A reply that thought, counting 117 + 34 for each part.
+    /// Returns a reply with thinking. Its two parts count as 117 + 34 tokens each.
     fn thought(id: &str, model: &str, prompt: u64) -> Entry {
         let Entry::Assistant(a) = reply(id, 100, prompt) else { unreachable!() };
         let (reasoning, model) = (words(100), Some(model.to_string()));

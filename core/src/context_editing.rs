@@ -47,7 +47,7 @@ pub trait PromptItem: Sized {
     fn tokens(&self, by: &Counting) -> u64;
     /// Returns a result or call with `text` as content.
     fn cleared(&self, text: &str) -> Self;
-    /// Like [`PromptItem::cleared`], but the cached prefix remains valid.
+    /// Clears the item like [`PromptItem::cleared`], but keeps the cached prefix valid.
     fn deleted(&self, text: &str) -> Self;
 }
 

@@ -87,8 +87,8 @@ pub struct Engine {
     unrecorded: u64,
 }
 
-/// Number of trailing blocks in `view` that have not been sent yet. The provider's compaction block
-/// does not count.
+/// Returns the number of blocks at the end of `view` that have not been sent yet. The provider's
+/// compaction block does not count.
 fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
     let is_new = |b: &&Arc<Block>| {
         b.kind != BlockKind::Compaction && unsent.iter().any(|u| Arc::ptr_eq(u, b))

@@ -43,7 +43,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
     write_with(path, |out| out.write_all(content.as_ref()))
 }
 
-/// Like [`write()`], with content from a closure.
+/// Writes a file like [`write()`], with content from a closure.
 pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -72,8 +72,8 @@ pub fn write_with(
     }
 }
 
-/// Like [`write_with`], without waiting for the disk: the file survives a kill of the process, but
-/// perhaps not a power cut. With `private` only its owner can read it.
+/// Writes a file like [`write_with`], without waiting for the disk. The file survives if the
+/// process is killed, but possibly not a power failure. With `private`, only its owner can read it.
 pub fn write_unsynced(
     path: &Path,
     private: bool,
@@ -153,7 +153,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_bounded(file, max)
 }
 
-/// Like [`read()`], for UTF-8 text.
+/// Reads a file like [`read()`], as UTF-8 text.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let invalid = |_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8");
     String::from_utf8(read(path)?).map_err(invalid)
@@ -212,7 +212,8 @@ pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     unread.map_or(Ok(files), Err)
 }
 
-/// Like [`walk()`], for subfolders that `enter` allows; passes errors to `unread`.
+/// Walks a folder like [`walk()`], entering only subfolders that `enter` allows. Passes errors to
+/// `unread`.
 pub fn walk_into(
     folder: &Path,
     mut enter: impl FnMut(&Path) -> bool,

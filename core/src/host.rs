@@ -112,10 +112,11 @@ pub trait Host: Send {
     }
     /// Runs tool calls.
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming>;
-    /// Called when the history has recorded the reply to the last normal request.
+    /// Notifies the host that the history recorded the reply to the last normal request.
     fn on_reply(&mut self, _message: MessageId) {}
-    /// Called with the context after each message that the history records, and at the end of each
-    /// turn. `key` is the session's id of the message; it is empty for replies, which the host gave.
+    /// Receives the context after each message that the history records, and at the end of each
+    /// turn. `key` is the session's id of the message. It is empty for replies, because they come
+    /// from the host.
     fn on_view(&mut self, _key: &str, _blocks: &[Arc<Block>]) {}
     /// Returns the message with a session's id where the history does not know the id: a reply that
     /// this host gave.
@@ -126,7 +127,7 @@ pub trait Host: Send {
     fn turn_continues(&self) -> bool {
         true
     }
-    /// Called when a turn failed, with the message for the user.
+    /// Notifies the host of a failed turn. `reason` is the message for the user.
     fn turn_failed(&mut self, _reason: &str) {}
     /// Starts a background request. A host without background requests fails when the result is
     /// collected.
@@ -140,7 +141,7 @@ pub trait Host: Send {
     }
     /// Cancels a background request.
     fn cancel(&mut self, _task: Task) {}
-    /// Called for every event.
+    /// Receives every event.
     fn on_event(&mut self, _event: &Arc<TimedEvent>) {}
     /// Returns the session's name and the subagent that this conversation belongs to.
     fn session(&self) -> (&str, Option<&str>) {

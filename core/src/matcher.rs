@@ -82,7 +82,7 @@ impl MatchedLiterals<'_> {
 /// on the text rather than on the number of facts.
 #[derive(Debug)]
 pub struct Matcher {
-    /// Range of each fact's literals among all of them.
+    /// Range of each fact's literals in the list of all literals.
     literals: Vec<Range<usize>>,
     tokens: Vec<Box<str>>,
     folded: Literals,
@@ -245,8 +245,8 @@ mod tests {
     }
 
     proptest! {
-        // Few letters, so that much is found: case, quotes, blanks, numbers with separators,
-        // letters that grow when folded.
+        // The alphabet is small, so that many matches occur: case, quotes, blanks, numbers with
+        // separators, letters that grow when folded.
         #[test]
         fn matcher_equals_matching_one_by_one(
             facts in prop::collection::vec(

@@ -185,7 +185,7 @@ pub fn split_pairs(text: &str) -> Result<Vec<&str>, SettingError> {
     }
 }
 
-/// Byte offset of the quote that closes the one at the beginning of `text`.
+/// Returns the byte offset of the quote that closes the one at the beginning of `text`.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut from = 1;
     loop {

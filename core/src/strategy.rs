@@ -47,12 +47,12 @@ pub trait Strategy: Send {
         self.admit(raw)
     }
 
-    /// The session starts. The default shows the fixed blocks.
+    /// Starts the session. The default shows the fixed blocks.
     async fn on_start(&mut self, s: &mut Engine) {
         s.show_fixed();
     }
 
-    /// The program exited and reopened the session.
+    /// Handles a restart: the program exited and reopened the session.
     async fn on_restart(&mut self, _s: &mut Engine) {}
 
     /// Starts the next session of the same project. Shows the context that the product keeps on
@@ -62,12 +62,12 @@ pub trait Strategy: Send {
         self.on_start(s).await;
     }
 
-    /// A user message arrived but is neither recorded nor counted yet.
+    /// Handles a user message that arrived, but is neither recorded nor counted yet.
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         Flow::Proceed
     }
 
-    /// A normal request is about to be built.
+    /// Runs before a normal request is built.
     async fn before_request(&mut self, _s: &mut Engine) -> Flow {
         Flow::Proceed
     }
@@ -77,26 +77,26 @@ pub trait Strategy: Send {
         s.sample_request()
     }
 
-    /// A reply arrived but is not recorded, and its tools have not run.
+    /// Handles a reply that arrived. The reply is not recorded yet, and its tools have not run.
     async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
         Flow::Proceed
     }
 
-    /// The reply and its tool results were recorded.
+    /// Runs after the reply and its tool results were recorded.
     async fn after_step(&mut self, _s: &mut Engine, _had_calls: bool) -> Flow {
         Flow::Proceed
     }
 
-    /// A normal request failed for the `attempt`-th time in a row, from 1. The default retries
-    /// transient errors.
+    /// Handles a failed normal request. `attempt` is the number of failures in a row, from 1. The
+    /// default retries transient errors.
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         again_if_passing(e, attempt, PASSING_RETRIES)
     }
 
-    /// The turn is over.
+    /// Runs at the end of a turn.
     async fn after_turn(&mut self, _s: &mut Engine) {}
 
-    /// The session is over. No other hook is called afterwards.
+    /// Runs at the end of the session. No other hook is called afterwards.
     async fn on_end(&mut self, _s: &mut Engine) {}
 
     /// Returns the virtual time in ms at which [`Strategy::on_wake`] should be called. Called between
@@ -105,21 +105,21 @@ pub trait Strategy: Send {
         None
     }
 
-    /// The time of [`Strategy::wakes_at`] has come. Is called again before the next turn only if
+    /// Runs at the time given by [`Strategy::wakes_at`]. Runs again before the next turn only if
     /// `wakes_at` then returns a later time.
     async fn on_wake(&mut self, _s: &mut Engine) {}
 
-    /// The session was idle for `gap_ms`, which have already passed.
+    /// Handles an idle period of `gap_ms`, which has already passed.
     async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
 
-    /// The conversation went back to message `to`, the last one to keep.
+    /// Handles a rewind to message `to`, the last one to keep.
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         s.truncate_after(to);
     }
 
-    /// The user asks for a summary of everything up to and including message `to`, or of everything
-    /// after it; `mode` is one that summarises. Returns false if nothing changed because there was
-    /// nothing to summarise, or the request failed.
+    /// Summarises everything up to and including message `to`, or everything after it, on request
+    /// of the user. `mode` is one that summarises. Returns false if nothing changed because there
+    /// was nothing to summarise or the request failed.
     async fn summarise_at(
         &mut self,
         _s: &mut Engine,
@@ -130,7 +130,7 @@ pub trait Strategy: Send {
         Err(Unsupported)
     }
 
-    /// The user asks for a compaction.
+    /// Compacts the conversation on request of the user.
     async fn compact(
         &mut self,
         _s: &mut Engine,

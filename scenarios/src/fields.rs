@@ -187,7 +187,7 @@ fn wrong_field(
     Some(within.map_or_else(|| name.clone(), |inner| format!("{name}.{inner}")))
 }
 
-/// A rewind has a known mode, and instructions only where a summary is written.
+/// Checks that a rewind has a known mode, and has instructions only if it writes a summary.
 fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), LineFault> {
     let mode = object.get("mode").and_then(Value::as_str).unwrap_or_default();
     let read: Result<RewindMode, serde::de::value::Error> =

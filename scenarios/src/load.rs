@@ -108,7 +108,7 @@ pub(crate) fn is_scenario(text: &str) -> bool {
 const FILES_OF_SESSIONS: &str =
     "a folder with .toml, .jsonl or .json files of a known format, or an archive of them";
 
-/// Error for a path with files that contain no session.
+/// Returns the error for a path with files that contain no session.
 pub fn nothing_in(path: &Path) -> LoadError {
     unknown(path, FILES_OF_SESSIONS)
 }

@@ -179,7 +179,7 @@ fn real_recordings_import() {
         },
         ExpectedSession {
             path: "aider/read-only-files.aider.chat.history.md",
-            // One of them was sent twice.
+            // One of the messages was sent twice.
             users: 4,
             replies: 3,
             calls: 0,

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 use crate::builtin;
 
-/// Built-in scenarios by the codes that they cite.
+/// Returns the built-in scenarios by the pitfall codes that they cite.
 fn cited() -> BTreeMap<String, Vec<String>> {
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for s in builtin::all().unwrap() {

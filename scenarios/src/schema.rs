@@ -91,12 +91,12 @@ fn row() -> Value {
     })
 }
 
-/// The schema of one line of a session file. Unknown fields are allowed.
+/// Returns the schema of one line of a session file. Unknown fields are allowed.
 pub fn session() -> Schema {
     session_line()
 }
 
-/// The schema of a scenario file. Unknown fields are refused.
+/// Returns the schema of a scenario file. Unknown fields are refused.
 pub fn scenario() -> Schema {
     let lines = session().to_value();
     let mut out = schemars::schema_for!(ScenarioFile).to_value();
@@ -176,7 +176,7 @@ fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
     out
 }
 
-/// The properties of a variant, those of the type it refers to among them.
+/// Returns the properties of a variant, including those of the type that it refers to.
 fn properties(variant: &Value, lines: &Value) -> Map<String, Value> {
     let name = variant["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
     let referred = name.and_then(|n| lines["$defs"][n]["properties"].as_object());
@@ -184,7 +184,7 @@ fn properties(variant: &Value, lines: &Value) -> Map<String, Value> {
     referred.into_iter().chain(own).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// A call with arguments that may be written as a table.
+/// Returns the schema of a call with arguments that may also be written as a table.
 fn call(of_session: &Value) -> Value {
     let mut out = of_session.clone();
     out["properties"]["arguments"] = json!({ "description": "Argument text, normally JSON; a table \
@@ -207,7 +207,8 @@ fn strict_parts(lines: &Value, call: &Value) -> Value {
     out
 }
 
-/// TOML has no null: a member that may be null in JSON is absent there.
+/// Removes `null` from the types, because TOML has no null: a member that may be null in JSON is
+/// absent.
 fn without_null(value: &mut Value) {
     match value {
         Value::Object(map) => {

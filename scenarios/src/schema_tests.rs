@@ -7,7 +7,7 @@ use crate::scenario::KEYS;
 use crate::scenario::expect::CHECKS;
 use crate::scenario::steps::{NESTED, step_keys};
 
-/// A schema as it is checked in.
+/// Reads a schema that is checked in.
 fn schema(name: &str) -> Value {
     let path = format!("{}/../docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -23,7 +23,8 @@ fn resolve<'a>(root: &'a Value, at: &'a Value) -> Option<&'a Value> {
     root.pointer(at["$ref"].as_str()?.strip_prefix('#')?)
 }
 
-/// Every property that a subschema names itself, by reference or in one of its alternatives.
+/// Returns every property that a subschema names directly, by reference, or in one of its
+/// alternatives.
 fn names(root: &Value, at: &Value) -> BTreeSet<String> {
     let mut out: BTreeSet<String> =
         at["properties"].as_object().into_iter().flat_map(|p| p.keys().cloned()).collect();

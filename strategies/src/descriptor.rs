@@ -21,7 +21,7 @@ use crate::persist::{OURS, PersistFormat};
 pub struct Matrix {
     /// Number and kind of compaction layers.
     pub layers: &'static str,
-    /// Occasions on which a model is called for it.
+    /// Occasions on which the strategy calls a model.
     pub llm_calls: &'static str,
     /// Treatment of user messages.
     pub user_messages: &'static str,
@@ -490,14 +490,14 @@ pub struct Descriptor {
     pub name: &'static str,
     /// Description in one line.
     pub summary: &'static str,
-    /// Sources of its behavior.
+    /// Sources of the strategy's behavior.
     pub sources: &'static [&'static str],
     pub matrix: Matrix,
     /// Control, contender or hypothetical.
     pub standing: Standing,
     /// The user's command to compact.
     pub manual: ManualCompaction,
-    /// Scope of its rewind.
+    /// Scope of the strategy's rewind.
     pub rewind: Rewind,
     /// Formats in which it stores sessions. Techniques and controls have none and are compared with
     /// our own store.

@@ -50,7 +50,7 @@ pub struct Prefix {
 /// The use of an entry, from weakest to strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EntryKind {
-    /// Not readable; marks where two prompts diverge ([`Entries::Units`]).
+    /// A prefix that cannot be read. It marks where two prompts diverge ([`Entries::Units`]).
     Seen,
     /// Readable.
     Whole,
@@ -168,7 +168,8 @@ impl PromptCache {
         self.use_prefixes(&prefixes(prompt, &self.counting), now_ms, usable_at_ms)
     }
 
-    /// Like [`PromptCache::lookup_and_write`], for all prefixes of a prompt in order.
+    /// Uses the cache like [`PromptCache::lookup_and_write`], for all prefixes of a prompt in
+    /// order.
     pub fn use_prefixes(
         &mut self,
         all: &[Prefix],
@@ -179,7 +180,8 @@ impl PromptCache {
         self.use_marked(all, &marked, now_ms, usable_at_ms)
     }
 
-    /// Like [`PromptCache::use_prefixes`], with the positions of breakpoints in order.
+    /// Uses the cache like [`PromptCache::use_prefixes`], with the positions of breakpoints in
+    /// order.
     pub fn use_marked(
         &mut self,
         all: &[Prefix],
@@ -329,7 +331,7 @@ impl PromptCache {
         }
     }
 
-    /// Like [`PromptCache::hit`], for [`Entries::Units`].
+    /// Finds a hit like [`PromptCache::hit`], for [`Entries::Units`].
     fn unit(&self, all: &[Prefix], counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
         let mut best: Option<usize> = None;
         let mut min = 0;

@@ -16,12 +16,12 @@ fn rule(model: &str) -> CacheRule {
     find(model).unwrap().cache
 }
 
-/// Anthropic with a minimum of 1,024.
+/// Cache of Anthropic with a minimum of 1,024 tokens.
 fn anthropic() -> PromptCache {
     PromptCache::new(rule("claude-sonnet-4-6"), Counting::O200K)
 }
 
-/// OpenAI up to gpt-5.5.
+/// Cache of OpenAI for models up to gpt-5.5.
 fn openai() -> PromptCache {
     PromptCache::new(rule("gpt-5.5"), Counting::O200K)
 }
@@ -202,7 +202,7 @@ fn automatic_caching_takes_the_longest_common_prefix() {
     );
 }
 
-/// Like `prompt`, with roles: `u` the user's, `a` the model's.
+/// Builds a prompt like `prompt`, with roles: `u` is the user, `a` is the model.
 fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
     let item = |&(who, id, n): &(char, usize, u64)| {
         Item::new(
@@ -225,7 +225,7 @@ fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
     // The second piece differs: 2,000 in common, but without a breakpoint there, and a shorter
     // prefix is not tried.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 501], &[]), 2, 2), used(0, 2_501, 0, 0));
-    // With a breakpoint after the first piece, the next change costs 502 instead of 2,502.
+    // With a breakpoint after the first piece, the next change costs 502 tokens instead of 2,502.
     assert_eq!(c.lookup_and_write(&five(&[2_000, 503], &[0]), 3, 3), used(0, 2_503, 0, 0));
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 502], &[]), 4, 4), used(2_000, 502, 0, 0));
 }
@@ -276,7 +276,7 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
         c.clone().lookup_and_write(&prompt(&sizes[..80], &[]), 35 * MINUTE, 35 * MINUTE).read,
         2_000
     );
-    // With 80 dead ones it is the 81st.
+    // With 80 expired breakpoints it is the 81st.
     assert_eq!(c.lookup_and_write(&prompt(&sizes[..81], &[]), 35 * MINUTE, 35 * MINUTE).read, 0);
 }
 

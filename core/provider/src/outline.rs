@@ -77,7 +77,7 @@ impl Setting {
             && (&self.model, self.ttl, self.keep_messages) == (&o.model, o.ttl, o.keep_messages)
     }
 
-    /// Returns the first breakpoint that only one of them has.
+    /// Returns the first breakpoint that only one of the two settings has.
     fn first_difference(&self, o: &Setting) -> usize {
         let only = |a: &Setting, b: &Setting| {
             a.breakpoints.iter().copied().filter(|at| !b.breakpoints.contains(at)).min()

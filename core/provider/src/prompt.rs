@@ -167,7 +167,8 @@ impl PromptItem for Item {
         };
         self.with(content)
     }
-    /// Keeps the hash of the original, so that the prefix is still read from the cache.
+    /// Replaces the text and keeps the original hash, so that the prefix is still read from the
+    /// cache.
     fn deleted(&self, text: &str) -> Self {
         Item { hash: self.hash, ..self.cleared(text) }
     }
@@ -331,19 +332,19 @@ impl Prompt {
         }
     }
 
-    /// Says of a decoded request which block each of its items shows.
+    /// Sets the block that each item of a decoded request shows.
     pub fn recognise(&mut self, blocks: Vec<Arc<Block>>) {
         if blocks.len() == self.items.len() {
             self.items.iter_mut().zip(blocks).for_each(|(i, b)| i.shows = Some(b));
         }
     }
 
-    /// Billed tokens of the tool definitions.
+    /// Returns the billed tokens of the tool definitions.
     pub fn tools_tokens(&self, by: &Counting) -> u64 {
         self.tools.as_ref().map_or(0, |t| t.tokens(by))
     }
 
-    /// Billed tokens of tools and items.
+    /// Returns the billed tokens of the tools and the items.
     pub fn tokens(&self, by: &Counting) -> u64 {
         self.tools_tokens(by) + self.items.iter().map(|i| i.tokens(by)).sum::<u64>()
     }

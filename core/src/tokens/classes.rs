@@ -63,7 +63,7 @@ impl Class {
         matches!(self, Blank | Newline)
     }
 
-    /// Neither white space, letter nor number.
+    /// Returns whether the class is neither white space nor letter nor number.
     pub(super) fn is_sign(self) -> bool {
         matches!(self, Other | Mark)
     }

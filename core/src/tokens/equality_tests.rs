@@ -29,7 +29,7 @@ fn difference(text: &str) -> Option<String> {
     })
 }
 
-/// A long text by its lines in groups, so that a difference is small enough to look at.
+/// Compares a long text in groups of lines, so that a reported difference is small.
 fn by_lines(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     lines.chunks(40).find_map(|some| difference(&some.concat()))
@@ -136,7 +136,7 @@ fn texts_of_this_repository() {
     assert!(bytes > 1_000_000, "only {bytes} bytes were compared");
 }
 
-/// A character of one of many kinds, so that kinds meet.
+/// Generates a character of one of many kinds, so that different kinds are adjacent.
 fn character() -> impl Strategy<Value = char> {
     prop_oneof![
         4 => prop::char::range('a', 'z'),

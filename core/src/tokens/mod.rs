@@ -24,7 +24,8 @@ pub fn bytes_div4_up(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
-/// UTF-16 length / 4 rounded half up: OpenCode (docs/sources/opencode.md §1, `Token.estimate`).
+/// Returns the UTF-16 length divided by 4, rounded half up. Used by OpenCode
+/// (docs/sources/opencode.md §1, `Token.estimate`).
 pub fn utf16_div4_round(text: &str) -> u64 {
     (utf16_len(text) + 2) / 4
 }
@@ -134,17 +135,17 @@ pub struct Size {
 }
 
 impl Size {
-    /// Size of plain text.
+    /// Returns the size of plain text.
     pub fn text(text: &str) -> Size {
         Size { text: o200k(text), ..Size::default() }
     }
 
-    /// Size of a tool call.
+    /// Returns the size of a tool call.
     pub fn call(name: &str, arguments: &str) -> Size {
         Size { text: o200k(name) + o200k(arguments), ..Size::default() }
     }
 
-    /// Size of text with an opaque base64 payload, at four decoded bytes per token.
+    /// Returns the size of text with an opaque base64 payload, at four decoded bytes per token.
     pub fn with_opaque(text: &str, payload: Option<&str>) -> Size {
         let opaque = payload.map_or(0, |p| (p.len() as u64 * 3 / 4).div_ceil(4));
         Size { opaque, ..Size::text(text) }

@@ -25,13 +25,13 @@ pub(super) struct FinishedRun<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
-    /// The files of the session at its rewinds.
+    /// Files of the session at its rewinds.
     pub(super) files: &'a FileRewinds,
     /// Analysis of the session.
     pub(super) known: &'a SessionCache,
-    /// Writer of its summaries, if any was requested.
+    /// Name of the summariser, if any summary was requested.
     pub(super) summariser: Option<String>,
-    /// Reason of an end that the strategy did not cause.
+    /// Reason for an end that the strategy did not cause.
     pub(super) stopped: Stopped,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Stopped {
     pub(super) refused: Option<String>,
 }
 
-/// Record of a run, with data that is not part of the results.
+/// Record of a run, and data that is not part of the results.
 pub(super) struct Measured {
     pub(super) record: RunRecord,
     /// One JSON line per request.
@@ -58,7 +58,7 @@ pub(super) struct Measured {
     pub(super) loadings: Vec<Loading>,
 }
 
-/// Part of the record from one conversation.
+/// Part of the record that comes from one conversation.
 pub(super) struct ConversationRecord {
     pub(super) conversation: Conversation,
     pub(super) status: Status,
@@ -67,7 +67,7 @@ pub(super) struct ConversationRecord {
     pub(super) compactions: Vec<CompactionRecord>,
     triggers: Vec<TriggerRecord>,
     integrity: Vec<IntegrityFailure>,
-    /// Number of its first request in the run.
+    /// Number of the conversation's first request in the run.
     pub(super) offset: u64,
 }
 
@@ -93,7 +93,7 @@ impl ConversationRecord {
     }
 }
 
-/// The record of a run by its log.
+/// Builds the record of a run from its log.
 pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.subagent_index().all.len());
@@ -176,7 +176,7 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured
     Measured { record, trace, loadings }
 }
 
-/// Session of a run; `remarks` = remarks of the run.
+/// Describes the session of a run. `remarks` = notes of the run.
 pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     let source = s.session.header.source.as_ref();
     ScenarioInfo {
@@ -192,7 +192,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     }
 }
 
-/// Strategy without its settings; `program` = name and version that a program reported.
+/// Describes a strategy without its settings. `program` = name and version that a program reported.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
     let unknown = || spec.descriptor.factory.product.is_program().then(|| "exec".to_string());
     let version = program.as_ref().map(|(_, version)| version.clone());
@@ -207,7 +207,7 @@ fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo
     }
 }
 
-/// Record of a pair that could not run.
+/// Returns the record of a pair that could not run.
 pub(crate) fn not_run(
     scenario: &Scenario,
     spec: &Spec,
@@ -231,7 +231,7 @@ pub(crate) fn not_run(
     }
 }
 
-/// Outcome of a run; a session with an unfinished subagent is not finished.
+/// Returns the outcome of a run. A run with an unfinished subagent is not completed.
 fn played(
     run: &FinishedRun<'_>,
     main: &ConversationRecord,
@@ -284,7 +284,7 @@ fn integrity(
     out
 }
 
-/// Remark of a row without a command for manual compactions.
+/// Note of a row on a product without a command for manual compactions.
 const NO_MANUAL: &str = "manual compaction n/a";
 
 /// Returns true unless a manual compaction was refused for lack of a command.
@@ -292,7 +292,7 @@ pub(crate) fn took_manual(record: &RunRecord) -> bool {
     record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
 }
 
-/// Remark for the table.
+/// Returns the note of the row in the table.
 fn note(
     run: &FinishedRun<'_>,
     main: &ConversationRecord,
@@ -318,7 +318,7 @@ fn note(
     Some(all.join("; "))
 }
 
-/// Input of the figures of a row.
+/// Data from which the figures of a row are computed.
 struct Measures<'a> {
     main: &'a ConversationRecord,
     parts: &'a [Option<ConversationRecord>],
@@ -326,8 +326,8 @@ struct Measures<'a> {
 }
 
 impl Measures<'_> {
-    /// Figures of the row. Costs include all windows; figures of a window (peak, prefix,
-    /// compactions, steps, waiting) are those of the main conversation.
+    /// Computes the figures of the row. Costs include all windows. Figures of a window (peak,
+    /// prefix, compactions, steps, waiting) are those of the main conversation.
     fn summary(&self) -> Summary {
         let c = &self.main.conversation;
         let compactions = &self.main.compactions;
@@ -372,7 +372,7 @@ impl Measures<'_> {
             kept_exposed_pct: self.share(|f| {
                 (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
             }),
-            // Only a summary can carry a fact.
+            // Only summaries can carry facts.
             summary_retention_pct: percent(carried, lost)
                 .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
             reread_tokens: each(Conversation::reread_tokens),
@@ -388,8 +388,8 @@ impl Measures<'_> {
         }
     }
 
-    /// Share of pairs with the answer `true`, per cent. Pairs without an answer, and those that no
-    /// strategy could have kept, do not count.
+    /// Returns the share of pairs for which `of` is true, per cent. Pairs without an answer do not
+    /// count, nor do pairs that no strategy could have kept.
     fn share(&self, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
         percent_of(self.facts.iter().filter(|f| !f.undelivered).filter_map(of))
     }

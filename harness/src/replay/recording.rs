@@ -14,7 +14,8 @@ use ctxbench_scenarios::{Scenario, bounds};
 use super::Options;
 use crate::models;
 
-/// Model for this session: counting and limits of the session or the command line, then the scale.
+/// Returns the model for this session: applies the token counting and the limits of the session or
+/// the command line, and then the scale.
 pub(super) fn calibrated_model(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
@@ -29,7 +30,7 @@ pub(super) fn calibrated_model(scenario: &Scenario, model: &Model, options: &Opt
     m.scaled(scenario.scale)
 }
 
-/// Token counting of a model for a session.
+/// Returns the token counting of a model for a session.
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
@@ -38,7 +39,7 @@ pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -
     }
 }
 
-/// Cache lifetime that the recorded program requested, according to its counters.
+/// Returns the cache lifetime that the recorded program requested, according to its counters.
 pub(super) fn lifetime(session: &Session) -> Ttl {
     let counted = session.entries.iter().filter_map(|e| match e {
         Entry::Assistant(a) if a.agent.is_none() => a.usage,
@@ -50,7 +51,8 @@ pub(super) fn lifetime(session: &Session) -> Ttl {
     if written.1 > written.0 { Ttl::OneHour } else { DEFAULT_TTL }
 }
 
-/// Model of a recorded subagent, if the run's model is the one of its caller.
+/// Returns the model of a recorded subagent: its recorded model, if the run's model is the recorded
+/// one of the main conversation and both use the same wire; otherwise the run's model.
 pub(super) fn of_subagent(
     scenario: &Scenario,
     session: &Session,
@@ -67,8 +69,8 @@ pub(super) fn of_subagent(
     }
 }
 
-/// Counting of the token numbers in a session: that of the run's model, unless another family
-/// recorded it.
+/// Returns the counting of the token numbers in a session: that of the run's model, unless a model
+/// of another provider recorded them.
 pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match session.header.model.as_deref() {
         Some(name)
@@ -87,12 +89,13 @@ pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
     provider == Some(model.provider) && session.has_counters()
 }
 
-/// o200k tokens of text that a recording lacks before each reply, by id of the reply.
+/// Tokens (o200k) of text that a recording lacks before each reply, by id of the reply.
 pub(super) type Unseen = HashMap<String, u64>;
 
-/// Text that a recording lacks according to its counters, in their counting. The text is the same
-/// for every model of a run, but only the recorded family counts it as recorded. Together with the
-/// text before the first request it is limited to fit into memory; [`unfilled`] reports the rest.
+/// Returns the text that a recording lacks according to its counters, in their counting. The text
+/// is the same for every model of a run, but only the recorded family counts it as recorded.
+/// Together with the text before the first request, its size is limited to fit into memory;
+/// [`unfilled`] reports the rest.
 pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
     let before = session.header.prefix_tokens.unwrap_or_default();
@@ -108,7 +111,7 @@ pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
         .collect()
 }
 
-/// Remark on each conversation that lacks more text than a replay fills in.
+/// Returns a note on each conversation that lacks more text than a replay fills in.
 pub(super) fn unfilled(session: &Session) -> Vec<String> {
     let mut conversations: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
     for e in &session.entries {
@@ -116,7 +119,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
     }
     let most = bounds::FILLER_TOKENS;
     let remark = |(agent, own): (Option<&str>, Vec<&Entry>)| {
-        // The estimate needs a count of all texts, and few sessions come near the limit.
+        // The exact estimate must count all texts, but few sessions come close to the limit.
         if growth(&own) <= most {
             return None;
         }
@@ -140,7 +143,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
     conversations.into_iter().filter_map(remark).collect()
 }
 
-/// Total growth of the counted prompts of a conversation, tokens.
+/// Returns the total growth of the counted prompts of a conversation, tokens.
 fn growth(own: &[&Entry]) -> u64 {
     let prompts = own.iter().filter_map(|e| match e {
         Entry::Assistant(a) => Some(a.usage?.prompt()),
@@ -152,8 +155,8 @@ fn growth(own: &[&Entry]) -> u64 {
     prompts.fold((0, 0), grown).0
 }
 
-/// Text of exactly `tokens` o200k tokens in place of unrecorded text. It has four bytes per token,
-/// like English, because some programs estimate by bytes.
+/// Returns a text of exactly `tokens` o200k tokens, to replace text that was not recorded. It has
+/// four bytes per token, like English, because some programs estimate tokens from bytes.
 pub(crate) fn text_of(tokens: u64) -> String {
     let mut out = String::from(if tokens == 0 { "" } else { "and" });
     for _ in 1..tokens {
@@ -162,7 +165,7 @@ pub(crate) fn text_of(tokens: u64) -> String {
     out
 }
 
-/// Text for people, without the filler of unrecorded text.
+/// Returns a text for people. Filler for unrecorded text is replaced by a note.
 pub(crate) fn readable(text: &str) -> &str {
     let made_up = !text.is_empty() && text.split(' ').all(|word| word == "and");
     if made_up { "(words that the recording lacks)" } else { text }
@@ -191,7 +194,7 @@ mod tests {
             reply("a4", None, 1_000_005_000),
         ];
         let mut session = Session { header, entries, facts: vec![] };
-        // Here a token counts as one, and a block as four.
+        // In this example, a token counts as one, and a block as four.
         let unseen = unseen(&session, &Counting::O200K);
         assert_eq!((unseen["a2"], unseen["a3"], unseen["a4"]), (999_996, 5_000_004, 0));
         let told = unfilled(&session);

@@ -1,5 +1,5 @@
-//! Models re-reads of lost facts: once per loss, the latest version, charged as the product
-//! truncates it.
+//! Models the re-reads of lost facts. A fact is read again once per loss, in its latest version,
+//! and is charged in the form to which the product truncates it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Reread {
     pub(super) result: Incoming,
 }
 
-/// Arguments of a call as the model wrote them; equal ones request the same data.
+/// Name and arguments of a call, as the model wrote them. Equal calls request the same data.
 type CallShape = (Arc<str>, Arc<str>);
 
 /// Position of a result: its recorded reply, and its index among the results of that reply.
@@ -27,9 +27,9 @@ type ResultKey = (Arc<str>, usize);
 pub(super) struct Rereads {
     /// Recorded calls by id.
     calls: HashMap<Arc<str>, CallShape>,
-    /// Positions of their results.
+    /// Positions of the results, by call id.
     returned: HashMap<Arc<str>, ResultKey>,
-    /// Ids of the calls of every recorded reply, with their results.
+    /// Results of each recorded reply, by id of the reply.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
     /// Last result of each call.
     latest: HashMap<CallShape, ResultKey>,
@@ -65,7 +65,7 @@ impl Rereads {
         }
     }
 
-    /// Adds the results of the tools of a recorded reply.
+    /// Records that the tools of a recorded reply ran.
     pub(super) fn ran(&mut self, step: &str) {
         let Some((step, results)) = self.steps.get_key_value(step) else { return };
         for (at, o) in results.iter().enumerate() {
@@ -75,12 +75,13 @@ impl Rereads {
         }
     }
 
-    /// Ids of the results after a recorded reply.
+    /// Returns the ids of the results after a recorded reply.
     pub(super) fn results(&self, step: &str) -> impl Iterator<Item = Arc<str>> + '_ {
         self.steps.get(step).into_iter().flatten().map(|o| o.key.clone())
     }
 
-    /// Notes that the result of a call is in the context; if it leaves, that is another loss.
+    /// Records that the result of a call is in the context. If it leaves the context later, that is
+    /// another loss.
     pub(super) fn mark_visible(&mut self, call: &str) {
         if self.made.is_empty() {
             return;
@@ -114,14 +115,14 @@ impl Rereads {
         Some(Reread { call, result })
     }
 
-    /// Notes a requested re-read; its cost appears in the next request.
+    /// Records a requested re-read. Its cost appears in the next request.
     pub(super) fn record_result(&mut self, result: &Incoming) {
         let output = result.parts.first().map_or("", Part::text);
         self.coming = Some((result.key.clone(), output.into()));
     }
 
-    /// Tokens that a normal request shows of the re-read before it. A product without tool messages
-    /// shows the whole result within another text.
+    /// Returns the number of tokens that a normal request shows of the re-read before it. A product
+    /// without tool messages shows the whole result as a part of another text.
     pub(super) fn tokens_shown(&mut self, blocks: &[Arc<Block>]) -> Option<u64> {
         let (id, output) = self.coming.take()?;
         let own = |b: &&Arc<Block>| b.kind != BlockKind::Call && b.call_id() == Some(&id);

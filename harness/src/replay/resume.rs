@@ -1,9 +1,9 @@
 //! Reopens a session: the content that each format of the product restores, and the next steps of
 //! the product.
 //!
-//! At each restart the session so far is written in the formats of the strategy's product, read
-//! again, and compared with the earlier context. Summary calls and waiting are those between the
-//! restart and the first answer after it.
+//! At each restart, the session so far is written in the formats of the strategy's product, read
+//! again, and compared with the earlier context. The summary calls and the waiting time are counted
+//! from the restart to the first answer.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use super::conversation::{Conversation, blocked_ms};
 use super::events::ReplayEvent;
 use crate::shutdown::TempFolder;
 
-/// Load time of a format by our own code. It depends on the machine, so it is not part of the
+/// Time that our code needs to load a format. It depends on the machine, so it is not part of the
 /// results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
@@ -34,8 +34,8 @@ pub struct Loading {
     pub took: Duration,
 }
 
-/// Work of the product after each restart: summary calls until the first answer, and waiting for
-/// them in ms.
+/// Returns the work of the product after each restart: the number of summary calls until the first
+/// answer, and the waiting for them, ms.
 fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
     let mut out: Vec<(u64, Millis)> = Vec::new();
     let mut resuming = false;
@@ -57,7 +57,7 @@ fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
     out
 }
 
-/// Records of every restart, and load times.
+/// Returns the records of all restarts, and the load times.
 pub(super) fn records(
     session: &Session,
     spec: &Spec,
@@ -68,11 +68,11 @@ pub(super) fn records(
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;
-    // Events after the last restart are never read.
+    // Events after the last restart are not needed.
     let ends = events.iter().rposition(|e| matches!(e.event, Noted::Restart { .. }));
     for (i, e) in events.iter().enumerate().take(ends.map_or(0, |last| last + 1)) {
         match &e.event {
-            // Our view is unchanged when the provider clears text in its own view.
+            // If the provider clears text in its own view, our view does not change.
             Noted::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
             Noted::Compaction { before, after, .. } => {
                 journal.grew(persist::conversation(before));
@@ -124,7 +124,7 @@ pub(super) fn records(
     (out, took)
 }
 
-/// Facts stated before a restart (from 1) in the session that it reopens.
+/// Returns the facts that were stated before a restart (from 1) in the session that it reopens.
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
     let is = |e: &&Entry| matches!(e, Entry::Restart { .. });
     let restarts: Vec<usize> =
@@ -177,7 +177,7 @@ fn measure(
     Ok((file, took))
 }
 
-/// Text of a part that can state a fact.
+/// Returns the text of a part that can state a fact.
 fn text(p: &Part) -> Option<&str> {
     match p {
         Part::Text(t)

@@ -20,7 +20,7 @@ use super::path::Path;
 use super::rereads::{Reread, Rereads};
 use super::session_cache::SessionCache;
 
-/// The facts of a session in one replay.
+/// State of a session's facts in one replay.
 pub(super) struct Retention {
     log: EventLog,
     book: FactBook,
@@ -63,7 +63,7 @@ impl Retention {
         }
     }
 
-    /// Every pair that is still to be checked.
+    /// Returns all pairs that are not checked yet.
     pub(super) fn pairs(&self) -> Vec<NeededFact> {
         self.needs.pairs()
     }
@@ -74,13 +74,13 @@ impl Retention {
         self.arriving = keys.to_vec();
     }
 
-    /// Notes that the provider compacted this prompt; its summary is not in the history yet.
+    /// Records that the provider compacted this prompt. Its summary is not in the history yet.
     pub(super) fn provider_compacted(&mut self, shown: &[Arc<Block>]) {
         self.book.license_provider(MessageId(u32::MAX), shown);
     }
 
-    /// Notes the blocks of a normal request. `answers` = the recorded reply to it, or the reply
-    /// after a re-read.
+    /// Records the blocks of a normal request. `answers` = the recorded reply to it, or the reply
+    /// that follows a re-read.
     pub(super) fn record_request(
         &mut self,
         seq: u64,
@@ -102,8 +102,8 @@ impl Retention {
         self.note_shown(seq);
     }
 
-    /// Call that fetches again the first fact that the next recorded reply needs and the context no
-    /// longer shows.
+    /// Returns the call that fetches the first fact that the next recorded reply needs and the
+    /// context no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
         let (by_user, by_step) = self.needs.due(step);
         if by_user.is_empty() && by_step.is_empty() {
@@ -187,7 +187,7 @@ impl Retention {
         }
     }
 
-    /// Adds the reply to the last normal request to the history.
+    /// Records that the reply to the last normal request entered the history.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
@@ -200,7 +200,7 @@ impl Retention {
         results.iter().for_each(|r| self.drift.record_message(&book.known, r));
     }
 
-    /// Begins another session: its summary may repeat facts that were visible in the one before.
+    /// Begins another session. Its summary may repeat facts that were visible in the previous one.
     pub(super) fn crossed(&mut self, shown: &[Arc<Block>]) {
         self.book.license_summaries(shown, &self.lately);
         self.lately.fill(false);
@@ -225,7 +225,7 @@ impl Retention {
     }
 }
 
-/// The newest user message of a view.
+/// Returns the newest user message of a view.
 fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks
         .iter()

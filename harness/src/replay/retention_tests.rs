@@ -1,5 +1,5 @@
-//! Every retention metric by a hand-computed example: a session of three turns, shown request by
-//! request, with one summary.
+//! Checks every retention metric with a hand-computed example: a session of three turns, shown
+//! request by request, with one summary.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
     }
 }
 
-/// The session with a summary in place of everything before the last user message.
+/// Runs the session with a summary in place of everything before the last user message.
 fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();

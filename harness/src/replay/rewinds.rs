@@ -12,7 +12,7 @@ use crate::rewind::targets;
 /// A view: tokens, and the hash of each block.
 type View = (u64, Vec<u64>);
 
-/// Context after a rewind, compared with the earlier one.
+/// Comparison of the context after a rewind with the earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     /// Tokens of the earlier context.
@@ -20,8 +20,8 @@ pub(crate) struct Compared {
     pub(crate) equal: Option<bool>,
 }
 
-/// Contexts at the messages that the session rewinds to: after the message was recorded, and at the
-/// end of its turn.
+/// Contexts at the messages to which the session rewinds: after the message was recorded, and at
+/// the end of its turn.
 #[derive(Debug, Default)]
 pub(super) struct Rewinds {
     counting: Counting,
@@ -33,20 +33,21 @@ fn view(by: &Counting, blocks: &[Arc<Block>]) -> View {
 }
 
 impl Rewinds {
-    /// Other messages need no context.
+    /// Prepares for the messages to which the session rewinds. The contexts at other messages are
+    /// not stored.
     pub(super) fn new(session: &Session, counting: Counting) -> Self {
         let views = targets(session).into_iter().map(|t| (t, Vec::new())).collect();
         Rewinds { counting, views }
     }
 
-    /// Notes a recorded message, or the end of its turn.
+    /// Records the context at a message, or at the end of its turn.
     pub(super) fn record_view(&mut self, key: &str, blocks: &[Arc<Block>]) {
         if let Some(seen) = self.views.get_mut(key) {
             seen.push(view(&self.counting, blocks));
         }
     }
 
-    /// Compares the context after a rewind with those at that message.
+    /// Compares the context after a rewind with the contexts that were recorded at this message.
     pub(super) fn went_back(&self, to: &str, after: &[Arc<Block>]) -> Compared {
         let Some(seen) = self.views.get(to).filter(|v| !v.is_empty()) else {
             return Compared::default();

@@ -17,7 +17,7 @@ pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
     let with = |r: RunRecord| {
         let mut same = reference.iter().filter(|(s, m, ..)| *s == r.scenario.id && *m == r.model);
         let Some((_, _, tokens, cost)) = same.next().filter(|_| completed(&&r)) else { return r };
-        // A recording without some counters was dearer than the others show.
+        // A recording that lacks some counters cost more than the other counters show.
         let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
         if r.summary.steps_completed < r.summary.steps_total || unbilled {
             return r;

@@ -1,4 +1,4 @@
-//! Analysis of a session, mainly of its facts. Computed once per session and shared by all
+//! Analysis of a session, mainly of its facts. It is computed once per session and shared by all
 //! strategies, models and seeds.
 
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ pub(super) struct SessionCache {
     /// Number of facts.
     pub(super) measured: usize,
     pub(super) frames: ErrorPatterns,
-    /// Facts that each one replaced, directly or indirectly.
+    /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
     /// Facts in memory files, which a call may restore although its result lacks them.
     pub(super) brought: HashSet<usize>,
@@ -49,14 +49,14 @@ pub(super) struct SessionCache {
 /// Facts in one text.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// Index of each fact, and its match. A long session has millions of these.
+    /// Index and match of each fact. A long session has millions of these.
     facts: Box<[(u32, Match)]>,
     /// Hashes of the tokens with digits ([`said_words`]).
     pub(super) words: Box<[u64]>,
 }
 
 impl Carried {
-    /// Index of each fact, and its match.
+    /// Iterates over the index and the match of each fact.
     pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
         self.facts.iter().map(|&(fact, how)| (fact as usize, how))
     }
@@ -92,23 +92,24 @@ impl SessionCache {
         }
     }
 
-    /// Last showing of each needed fact. Here and below, pass the session that this analysis is of.
+    /// Returns the last showing of each needed fact. `session` must be the session of this
+    /// analysis, as in the other methods.
     pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
         let of_path = || Showings::new(&Path::recorded(session, &Defaults::STATED), self);
         self.showings.get_or_init(|| Arc::new(of_path())).clone()
     }
 
-    /// Source of each fact in the session.
+    /// Returns the source of each fact in the session.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
         self.lives.get_or_init(|| fact_timeline::lives(session))
     }
 
-    /// Subagents of the session.
+    /// Returns the subagents of the session.
     pub(super) fn subagent_index(&self, session: &Session) -> &SubagentIndex {
         self.subagent_index.get_or_init(|| SubagentIndex::from_session(session, self))
     }
 
-    /// Text that the recording lacks.
+    /// Returns the text that the recording lacks, if counts are calibrated by the recording.
     pub(super) fn unseen(
         &self,
         session: &Session,
@@ -127,7 +128,7 @@ impl SessionCache {
         found
     }
 
-    /// Facts in a text.
+    /// Returns the facts in a text. The result is cached.
     pub(super) fn carried(&self, text: &str) -> Arc<Carried> {
         let key = content_hash(text.as_bytes());
         if let Some(known) = self.remembered().get(&key) {
@@ -145,12 +146,12 @@ impl SessionCache {
         self.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Excerpt around a fact in a block.
+    /// Returns an excerpt around a fact in a block.
     pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
         self.words().around(fact, &self.facts[fact], block)
     }
 
-    /// The text, shared with equal ones.
+    /// Returns the text as a shared allocation; equal texts share one.
     pub(super) fn intern(&self, text: String) -> Arc<str> {
         self.words().once(text)
     }
@@ -159,17 +160,17 @@ impl SessionCache {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Facts in a text, without caching.
+    /// Returns the facts in a text, without caching.
     pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
         self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
     }
 
-    /// Facts that arise under this id.
+    /// Returns the facts that arise under this id.
     pub(super) fn arising(&self, id: &str) -> &[usize] {
         self.arising.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// Facts that this one replaced.
+    /// Returns the facts that this fact replaced.
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
     }

@@ -1,4 +1,4 @@
-//! Subagents of a session. Computed once, for all strategies and models.
+//! Subagents of a session. They are computed once, for all strategies and models.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,8 @@ pub(super) struct SubagentIndex {
     pub(super) depths: Vec<usize>,
     /// Subagents that a call starts.
     by_call: HashMap<String, Vec<usize>>,
-    /// Calls with subagents that a window waits for; `None` for the main conversation.
+    /// Calls that a window waits for because they start subagents. The key `None` is the main
+    /// conversation.
     waited: HashMap<Option<String>, Vec<String>>,
     pub(super) windows: Windows,
     /// Analysis of each subagent's window.
@@ -30,7 +31,7 @@ pub(super) struct SubagentIndex {
 }
 
 impl SubagentIndex {
-    /// `whole` = the analysis of the session.
+    /// Builds the index. `whole` = the analysis of the session.
     pub(super) fn from_session(session: &Session, whole: &SessionCache) -> SubagentIndex {
         let all = subagents(session);
         if all.is_empty() {
@@ -60,18 +61,18 @@ impl SubagentIndex {
         self.all.is_empty()
     }
 
-    /// Subagents that a call starts.
+    /// Returns the subagents that a call starts.
     pub(super) fn called(&self, call: &str) -> &[usize] {
         self.by_call.get(call).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls of a window that wait for their subagents.
+    /// Returns the calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
         let calls = self.waited.get(&window.map(str::to_string));
         calls.into_iter().flatten().map(String::as_str).collect()
     }
 
-    /// Analysis of a subagent's window, which is this session.
+    /// Returns the analysis of a subagent's window. `window` is the session of that window.
     pub(super) fn cache_for(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
         self.known[agent].get_or_init(|| Arc::new(SessionCache::from_session(window))).clone()
     }
@@ -104,7 +105,7 @@ fn undelivered(session: &Session, known: &SessionCache) -> HashSet<(String, Stri
         let Some(&from) = places.get(fact.arises.as_str()) else { continue };
         for need in &fact.needs {
             let Some(&at) = places.get(need.as_str()) else { continue };
-            // A user message is available to the reply to it.
+            // The reply to a user message can use that message.
             let end = at + usize::from(matches!(session.entries[at], Entry::User(_)));
             let said = first.get(&(i, window(at))).is_some_and(|first| *first < end);
             if window(from) != window(at) && !said {

@@ -1,5 +1,5 @@
-//! Runs subagents. Each is a separate conversation with the same strategy, settings and model, the
-//! same provider and the same clock; it begins with the call of its caller.
+//! Runs subagents. Each is a separate conversation with the same strategy, settings, model,
+//! provider and clock. It begins with the call of its caller.
 
 use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
@@ -19,7 +19,7 @@ use super::subagent_index::SubagentIndex;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
-/// Subagents of a replay. Shared by its worlds, since a subagent may start others.
+/// Subagents of a replay. The worlds of the replay share them, because a subagent may start others.
 pub(super) struct Subagents {
     scenario: Scenario,
     spec: Spec,
@@ -52,7 +52,7 @@ impl Subagents {
         self.whole.subagent_index(&self.scenario.session)
     }
 
-    /// Calls of a window that wait for their subagents.
+    /// Returns the calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
         self.subagent_index().waited_in(window)
     }
@@ -66,7 +66,7 @@ impl Subagents {
     ) -> Millis {
         let mut waits = 0;
         let started = calls.iter().flat_map(|id| self.subagent_index().called(id));
-        // In the order in which they begin.
+        // Run them in the order in which they begin.
         for i in started.copied().collect::<BTreeSet<usize>>() {
             let took = self.clone().run(i, now, request).await;
             waits = waits.max(if self.subagent_index().all[i].waits { took } else { 0 });
@@ -74,7 +74,7 @@ impl Subagents {
         waits
     }
 
-    /// Runs the subagents without a call, after the end of the main conversation.
+    /// Runs the subagents without a call after the end of the main conversation.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
         let all = &self.subagent_index().all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
@@ -82,7 +82,8 @@ impl Subagents {
         }
     }
 
-    /// Runs one subagent, once; boxed, since it may start others. Returns its duration in ms.
+    /// Runs a subagent, unless it already ran, and returns its duration in ms. The future is boxed
+    /// because a subagent may start others.
     fn run(
         self: Arc<Self>,
         i: usize,

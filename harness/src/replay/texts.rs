@@ -6,8 +6,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::session::{Entry, Session};
 
-/// Calls `found` with every text of a session and the id of its message or call; constant context
-/// has an empty id. Arguments of a call belong to the message that made it.
+/// Calls `found` with every text of a session and the id of its message or call. The id of constant
+/// context is empty. Arguments of a call belong to the message that made the call.
 pub(super) fn for_each_text<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
     for e in &session.entries {
         match e {
@@ -26,8 +26,8 @@ pub(super) fn for_each_text<'a>(session: &'a Session, mut found: impl FnMut(&'a 
     }
 }
 
-/// Applies `of` to each fact of a session and the first text under its id that contains one of its
-/// literals; `None` without such a text.
+/// Applies `of` to each fact of a session and to the first text under its id that contains one of
+/// its literals. Returns `None` for facts without such a text.
 pub(super) fn in_sources<T>(
     session: &Session,
     mut of: impl FnMut(&Fact, &str) -> T,

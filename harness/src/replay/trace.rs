@@ -31,7 +31,7 @@ struct TraceLine<'a> {
     ttl: Ttl,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-    /// Items that the provider stores, so that they are not sent.
+    /// Number of items that are not sent, because the provider stores them.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -74,11 +74,11 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Texts shorter than this are repeated with every item, as in recorded cases. Longer ones appear
-/// once, with the first occurrence of the item, so that the trace alone contains all texts.
+/// Length below which a text is repeated with every item, as in recorded cases. A longer text
+/// appears only with the first occurrence of its item, so that the trace still contains all texts.
 const SHORT: usize = 200;
 
-/// Writes trace lines; hashes each content once.
+/// Writes trace lines. Each content is hashed only once.
 pub(super) struct Tracer {
     scenario: String,
     strategy: String,

@@ -8,18 +8,20 @@ use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntr
 use super::fact_scope::OwnFacts;
 use super::session_cache::SessionCache;
 
-/// Positions of the entries of each window, so that extracting one costs only its own size.
+/// Positions of the entries of each window. With these, the cost of extracting a window depends
+/// only on its own size.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
-    /// Messages of subagents and to them, and entries for them alone.
+    /// Messages from and to each subagent, and entries that belong only to it.
     own: HashMap<String, Vec<usize>>,
-    /// Memory files and the like, and the system prompt and tools of the main conversation.
+    /// Constant context such as memory files, and the system prompt and tools of the main
+    /// conversation.
     shared: Vec<usize>,
     facts: OwnFacts,
 }
 
 impl Windows {
-    /// `known` = analysis of the whole session.
+    /// Builds the index. `known` = the analysis of the whole session.
     pub(super) fn from_session(session: &Session, known: &SessionCache) -> Windows {
         let mut out =
             Windows { facts: OwnFacts::from_session(session, known), ..Windows::default() };
@@ -34,9 +36,9 @@ impl Windows {
         out
     }
 
-    /// Session of one subagent: its messages as a main conversation, with its own system prompt and
-    /// tools or else those of the session. Memory files and the like are shared. Its facts are
-    /// those of [`Windows::facts`].
+    /// Returns the session of one subagent, with its messages as the main conversation. The system
+    /// prompt and tools are its own, or else those of the session. Constant context such as memory
+    /// files is shared. The facts are those of [`Windows::facts`].
     pub(super) fn session(&self, session: &Session, id: &str) -> Session {
         let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
         let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
@@ -57,7 +59,7 @@ impl Windows {
             .iter()
             .find_map(|e| if let Entry::Assistant(a) = e { a.model.clone() } else { None })
             .or(out.header.model);
-        // Its first request shows how much text its fixed part lacks.
+        // The subagent's first request shows how much text its fixed part lacks.
         if out.header.prefix_tokens.is_some() {
             let recorded = out.header.model.as_deref();
             let by = calibration::counting_of(recorded).for_visible_text();
@@ -67,7 +69,7 @@ impl Windows {
         out
     }
 
-    /// Index in the whole session of each fact of a subagent's session.
+    /// Returns the index in the whole session of each fact of a subagent's session.
     pub(super) fn facts(&self, id: &str) -> &[usize] {
         self.facts.of_window(id)
     }
@@ -110,7 +112,7 @@ mod tests {
         }
         let s = session(&lines.join("\n"));
         let all = subagents(&s);
-        // Searching all calls for each of them would take 8,000,000,000,000 steps.
+        // A search of all calls for each agent would take 8,000,000,000,000 steps.
         let waits = |i: usize| agent(&format!("x{i}"), Some((&format!("c{i}"), None)), true);
         assert!(all.iter().enumerate().all(|(i, a)| *a == waits(i)));
         assert!(depths(&all).iter().all(|d| *d == 1));
@@ -166,7 +168,7 @@ mod tests {
         );
         assert_eq!(own(&s, "x").header.prefix_tokens, None, "the session lacks nothing");
         s.header.prefix_tokens = Some(500);
-        // 103 less three tokens and a block.
+        // 103, less three tokens and a block.
         assert_eq!(own(&s, "x").header.prefix_tokens, Some(96));
         assert_eq!(own(&s, "y").header.prefix_tokens, Some(500));
     }

@@ -1,5 +1,5 @@
-//! The world of a replay. Replies and tool results come from the session, whatever the context
-//! shows; time is virtual.
+//! The simulated world of a replay. Replies and tool results come from the session, independent of
+//! what the context shows. Time is virtual.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::mock::{Door, PlannedReply};
 use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
-/// Text of a reply beyond the recorded path.
+/// Text of a reply after the end of the recorded path.
 pub(crate) const NEUTRAL: &str = "Understood; nothing is left to do in this turn.";
 
-/// Failed turns in a row without a recorded step, after which the run ends.
+/// Maximum number of consecutive failed turns without a recorded step. Then the run ends.
 pub(crate) const MAX_FAILURES: u32 = 3;
 
 /// Text of the user after a turn that ended too early.
@@ -36,12 +36,12 @@ struct Background {
 
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
-    /// Remaining replies of the present turn, the next one last.
+    /// Remaining replies of the current turn. The next one is last.
     steps: Vec<PathStep>,
     door: Box<dyn Door>,
     observer: Observer,
     now: Millis,
-    /// Time of the next event, once it was requested.
+    /// Time of the next event, if it was already requested.
     due: Option<Millis>,
     /// Whether the current turn failed, so that the user asks again.
     failed: bool,
@@ -49,7 +49,7 @@ pub(super) struct ReplayWorld {
     rereads: bool,
     faults: Vec<ProviderFault>,
     desk: SummaryDesk,
-    /// Requests so far that faults count, by kind.
+    /// Number of requests so far that faults count, by kind.
     counted: HashMap<FaultOn, u64>,
     /// Next recorded reply: a step of the session, or one beyond it.
     asked: Option<AnswerSource>,
@@ -59,7 +59,7 @@ pub(super) struct ReplayWorld {
     tools_ms: Millis,
     interventions: u32,
     over: bool,
-    /// Messages of recorded replies, and the newest of them.
+    /// Messages of recorded replies.
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
     /// Subagents that calls may start.
@@ -112,7 +112,8 @@ impl ReplayWorld {
         ReplayWorld { subagents, now, ..self }
     }
 
-    /// Time of the next event. Decided once, so that work done while waiting does not delay it.
+    /// Returns the time of the next event. The time is fixed by the first call, so that work done
+    /// while waiting does not delay the event.
     fn due(&mut self) -> Option<Millis> {
         if self.due.is_none() {
             let gap = match self.moves.as_slice().first() {
@@ -129,8 +130,8 @@ impl ReplayWorld {
         self.due
     }
 
-    /// Answer to a normal request: the next recorded reply, a re-read before it, or a neutral text
-    /// after the last.
+    /// Returns the answer to a normal request: the next recorded reply, a re-read before it, or a
+    /// neutral text after the last one.
     fn plan(&mut self, request: &Request) -> (PlannedReply, AnswerSource) {
         let Some(step) = self.steps.last() else {
             let parts = vec![Part::Text(NEUTRAL.into())];
@@ -157,7 +158,7 @@ impl ReplayWorld {
 }
 
 impl ReplayWorld {
-    /// Answer to a request that is not the agent's own work.
+    /// Returns the answer to a request that is not the agent's own work.
     fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
         let (parts, stop) = match purpose {
             Purpose::Summary => return (PlannedReply::Summarise, AnswerSource::Summary),
@@ -167,8 +168,8 @@ impl ReplayWorld {
         (PlannedReply::Say { parts, stop }, AnswerSource::Aside)
     }
 
-    /// Reply of an editor model: the edits of the newest recorded reply in order, or a statement
-    /// that there are none.
+    /// Returns the reply of an editor model: the edits of the newest recorded reply in order, or a
+    /// statement that nothing has to be changed.
     fn edits(&self) -> String {
         let given = match (&self.asked, self.steps.last()) {
             (Some(AnswerSource::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
@@ -182,7 +183,7 @@ impl ReplayWorld {
         if edits.is_empty() { "Nothing to change.".into() } else { edits.join("\n") }
     }
 
-    /// Answer of a fault of the scenario, and the time until a refusal in ms.
+    /// Returns the answer of a fault of the scenario, and the time until a refusal in ms.
     fn disturbed(&mut self, purpose: Purpose) -> Option<(PlannedReply, Millis)> {
         let on = match purpose {
             Purpose::Sample => FaultOn::Sample,
@@ -208,8 +209,8 @@ impl ReplayWorld {
         Some((plan, fault.after_ms))
     }
 
-    /// Answer to a request of a kind: as planned, or from a fault. A fault in place of a recorded
-    /// reply is beyond the recorded path.
+    /// Returns the answer to a request: the planned one, or that of a fault. A fault that replaces
+    /// a recorded reply does not belong to the recorded path.
     fn answer(
         &mut self,
         purpose: Purpose,
@@ -225,7 +226,8 @@ impl ReplayWorld {
         }
     }
 
-    /// Sends a request. A missing summary ends the run; it is not a failure of the provider.
+    /// Sends a request. If a summary is missing, the run ends; this is not a failure of the
+    /// provider.
     async fn ask(&mut self, request: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
         let result = self.door.send(request, plan, self.now).await;
         match self.desk.trouble() {
@@ -247,7 +249,7 @@ impl Host for ReplayWorld {
         // Work done while waiting may have taken longer than the wait.
         let arrives = self.due().unwrap_or(0).max(self.now);
         self.due = None;
-        // The turn failed or ended too early: the user asks to continue.
+        // The turn failed or ended too early, so the user asks to continue.
         let failed = std::mem::take(&mut self.failed);
         if !self.steps.is_empty() {
             self.failures += u32::from(!failed);
@@ -300,12 +302,12 @@ impl Host for ReplayWorld {
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
         if result.as_ref().is_err_and(|e| e.kind == ErrorKind::SessionEnd) {
-            // Not sent, because of a spend limit or a missing summary. No event is logged, and the
-            // user does not ask to continue.
+            // The request was not sent, because of a spend limit or a missing summary. No event is
+            // logged, and the user does not ask to continue.
             self.over = true;
             return result;
         }
-        // After its compaction the provider has not sent the recorded reply yet.
+        // After its compaction, the provider has not sent the recorded reply yet.
         let paused = request.purpose == Purpose::Sample
             && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { AnswerSource::Paused } else { asked };
@@ -405,7 +407,7 @@ impl Host for ReplayWorld {
     }
 
     fn on_event(&mut self, event: &Arc<TimedEvent>) {
-        // The user does not ask to continue after a fatal failure.
+        // After a fatal failure, the user does not ask to continue.
         self.over |= matches!(event.event, Event::StrategyFailed(_));
         self.observer.noted(event);
     }

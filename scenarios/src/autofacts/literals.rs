@@ -11,8 +11,8 @@ use super::events::{Agent, FactEvent, FactReply, ShownText};
 use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
 use super::{GAP, Need, names, words};
 
-/// Minimum number of absolute paths in calls for deriving the project's folder, which at least half
-/// of them must share.
+/// Minimum number of absolute paths in calls that is needed to derive the project's folder. At
+/// least half of the paths must be in that folder.
 const ENOUGH_PATHS: usize = 4;
 
 /// Last showing of a literal in a window.

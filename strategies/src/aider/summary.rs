@@ -335,12 +335,12 @@ impl Job {
         self.summary.as_ref()
     }
 
-    /// Index of the first message that stays verbatim after the summary.
+    /// Returns the index of the first message that stays verbatim after the summary.
     pub fn tail(&self) -> usize {
         self.from
     }
 
-    /// Depth that the recursion reached.
+    /// Returns the depth that the recursion reached.
     pub fn depth(&self) -> u32 {
         self.depth
     }

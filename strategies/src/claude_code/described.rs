@@ -143,7 +143,7 @@ impl ThreeTiers {
         let s = ClaudeCodeSettings {
             session_memory: true,
             trim: Trim::Tail,
-            // Not part of the account, so each of these is off.
+            // The account does not mention the following mechanisms, so they are off.
             microcompact: Micro::Off,
             output_chars: 0,
             shell_chars: 0,
@@ -169,8 +169,9 @@ impl ThreeTiers {
         ThreeTiers { cut: words.cut.clone(), inner: ClaudeCodeProgram::new(s, words) }
     }
 
-    /// Tier 2: cuts results at the unsent end, each to the same share, until the context is below
-    /// the threshold. Everything sent before stays unchanged, so that the cache still contains it.
+    /// Runs tier 2: cuts the results at the unsent end, all to the same share, until the context is
+    /// below the threshold. Content that was already sent stays unchanged, so that the cache still
+    /// contains it.
     fn cut_the_end(&mut self, s: &mut Engine) {
         let limit = self.inner.levels(s).compact;
         let over = (self.inner.believed(s) + 1).saturating_sub(limit);

@@ -64,7 +64,7 @@ fn wu2_keeps_the_last_ten_messages_where_they_fit() {
     let (asked, after) = (&p.requests[at], &p.requests[at + 1]);
     assert_eq!(after.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 5);
     assert_eq!(after.blocks.len(), 2 + 5 * 3);
-    // The actual program would have compacted earlier and kept none of them.
+    // The actual program would have compacted earlier and kept none of these messages.
     assert!(asked.tokens() > 1_670);
 }
 

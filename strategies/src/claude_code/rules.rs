@@ -112,7 +112,7 @@ pub struct OutputRule {
 
 impl OutputRule {
     /// Returns whether the output of a tool is too long. The output of a file read is never saved
-    /// to another file (ours; the sources speak of tool results in general).
+    /// to another file. This is our choice; the sources speak of tool results in general.
     pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
         if is_read(tool) {
             return false;
@@ -126,8 +126,8 @@ impl OutputRule {
     }
 
     /// Returns the positions of the results from `from` on that are saved to files because their
-    /// total is too large: the largest first, until the rest fits. Results of file reads do not
-    /// count and stay (both ours).
+    /// total size is too large. The largest are saved first, until the rest fits. Results of file
+    /// reads neither count nor are saved. Both rules are our choice.
     pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
         let may_go = |b: &Block| {
             b.kind == BlockKind::Output

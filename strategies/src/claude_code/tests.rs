@@ -292,7 +292,7 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     assert_eq!(truncated(&play("claude-code", [290, 280, 280, 280, 300, 290, 290]), 1), [4]);
 }
 
-/// A first turn of reads and a second turn with the replies in `again`.
+/// Builds a first turn of reads, and a second turn with the replies in `again`.
 fn two_turns(sizes: &[usize], again: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let mut replies = reads(sizes.len());
     replies.extend(again);

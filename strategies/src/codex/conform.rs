@@ -170,8 +170,8 @@ fn retained(c: &Context, input: Value) -> Result<Value, MemberError> {
     Ok(kept.into_iter().map(|(_, parts)| json!(parts)).collect())
 }
 
-/// An item of the history by size: of its text in the newest version, of its JSON form in older
-/// ones.
+/// Size of a history item: of its text in the newest version, and of its JSON form in older
+/// versions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ItemSize {

@@ -51,14 +51,14 @@ fn estimate_group<'a>(release: Release, mut item: impl Iterator<Item = &'a Block
     let Some(first) = item.next() else { return 0 };
     let bytes = match release {
         Release::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
-        // Each further content part adds a comma.
+        // Each additional content part adds a comma.
         _ => json_bytes(first) + item.map(|b| 1 + part_bytes(b)).sum::<u64>(),
     };
     bytes_estimate(bytes)
 }
 
-/// Converts the bytes of an item to tokens: the bytes of its text in 0.169, of its JSON form
-/// before.
+/// Converts bytes to tokens. In 0.169 they are the bytes of an item's text, before that those of
+/// its JSON form.
 pub fn bytes_estimate(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }

@@ -394,7 +394,7 @@ mod tests {
         items.push(block(User, 2, "U2"));
         blank_trailing_outputs(Release::V169, &mut items, 9_000, 3_007);
         assert_eq!(items[6].text.len(), 4_000);
-        // Before 0.169 output and call are removed.
+        // Before 0.169, both the output and the call are removed.
         let mut items = history();
         drop_trailing_outputs(
             Release::V104,

@@ -249,8 +249,8 @@ impl CodexProgram {
         self.log.push(Record::Counted(count));
     }
 
-    /// After a request that did not fit, the session counts as having used the usable window, and
-    /// its growth counts as the newest response (docs/sources/codex.md §1.1).
+    /// Updates the usage after a request that did not fit: the session counts as having used the
+    /// usable window, and its growth counts as the newest response (docs/sources/codex.md §1.1).
     fn fill(&mut self, window: u64) {
         let session = usable_window(window);
         self.count(TokenTotals { last: session.saturating_sub(self.counted.session), session });
@@ -296,7 +296,7 @@ fn last_text(reply: &Reply) -> Option<String> {
     reply.parts.iter().rev().find_map(text)
 }
 
-/// Without an answer the previous reply replaces the summary, as in the program
+/// Returns the previous reply, which replaces the summary if the model does not answer
 /// (docs/sources/codex.md §1.4).
 fn last_assistant(s: &Engine) -> Option<String> {
     s.context

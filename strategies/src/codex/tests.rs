@@ -24,7 +24,7 @@ fn opaque(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Compaction(Some(text.into()))], ..Reply::default() })
 }
 
-/// Two turns. The first one exceeds a limit of 5,000 tokens.
+/// Builds two turns. The first one exceeds a limit of 5,000 tokens.
 fn over_after_first() -> Script {
     Script {
         actions: vec![user("1", "U1"), user("2", "U2"), user("3", "U3")],

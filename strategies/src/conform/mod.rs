@@ -210,7 +210,7 @@ pub enum PromptPiece {
     Transcript,
     /// The previous summary.
     Prior,
-    /// At the end: the user's focus after this text. Both are optional.
+    /// The user's focus after this text, at the end of the prompt. Both are optional.
     Focus(String),
 }
 

@@ -91,7 +91,7 @@ impl CasePiece<'_> {
 /// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Classification {
-    /// From the conversation, or derived from it. Its text is compared.
+    /// A text from the conversation, or derived from it. The text is compared.
     Said(BlockKind),
     /// A text of the program. Only its size is recorded.
     Constant(BlockKind),

@@ -158,7 +158,8 @@ impl GeminiCliProgram {
         cut_results(blocks, &rule, &mut self.sizes, &mut self.files)
     }
 
-    /// Only cuts results, if that makes the history smaller. Used after a failed compression.
+    /// Cuts results if that makes the history smaller, and does nothing else. Used after a failed
+    /// compression.
     fn only_cut(
         &mut self,
         s: &mut Engine,

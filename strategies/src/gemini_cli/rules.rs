@@ -156,7 +156,7 @@ mod tests {
         // The history ends in a loop of tool calls, so the split is before the last prompt.
         let blocks = [&blocks[..4], &[user(10), call("1"), output("1", 900), call("2")]].concat();
         assert_eq!(split_of(&blocks), 4);
-        // In the tool loop of the first prompt nothing can be summarised.
+        // In the tool loop of the first prompt, there is nothing to summarise.
         assert_eq!(split_of(&[user(10), call("1"), output("1", 900), call("2")]), 0);
         assert_eq!(split_of(&[]), 0);
     }
@@ -201,7 +201,8 @@ mod tests {
             out.sort();
             out
         };
-        // Each is (80,000 + 9 + 13) / 4 = 20,005 tokens: the third from the end crosses 50,000.
+        // Each result is (80,000 + 9 + 13) / 4 = 20,005 tokens, so the third from the end crosses
+        // 50,000.
         assert_eq!(of(&[80_000; 5], "read_file"), ["0", "1", "2"]);
         assert_eq!(of(&[80_000; 4], "read_file"), ["0", "1"]);
         assert!(of(&[80_000; 3], "read_file").is_empty());

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(estimate_text("abcdefgh"), 2);
         // 4 × 1.5 tokens and 2 × 0.25.
         assert_eq!(estimate_text("日本語字ab"), 6);
-        // In a text of more than 100,000 characters all count as ASCII.
+        // In a text of more than 100,000 characters, all characters count as ASCII.
         assert_eq!(estimate_text(&"é".repeat(100_001)), 25_000);
         assert_eq!(estimate_text(&"é".repeat(100_000)), 150_000);
         // The name (9) and {"output":"line\n"} (19), a quarter each.

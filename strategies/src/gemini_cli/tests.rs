@@ -40,7 +40,7 @@ fn phases(p: &Played) -> Vec<&'static str> {
     p.requests.iter().filter_map(phase).collect()
 }
 
-/// Three turns, the last with a prompt of `prompt` tokens, then `more`.
+/// Builds three turns, of which the last has a prompt of `prompt` tokens, followed by `more`.
 fn turns(prompt: u64, more: Vec<Action>, replies: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let first = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
     let answers = [

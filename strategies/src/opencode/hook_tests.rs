@@ -13,7 +13,7 @@ fn full(answer: Answer) -> Answer {
     })
 }
 
-/// Two turns, each of which fills the window, so that the second summary follows the first.
+/// Runs two turns. Each fills the window, so that the second summary follows the first.
 fn twice(spec: &str) -> Played {
     let script = Script {
         actions: vec![user("1", "one"), user("2", "two")],

@@ -188,7 +188,7 @@ impl<D: Drawer> OpenCodeStore<D> {
                 self.append_message(said)?;
             }
         }
-        // Only compactions remove messages from this product's view.
+        // In this product's view, only compactions remove messages.
         self.shown = read(&self.drawer)?.0;
         Ok(())
     }

@@ -50,7 +50,7 @@ pub(crate) struct OpenCodeProgram {
 #[derive(Clone, Copy)]
 struct Task {
     marker: MessageId,
-    /// True if the program started the compaction itself, so that it asks the model to continue.
+    /// Whether the program started the compaction itself. If so, it asks the model to continue.
     auto: bool,
     /// True if the provider refused the request.
     overflow: bool,
@@ -344,7 +344,7 @@ impl OpenCodeProgram {
         }
     }
 
-    /// Before a turn's first reply or between its steps.
+    /// Returns the phase of the turn: before its first reply, or between its steps.
     fn moment(s: &Engine) -> Phase {
         let said = s
             .context

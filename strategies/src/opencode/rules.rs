@@ -100,7 +100,7 @@ pub fn is_retryable(e: &ModelError) -> bool {
     passing && !is_overflow(e)
 }
 
-/// Budget of the verbatim tail: a quarter of the usable tokens, within bounds.
+/// Returns the token budget of the verbatim tail: a quarter of the usable tokens, within bounds.
 pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
     preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
 }

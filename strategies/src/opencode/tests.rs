@@ -48,7 +48,7 @@ fn failed(p: &Played) -> usize {
         .count()
 }
 
-/// Three short turns; the third one reports `total` tokens.
+/// Builds three short turns. The third one reports `total` tokens.
 fn three_turns(total: u64) -> Script {
     Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
@@ -129,7 +129,7 @@ fn reserved_counts_where_the_model_has_an_input_limit() {
     assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
 }
 
-/// A turn with `n` reads of 200 tokens, then three turns without.
+/// Builds a turn with `n` reads of 200 tokens, and then three turns without reads.
 fn reads(tool: &str, n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
@@ -335,7 +335,7 @@ fn refusals_for_length_are_known_by_their_words() {
     assert_eq!(answer("unknown parameter"), 0);
 }
 
-/// A second user message with two texts and an image; its request is refused.
+/// Builds a second user message with two texts and an image. Its request is refused.
 fn picture() -> Script {
     let media = Media {
         media_type: "image/png".into(),
@@ -367,7 +367,7 @@ fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     let samples = p.with_purpose(Purpose::Sample);
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
-    // With a turn in the tail the repeated message is repeated again.
+    // If the tail has a turn, the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
     script.replies.insert(1, text_answer("done 2"));
@@ -558,7 +558,7 @@ fn as_described_001() {
     assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
 }
 
-/// Five reads of 200 tokens in the first turn; the third turn fills the window.
+/// Builds five reads of 200 tokens in the first turn. The third turn fills the window.
 fn filled(tool: &str, total: u64) -> Script {
     let mut s = reads(tool, 5);
     s.replies[7] = using(text_answer("full"), total);

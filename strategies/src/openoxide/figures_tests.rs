@@ -110,7 +110,7 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
     assert!(passes("output_reserve=10k", 1_600));
 }
 
-/// A finished turn with the message `words(n)`, and one more message.
+/// Builds a finished turn with the message `words(n)`, and one more message.
 fn history(n: usize) -> Script {
     Script {
         actions: vec![user("1", &words(n)), user("2", "next")],
@@ -162,7 +162,7 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
     assert_eq!(asked("weak_model=gpt-5-mini", again()).0, "gpt-5-mini");
 }
 
-/// A turn with `n` reads of 200 tokens, then three turns without.
+/// Builds a turn with `n` reads of 200 tokens, and then three turns without reads.
 fn reads(n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();

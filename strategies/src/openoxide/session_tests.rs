@@ -11,7 +11,7 @@ const MINE: &str = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada";
 const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: it is there\n\
     ## Exact values to keep\n- 7443\n## Next steps\n- (none)\n- Ask  Ada";
 
-/// Two compactions with the same summary, then a new session with one message.
+/// Runs two compactions with the same summary, and then a new session with one message.
 fn two_sessions(spec: &str) -> Played {
     let long = "word ".repeat(400);
     let compact = || Action::Compact { instructions: None };

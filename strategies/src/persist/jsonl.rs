@@ -17,7 +17,7 @@ use super::error::PersistError;
 pub(crate) struct Appender {
     path: PathBuf,
     file: File,
-    /// True if the last line has no end, so that the next entry must begin with one.
+    /// Whether the last line has no end, so that the next entry must begin with a newline.
     torn: bool,
 }
 

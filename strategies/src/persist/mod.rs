@@ -44,8 +44,7 @@ pub enum JournalEntry {
 pub struct ReopenedSession {
     /// Conversation that the next request would show, oldest message first.
     pub context: Vec<StoredMessage>,
-    /// Number of bytes read for it: whole files if the format has no way to skip parts, otherwise
-    /// rows.
+    /// Number of bytes read: whole files if the format cannot skip parts, otherwise rows.
     pub bytes_read: u64,
     /// Notes for the user about damaged entries that were skipped.
     pub notes: Vec<String>,

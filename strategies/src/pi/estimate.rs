@@ -91,7 +91,7 @@ mod tests {
         // A window of 200,000 with 100,000 tokens of input: 85,000 remain after the margin of 15 %,
         // which is more than the limit of 64,000.
         assert_eq!(largest_reply(200_000, 64_000, 100_000, 1.0), 64_000);
-        // With 140,000 the margin is 21,000, which leaves 39,000.
+        // With 140,000, the margin is 21,000, which leaves 39,000.
         assert_eq!(largest_reply(200_000, 64_000, 140_000, 1.0), 39_000);
         // With 150,000 the margin of 15 % would leave 27,500, so only the fixed margin is kept and
         // the limit is 32,768.

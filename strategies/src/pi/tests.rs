@@ -26,7 +26,7 @@ fn failing(status: u16) -> Answer {
     Err(ModelError { kind: ErrorKind::Server, status, code: None, message })
 }
 
-/// About `n` / 4 tokens.
+/// Returns a text of about `n` / 4 tokens.
 fn long(n: usize) -> String {
     "x".repeat(n)
 }
@@ -48,7 +48,7 @@ fn failed(p: &Played) -> usize {
     triggers(p).len() - p.compactions().len()
 }
 
-/// Two turns; the second ends with `total` tokens.
+/// Builds two turns. The second one ends with `total` tokens.
 fn two_turns(
     total: u64,
     more: Vec<Action>,

@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 mod outside;
 mod sessions;
 
-/// Context size in tokens that starts a compaction; small, so that a few prompts show one.
+/// Context size in tokens that starts a compaction. It is small, so that a few prompts show one.
 const BUDGET: u64 = 100;
 
 /// Summarizes everything before the newest prompt while the conversation continues.

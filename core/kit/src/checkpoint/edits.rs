@@ -101,7 +101,7 @@ impl EditCheckpoints {
         Self::open_with(root, store, retention, Durability::Synced)
     }
 
-    /// Like [`EditCheckpoints::open`], with a choice of durability.
+    /// Opens the checkpoints like [`EditCheckpoints::open`], with a choice of durability.
     pub fn open_with(
         root: &Path,
         store: &Path,
@@ -213,8 +213,9 @@ impl EditCheckpoints {
         Ok(self.root.read(&self.root.resolve(path)?)?)
     }
 
-    /// First half of a restore: saves the current files as a checkpoint, without overwriting them.
-    /// The caller can record that checkpoint before the second half, [`EditCheckpoints::apply`].
+    /// Begins a restore: saves the current files as a checkpoint, without overwriting them. The
+    /// caller can record that checkpoint before it completes the restore with
+    /// [`EditCheckpoints::apply`].
     pub fn prepare(&mut self, to: u64, now_ms: Millis) -> Result<PendingRestore, CheckpointError> {
         let targets = self.states_at(to)?;
         let mut undo = Checkpoint {
@@ -243,7 +244,7 @@ impl EditCheckpoints {
         Ok(PendingRestore { restored: Restored { undo: number, files }, pending })
     }
 
-    /// Second half of a restore: writes the files.
+    /// Completes a restore: writes the files.
     pub fn apply(&self, restore: PendingRestore) -> Restored {
         let PendingRestore { mut restored, pending } = restore;
         for (i, target) in pending {

@@ -266,7 +266,7 @@ impl Snapshots for ShadowGit {
         Ok(())
     }
 
-    /// Only checks the path: the tree before the step contains the file.
+    /// Checks the path. Nothing is saved, because the tree before the step contains the file.
     fn before_edit(&mut self, path: &str) -> Result<(), CheckpointError> {
         if self.step.is_none() {
             return Err(CheckpointError::NotBegun(path.to_string()));

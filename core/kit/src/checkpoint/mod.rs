@@ -91,8 +91,8 @@ pub enum FileOutcome {
     Restored,
     /// Already in the state of the checkpoint.
     Unchanged,
-    /// Not touched, because the path is outside the folder or is a link or device. Contains the
-    /// reason.
+    /// The path was not touched, because it is outside the folder or is a link or device. Contains
+    /// the reason.
     Refused(String),
     /// Could not be saved or written. Contains the error.
     Failed(String),
@@ -130,13 +130,13 @@ pub trait Snapshots {
     /// Starts a checkpoint for a user prompt. Returns its number; numbers increase. `now_ms` is the
     /// current time.
     fn begin(&mut self, prompt: &str, now_ms: Millis) -> Result<u64, CheckpointError>;
-    /// Called before the tools of a step run.
+    /// Records the begin of a step. Call it before the tools of the step run.
     fn step_begins(&mut self) -> Result<(), CheckpointError> {
         Ok(())
     }
-    /// Called before an edit tool changes a file.
+    /// Records that a file will be edited. Call it before an edit tool changes the file.
     fn before_edit(&mut self, path: &str) -> Result<(), CheckpointError>;
-    /// Called after the tools of a step ran.
+    /// Records the end of a step. Call it after the tools of the step ran.
     fn step_ends(&mut self) -> Result<(), CheckpointError> {
         Ok(())
     }

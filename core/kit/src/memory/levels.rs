@@ -281,7 +281,7 @@ impl Levels {
         for import in found {
             let path = resolve_import(&by, &self.folders.home, &import);
             if importers.contains(&path) {
-                // A file can be imported by two spellings of its path.
+                // Two spellings of a path can import the same file.
                 let note = Note::Cycle { by: by.clone(), path };
                 if !self.notes.contains(&note) {
                     self.notes.push(note);

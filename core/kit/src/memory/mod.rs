@@ -45,7 +45,7 @@ pub enum Level {
     Managed,
     /// The user's file for all projects.
     User,
-    /// In the project, or in a folder above or below it.
+    /// A file in the project, or in a folder above or below it.
     Project,
     /// Rules by topic; some apply to certain paths only.
     Rules,
@@ -79,7 +79,7 @@ pub enum Activation {
     Start,
     /// Loaded because a matching file was touched. Removed by the next compaction.
     Touched,
-    /// Not loaded yet: no matching file was touched.
+    /// The file is not loaded yet, because no matching file was touched.
     Pending,
 }
 

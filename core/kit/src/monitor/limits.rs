@@ -123,7 +123,7 @@ struct PreviousPrompt {
     blocks: Vec<Arc<Block>>,
     model: Arc<str>,
     tools: u64,
-    /// Expiry of its cache entry, ms since the start.
+    /// Time when the cache entry expires, ms since the start.
     expires: Millis,
 }
 

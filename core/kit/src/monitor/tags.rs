@@ -52,7 +52,8 @@ impl Reminders {
         Draft::synthetic(BlockKind::Context, Role::System, text).build(MessageId(u32::MAX), vec![])
     }
 
-    /// Appends the remaining budget if the request ends with a tool result. Returns whether it did.
+    /// Appends the remaining budget if the request ends with a tool result. Returns whether the
+    /// budget was appended.
     pub fn append_usage(&self, request: &mut Request, used: u64, window: u64) -> bool {
         if request.blocks.last().is_none_or(|b| b.kind != BlockKind::Output) {
             return false;

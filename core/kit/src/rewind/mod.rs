@@ -37,8 +37,8 @@ pub enum Restore {
 /// The point to rewind to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// After this message, with the files of the next checkpoint. For a prompt these are the files
-    /// before it.
+    /// A position after this message, with the files of the next checkpoint. For a prompt, these
+    /// are the files before it.
     Message(Ulid),
     Checkpoint(Checkpoint),
 }
@@ -89,7 +89,7 @@ pub enum RewindError {
     },
 }
 
-/// A store with the file contents kept next to it.
+/// A store, and the file contents that are kept next to it.
 pub struct Rewinder {
     store: Store,
     /// Folder of the store and of the kept contents.
@@ -170,10 +170,11 @@ impl Rewinder {
             Target::Checkpoint(c) => c.details.position,
         };
         if restore != Restore::Code {
-            // Before any file is touched.
+            // Check this before any file is touched.
             self.store.require_message(session, position.message())?;
         }
-        // Locked until the end, so that a running agent cannot continue with the old state.
+        // The lock is kept until the end, so that a running agent cannot continue with the old
+        // state.
         let (_lock, files) = match restore {
             Restore::Conversation => (self.lock(session)?, None),
             Restore::Code | Restore::Both => {
@@ -264,7 +265,7 @@ impl Rewinder {
         Ok(kept.apply(pending))
     }
 
-    /// Returns the session's checkpoint of these files; its id differs in a fork.
+    /// Returns the session's checkpoint of these files. In a fork, it has a different id.
     fn checkpoint_of(&self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
         let all = self.store.checkpoints(session)?;
         Ok(all.iter().rfind(|c| file_checkpoint(c) == Some(number)).map(|c| c.id))

@@ -121,7 +121,7 @@ proptest! {
         let path = write(&home.0, "0.169.0", payloads.clone());
         let bytes = std::fs::read(&path).unwrap();
         let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
-        // From one byte of the last line to all but its closing brace.
+        // Keep at least one byte of the last line, and at most everything but its closing brace.
         let end = last + 1 + cut.index(bytes.len() - last - 2);
         std::fs::write(&path, &bytes[..end]).unwrap();
         let (mut w, read) = Writer::reopen(&path, clock()).unwrap();

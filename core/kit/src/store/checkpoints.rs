@@ -23,7 +23,7 @@ impl Position {
         }
     }
 
-    /// SQL condition for ids of messages after the position; `?2` is the message.
+    /// Returns the SQL condition for ids of messages after the position; `?2` is the message.
     pub(super) fn is_later(self) -> &'static str {
         match self {
             Position::Before(_) => "id >= ?2",
@@ -55,7 +55,7 @@ impl NewCheckpoint {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     pub id: Ulid,
-    /// The session of its message. For a fork this may be an ancestor.
+    /// Session of the checkpoint's message. In a fork, this may be an ancestor.
     pub session: Ulid,
     /// Time of creation, ms since 1970.
     pub created_at: Millis,

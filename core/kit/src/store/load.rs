@@ -43,8 +43,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// SQL condition for its messages `m`, with [`Segment::params`]. A fork keeps its own list of the
-    /// ancestor's messages that it excludes.
+    /// Returns the SQL condition for the segment's messages `m`, with [`Segment::params`]. A fork
+    /// has its own list of the ancestor's messages that it excludes.
     pub(super) fn messages(&self) -> &'static str {
         match self.fork {
             Some(_) => {

@@ -112,7 +112,7 @@ impl Store {
         })
     }
 
-    /// Appends a message. Returns its id and those of its parts.
+    /// Appends a message. Returns the ids of the message and its parts.
     pub fn append_message(
         &mut self,
         session: Ulid,

@@ -158,8 +158,8 @@ pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError
     tx.commit().map_err(sql)
 }
 
-/// Turns on write-ahead logging. When two connections do so to a new file at once, SQLite refuses
-/// one of them without waiting; that one queues as a writer, which does wait, and tries again.
+/// Turns on write-ahead logging. If two connections do this to a new file at the same time, SQLite
+/// refuses one of them without waiting. That connection then waits as a writer and tries again.
 fn write_ahead(db: &Connection) -> rusqlite::Result<()> {
     const MAX_ATTEMPTS: usize = 100;
     let turn_on = || db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));

@@ -62,7 +62,8 @@ impl dyn ApiFormat {
         self.encode_refusal(e, None)
     }
 
-    /// Like [`encode_error`](ApiFormat::encode_error), with the seconds until a retry.
+    /// Encodes an error like [`encode_error`](ApiFormat::encode_error), with the seconds until a
+    /// retry.
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::SessionEnd;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };

@@ -329,8 +329,8 @@ fn user(o: &Map<String, Value>) -> StepKind {
     StepKind::Input(Input { id, pieces, blocks })
 }
 
-/// A prompt that was typed while the agent worked is stored as an attachment; others are the
-/// program's own reminders.
+/// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
+/// as an attachment; other attachments are reminders by the program.
 fn attachment(o: &Map<String, Value>) -> StepKind {
     let queued = o
         .get("attachment")

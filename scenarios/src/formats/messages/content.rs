@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::lines::{flag, str_of};
 use super::super::recording::MessagePart;
 
-/// Converts a content: a text, a block, or a list of them. Empty texts are left out.
+/// Converts content, which is a text, a block, or a list of these. Leaves out empty texts.
 pub(in super::super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
         Some(Value::String(text)) if !text.is_empty() => vec![MessagePart::text(text)],

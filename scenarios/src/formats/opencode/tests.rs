@@ -214,7 +214,7 @@ fn a_database_gives_sessions_with_their_subagents() {
     let before = std::fs::read(&path).unwrap();
     check(&all(&Source::at(&path)));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no file is written next to it");
-    // Children that no call names. Two of them name each other as parents.
+    // Subagent sessions without a call that names them. Two of them name each other as parents.
     let more = dir.path().join("more.db");
     std::fs::write(&more, &before).unwrap();
     let db = Connection::open(&more).unwrap();

@@ -44,8 +44,8 @@ impl AiderProgram {
         if !too_big(&messages(&self.chunks.done), budget, self.behaviour.count) {
             return;
         }
-        // The summary in progress may make the history smaller again, but the program starts its
-        // worker anyway.
+        // The program starts its worker even if the summary in progress makes the history small
+        // enough again.
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
         let messages = messages(&snapshot);

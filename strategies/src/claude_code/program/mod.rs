@@ -32,8 +32,8 @@ use idle::Pause;
 
 /// Number of attempts at a request that fails temporarily; ours.
 const ATTEMPTS: u32 = 10;
-/// A compaction is followed "right after" by another one if at most this many replies lie between;
-/// ours (docs/sources/claude-code.md §1.5 gives no number).
+/// Maximum number of replies between two compactions for the second one to count as "right after"
+/// the first. Our choice: docs/sources/claude-code.md §1.5 gives no number.
 const RIGHT_AFTER: u32 = 1;
 
 /// Returns the texts and limits of summary requests according to the settings.
@@ -327,7 +327,7 @@ impl ClaudeCodeProgram {
         let (fixed, history) = self.split_fixed(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
         let (gone, tail) = history.split_at(from);
-        // Notes larger than the replaced blocks do not help (ours).
+        // Do not use notes that are larger than the blocks they replace. This is our choice.
         let freed = estimate(gone)
             .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.notes_lead_in));
         if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {

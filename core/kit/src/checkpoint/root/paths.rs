@@ -100,7 +100,7 @@ fn create_temp(path: &SafePath, target: &Path) -> Result<(File, PathBuf), PathEr
             other => other,
         };
         match opened {
-            // Before it is locked, another writer may take the file for a leftover.
+            // Another writer may take the file for a leftover until it is locked.
             Ok(file) => match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {}
                 _ => return Ok((file, temp)),

@@ -139,8 +139,8 @@ fn create_temp(path: &SafePath, parent: &OwnedFd) -> Result<(File, String), Path
             Err(Errno::EXIST) => continue,
             Err(e) => return Err(path.failed("create a temporary file")(e)),
         };
-        // Before it is locked, another writer may take the file for a leftover. Systems without locks
-        // keep leftovers.
+        // Another writer may take the file for a leftover until it is locked. On systems without
+        // locks, leftovers are kept.
         let taken = matches!(
             flock(&file, FlockOperation::NonBlockingLockExclusive),
             Err(Errno::WOULDBLOCK)
