@@ -336,7 +336,11 @@ mod tests {
         let all = [0, 1_506, 453, 453];
         assert_eq!(explained("claude-opus-4-6", None), all);
         assert_eq!(explained("claude-sonnet-4-5-20250929", None), [0, 1_506, 151, 302]);
-        assert_eq!(explained("claude-opus-4-6", Some("claude-sonnet-4-5")), all, "the recorded model");
+        assert_eq!(
+            explained("claude-opus-4-6", Some("claude-sonnet-4-5")),
+            all,
+            "the recorded model"
+        );
         let talk = talk("claude-sonnet-4-5");
         let steps = steps(&talk, &BY, None);
         assert_eq!((steps[2].grown, steps[3].expected), (Some(151), 10_151 + 1_506 + 151 + 302));
