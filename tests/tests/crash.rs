@@ -351,7 +351,7 @@ fn torn_last_line_is_skipped_with_a_note() {
                 loaded.notes
             );
             if torn {
-                assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
+                assert!(loaded.notes[0].contains("was skipped"), "{:?}", loaded.notes);
             }
             // The next entry is stored completely.
             p.append(&JournalEntry::Message(said[1].clone())).unwrap();

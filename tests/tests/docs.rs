@@ -100,7 +100,7 @@ fn csv_columns_are_documented_in_order() {
         reports::format("csv").unwrap().render(&seeded, &reports::Looks::default()).unwrap();
     let common = columns_of(&formats, "Columns of every CSV file");
     assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
-    assert_eq!(files.len(), 9);
+    assert_eq!(files.len(), 8);
     for reports::Artifact { file: name, text } in files {
         let head: Vec<String> =
             text.lines().next().unwrap().split(',').map(str::to_string).collect();

@@ -8,9 +8,10 @@ use std::io::{self, Write};
 use anyhow::Context;
 use ctxbench_reports::{ReportError, printable};
 
-/// Removes control characters and invisible marks from a text, except line breaks.
+/// Removes control characters and invisible marks from a text, except line breaks and tabs.
 pub(crate) fn escape(text: &str) -> String {
-    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+    let line = |l: &str| l.split('\t').map(printable).collect::<Vec<_>>().join("\t");
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes a line to standard error, escaped. Ignores a closed standard error, where `eprintln!`
@@ -59,7 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_of_terminal_sequences_keeps_lines() {
-        assert_eq!(escape("a\u{1b}]0;title\u{7}b\nc\u{9b}31m\u{202e}d"), "a ]0;title b\nc 31m d");
+    fn escape_of_terminal_sequences_keeps_lines_and_tabs() {
+        assert_eq!(
+            escape("a\u{1b}]0;title\u{7}b\n\tc\u{9b}31m\u{202e}d"),
+            "a ]0;title b\n\tc 31m d"
+        );
     }
 }

@@ -154,9 +154,9 @@ fn unusable_sessions_are_listed_with_the_reason() {
     let text = here.run(&format!("advise mine {other} --window 60k")).ok().stdout;
     let skipped = text.lines().find(|l| l.starts_with("Skipped: ")).unwrap();
     for part in [
-        "1 session recorded by swe-agent, whose settings we do not know",
+        "1 session recorded by swe-agent, which has no documented settings here",
         "1 session without the provider's counters (bare)",
-        "1 session of unknown-7, whose prices and window are not known",
+        "1 session of unknown-7, with unknown prices and window",
     ] {
         assert!(skipped.contains(part), "{skipped} has no {part}");
     }
@@ -186,7 +186,7 @@ fn invalid_input_prints_one_line() {
         ("advise mine --product aider".into(), "aider has no documented setting to advise on"),
         ("advise mine --product codx".into(), "did you mean codex?"),
         ("advise mine --product codex --product codex@0.104".into(), "codex is given twice"),
-        ("advise mine --product codex@described-002".into(), "is no release of codex"),
+        ("advise mine --product codex@described-002".into(), "is not a release of codex"),
         ("advise mine --product codex --settings opencode.json".into(), "add --product opencode"),
         ("advise mine --last 0".into(), "--last"),
     ] {

@@ -125,8 +125,8 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
     }
     assert_eq!(names(&here, "scenarios"), builtin::IDS);
     here.run("list scenarios").ok().prints(&[
-        "stands for: failure mode 1 (compaction loop)",
-        "stands for: token-budgeting pitfall 8 (",
+        "example of: failure mode 1 (compaction loop)",
+        "example of: token-budgeting pitfall 8 (",
     ]);
     assert!(names(&here, "models").contains(&"claude-sonnet-4-6".to_string()));
     for name in strategies {

@@ -464,5 +464,5 @@ fn sessions_are_chosen_alike_by_every_command() {
     ]);
     here.run("list sessions a --since 1.1.2026").fails_with(2).stderr_contains(&["YYYY-MM-DD"]);
     here.run("list sessions").fails_with(2).stderr_contains(&["takes files and folders"]);
-    here.run("list models a").fails_with(2).stderr_contains(&["go with `list sessions`"]);
+    here.run("list models a").fails_with(2).stderr_contains(&["work with `list sessions` only"]);
 }
