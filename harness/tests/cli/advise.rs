@@ -162,10 +162,7 @@ fn unusable_sessions_are_listed_with_the_reason() {
     }
     let codex = here.run("advise mine --product codex").ok().stdout;
     assert!(codex.starts_with("No advice for codex: no recording of it is here.\n"), "{codex}");
-    assert!(
-        codex.contains("recorded by claude-code, which is not asked for (bare, s00"),
-        "{codex}"
-    );
+    assert!(codex.contains("recorded by claude-code, which is not selected (bare, s00"), "{codex}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Drawer for FileTree {
             if let Err(e) = serde_json::from_str::<Value>(&text) {
                 let name = path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
                 out.push(format!(
-                    "{name} ({} bytes) was cut off while it was written and was passed over: {e}",
+                    "{name} ({} bytes) was cut off while it was written and was skipped: {e}",
                     text.len()
                 ));
             }

@@ -90,7 +90,7 @@ pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistE
                 };
                 let why = other.err().map_or("not an object".to_string(), |e| e.to_string());
                 notes.push(format!(
-                    "line {} ({} bytes) {what} and was passed over: {why}",
+                    "line {} ({} bytes) {what} and was skipped: {why}",
                     i + 1,
                     line.len()
                 ));

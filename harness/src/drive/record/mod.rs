@@ -56,7 +56,7 @@ pub enum RecordError {
     Case {
         /// Path of the written file.
         path: PathBuf,
-        why: CaseError,
+        why: Box<CaseError>,
     },
 }
 
@@ -116,7 +116,8 @@ impl Driven {
                 .map_err(|source| CaseError::Read { path: path.display().to_string(), source })?;
             runtime.block_on(conform::replay(&read))
         });
-        let verdict = tried.map_err(|why| RecordError::Case { path: path.clone(), why })?;
+        let verdict =
+            tried.map_err(|why| RecordError::Case { path: path.clone(), why: Box::new(why) })?;
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
