@@ -131,7 +131,8 @@ impl Drop for StderrTail {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::process::Stdio;
 
