@@ -19,7 +19,7 @@ pub enum SettingKind {
     /// A number of tokens up to [`MAX_AMOUNT`], multiplied by a scenario's `scale`, or a percentage
     /// of the model's context window.
     Tokens,
-    /// [`Kind::Tokens`] above 0. A percentage is at least [`MIN_PERCENT`].
+    /// [`SettingKind::Tokens`] above 0. A percentage is at least [`MIN_PERCENT`].
     Limit,
     /// A number of bytes or characters that estimates tokens, up to [`MAX_AMOUNT`]; multiplied by a
     /// scenario's `scale`.
@@ -44,11 +44,11 @@ pub enum SettingKind {
     Model,
 }
 
-/// Smallest percentage of the window for a [`Kind::Limit`]: less is below one token of a window of
+/// Smallest percentage of the window for a [`SettingKind::Limit`]: less is below one token of a window of
 /// 5,000.
 pub const MIN_PERCENT: f64 = 0.01;
 
-/// Largest [`Kind::Count`]. Strategies may store one as `u32`.
+/// Largest [`SettingKind::Count`]. Strategies may store one as `u32`.
 pub const MAX_COUNT: u64 = u32::MAX as u64;
 
 /// Largest number of tokens, bytes or milliseconds. Strategies may multiply one by 1,000,000 without
@@ -390,7 +390,7 @@ impl<T: FromValue> FromValue for Option<T> {
 /// Generates a table of settings and the struct that a strategy reads them from.
 ///
 /// A row is `name: kind = default, "source of the default";` below its help, a doc comment. Kinds
-/// are those of [`Kind`] in lower case; `choice` names the enum to generate and its values. With the
+/// are those of [`SettingKind`] in lower case; `choice` names the enum to generate and its values. With the
 /// default `auto` the strategy decides, and the field is an `Option`.
 ///
 /// ```

@@ -15,7 +15,7 @@ use crate::wire::Wire;
 use crate::wire::plan::{self, BlockForm};
 
 /// The prefixes of the newest prompt of a conversation, equal to those of
-/// [`Prompt::of`](crate::Prompt::of).
+/// [`Prompt::from_block`](crate::Prompt::from_block).
 #[derive(Debug)]
 pub struct Outline {
     wire: Wire,

@@ -15,7 +15,7 @@ use super::asked;
 
 /// A request that has arrived and was understood.
 pub struct Arrived<'a> {
-    /// Number of the request, as in [`Outcome`].
+    /// Number of the request, as in [`RequestOutcome`].
     pub id: u64,
     /// Wire format.
     pub wire: Wire,

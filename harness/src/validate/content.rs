@@ -44,7 +44,7 @@ impl ContentKind {
 /// Our o200k counts by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentCounts {
-    /// Tokens per kind, in the order of [`Kind::ALL`].
+    /// Tokens per kind, in the order of [`ContentKind::ALL`].
     pub tokens: [u64; 5],
     /// Number of parts that cannot be counted, such as images and encrypted reasoning.
     pub unknown: usize,

@@ -1,7 +1,7 @@
 //! Divides the size limit of the page among sessions. Texts are dropped first, then curves.
 //!
 //! Each session may use an equal share of the remaining bytes, so small sessions leave room for
-//! later ones. It gets the first [`Part`] that fits. If none fits, only its figures remain.
+//! later ones. It gets the first part that fits. If none fits, only its figures remain.
 
 use super::chunk::{self, Detail};
 use super::overview::Overview;

@@ -1,5 +1,5 @@
 //! Export of sessions to foreign formats. A format is a file with an [`Export`] and a line in
-//! [`ALL`]. A [`Lost`] counts the entries that the format cannot express.
+//! [`ALL`]. [`ExportLosses`] counts the entries that the format cannot express.
 //!
 //! An export contains every message of the main conversation, in order. Commands of the user
 //! (compact, rewind, clear) and actions of the recorded program have no equivalent in these

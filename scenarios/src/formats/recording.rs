@@ -126,7 +126,7 @@ pub struct Input {
 pub struct RecordingReply {
     pub id: Option<String>,
     /// Id that all parts of a reply share. `None` = the part belongs to the parts before it, and
-    /// its counters follow as [`What::Counted`].
+    /// its counters follow as [`StepKind::Counted`].
     pub response: Option<String>,
     pub model: Option<String>,
     pub pieces: Vec<MessagePart>,
@@ -173,7 +173,7 @@ pub enum MessagePart {
     Added(Part, ContextPlace),
     /// Result of a tool.
     Result { call_id: String, pieces: Vec<MessagePart>, is_error: bool },
-    /// Shown to the user only. A different text for the model is a [`Piece::Opaque`] or is missing.
+    /// Shown to the user only. A different text for the model is a [`MessagePart::Opaque`] or is missing.
     Shown(Part),
     /// Question to a tool of the provider, from an item of this `kind` without a result.
     Unanswered { kind: String, asked: Part },
@@ -189,10 +189,10 @@ pub enum ContextPlace {
     /// It joins a message.
     Message,
     /// A memory file with this name if it precedes the first message, otherwise like
-    /// [`Place::Message`].
+    /// [`ContextPlace::Message`].
     Memory(String),
     /// Part of the system prompt if it precedes the first message, otherwise like
-    /// [`Place::Message`].
+    /// [`ContextPlace::Message`].
     System,
 }
 

@@ -5,7 +5,7 @@ use crate::descriptor::Knob;
 
 const DOCUMENTED: &str = "https://code.claude.com/docs/en/env-vars";
 /// Variables in the `env` of settings.json are reported not to reach this threshold
-/// (https://github.com/anthropics/claude-code/issues/63186), so all of them go to the shell.
+/// (<https://github.com/anthropics/claude-code/issues/63186>), so all of them go to the shell.
 const SETTINGS_FILE: &str = "the shell that starts claude, such as ~/.bashrc or ~/.zshrc";
 
 pub(crate) const KNOBS: &[Knob] = &[

@@ -3,7 +3,7 @@
 //! The interface is [`Persistence`]: it takes messages and the results of compactions in the order
 //! in which they happened, and returns the context. Each file here describes the format of one
 //! product. Information that the format cannot express is lost, and these losses are measured. A
-//! [`Format`] opens sessions and is part of the descriptor of its product. [`formats`] lists them
+//! [`PersistFormat`] opens sessions and is part of the descriptor of its product. [`formats`] lists them
 //! all.
 
 mod compare;

@@ -2,7 +2,7 @@
 //! each compaction.
 //!
 //! - [`Levels`] loads files by level, with imports, scoped rules and a truncated index. The file
-//!   names come from a [`Layout`] (docs/sources/claude-code.md §1.4, §1.5;
+//!   names come from the product (docs/sources/claude-code.md §1.4, §1.5;
 //!   docs/sources/chat-history.md §5.1).
 //! - [`search`] follows OpenCode's rules (docs/sources/opencode-vs-claude-code.md §5).
 //! - [`merge`] moves durable facts from a compaction into a memory file

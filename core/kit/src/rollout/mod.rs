@@ -1,7 +1,7 @@
 //! Codex CLI's session files, called rollouts (docs/sources/codex.md §4).
 //!
 //! A rollout has one JSON object per line: messages, and `compacted` lines with the history after a
-//! compaction. [`reconstruct`] resumes a session. It is generic over the item type, so that replays
+//! compaction. [`reconstruct()`] resumes a session. It is generic over the item type, so that replays
 //! in memory and files share it.
 
 mod item;

@@ -84,7 +84,7 @@ pub(crate) struct AiderProgram {
     /// Text before a summary.
     prefix: Arc<str>,
     behaviour: Behaviour,
-    /// The prompt in parts. [`Program::sync`] updates `cur`. The reminder is added only to
+    /// The prompt in parts. [`AiderProgram::sync`] updates `cur`. The reminder is added only to
     /// requests.
     chunks: Chunks<Arc<Block>>,
     /// True if an editing tool was called in this turn.
