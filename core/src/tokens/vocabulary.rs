@@ -53,7 +53,7 @@ impl Vocabulary {
         Vocabulary { starts, slots, tokens }
     }
 
-    /// Returns the rank of a token; `u32::MAX` if the bytes are not a token.
+    /// Returns the rank of a token; [`NO_RANK`] if the bytes are not a token.
     #[inline]
     fn rank(&self, bytes: &[u8]) -> u32 {
         let hash = content_hash(bytes);

@@ -62,7 +62,7 @@ impl dyn ApiFormat {
         self.encode_refusal(e, None)
     }
 
-    /// Encodes an error like [`encode_error`](Wire::encode_error), with the seconds until a
+    /// Encodes an error like `encode_error`, with the seconds until a
     /// retry.
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::SessionEnd;
