@@ -523,9 +523,24 @@ impl Descriptor {
     /// `Descriptor { page: "…", ..Descriptor::own::<P>(…) }`.
     pub const fn own<P: Product>(name: &'static str, summary: &'static str) -> Descriptor {
         Descriptor {
+            sources: &["the crate that this program was built with"],
+            files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
+            page: "docs/own-strategy.md",
+            ..Descriptor::of_factory(name, summary, Factory::of::<P>())
+        }
+    }
+
+    /// Describes a program or another strategy that is not a product. Replace `sources`, `files`
+    /// and `page`.
+    pub const fn of_factory(
+        name: &'static str,
+        summary: &'static str,
+        factory: Factory,
+    ) -> Descriptor {
+        Descriptor {
             name,
             summary,
-            sources: &["the crate that this program was built with"],
+            sources: &["the program itself"],
             matrix: Matrix::UNKNOWN,
             standing: Standing::Contender,
             manual: ManualCompaction::WithInstructions,
@@ -533,11 +548,11 @@ impl Descriptor {
             formats: OURS,
             conform: Conformance::NO_CASES,
             color: PlotColor::Palette(0),
-            files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
+            files: MemoryFiles::None("not a product"),
             settings_file: None,
             knobs: &[],
-            page: "docs/own-strategy.md",
-            factory: Factory::of::<P>(),
+            page: "docs/method.md",
+            factory,
         }
     }
 }

@@ -16,17 +16,14 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_core::settings::Settings;
-use ctxbench_core::strategy::{Flow, Standing, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
-    PlotColor, Reads, Requirement, Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, MemoryFiles, Reads, Requirement, Version,
 };
 use ctxbench_strategies::names::intern;
-use ctxbench_strategies::persist::OURS;
 
 /// Name of the mechanism in tables.
 const MECHANISM: &str = "as sent";
@@ -475,22 +472,11 @@ pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
     };
     let about = intern(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
     let product = Box::leak(Box::new(RecordingMaker { sent: Arc::new(sent), version }));
+    let name = intern(&format!("real-{agent}"));
     let descriptor = Descriptor {
-        name: intern(&format!("real-{agent}")),
-        summary: about,
-        sources: &["the program itself"],
-        matrix: Matrix::UNKNOWN,
-        standing: Standing::Contender,
-        manual: ManualCompaction::WithInstructions,
-        rewind: Rewind::UNSUPPORTED,
-        formats: OURS,
-        conform: Conformance::NO_CASES,
-        color: PlotColor::Palette(0),
         files: MemoryFiles::None("a driven program reads its own files"),
-        settings_file: None,
-        knobs: &[],
         page: "docs/drive.md",
-        factory: Factory { settings: &[], product },
+        ..Descriptor::of_factory(name, about, Factory { settings: &[], product })
     };
     let descriptor = Box::leak(Box::new(descriptor));
     let settings = Settings::defaults(&[]);

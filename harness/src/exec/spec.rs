@@ -5,14 +5,11 @@ use std::path::PathBuf;
 use ctxbench_core::settings::{
     DefaultValue, Setting, SettingKind, Settings, Value, split_pair, split_pairs,
 };
-use ctxbench_core::strategy::{Standing, Strategy};
-use ctxbench_strategies::conform::Conformance;
+use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::descriptor::{
-    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
-    PlotColor, Reads, Requirement, Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, MemoryFiles, Reads, Requirement, Version,
 };
 use ctxbench_strategies::names::intern;
-use ctxbench_strategies::persist::OURS;
 use ctxbench_strategies::sweep;
 use ctxbench_strategies::{Spec, SpecError, all};
 
@@ -154,10 +151,13 @@ fn parse_one(
     let line = command.join(" ");
     let product = Box::leak(Box::new(ExecProgram { command: command.to_vec(), limits, version }));
     let descriptor = Descriptor {
-        name: intern(name),
-        summary: intern(&format!("a program: {line}")),
-        factory: Factory { settings: table, product },
-        ..DESCRIPTOR
+        files: MemoryFiles::None("a program gets the files that the session shows"),
+        page: "docs/exec.md",
+        ..Descriptor::of_factory(
+            intern(name),
+            intern(&format!("a program: {line}")),
+            Factory { settings: table, product },
+        )
     };
     let descriptor = Box::leak(Box::new(descriptor));
     Ok(Spec { descriptor, version, settings: given })
@@ -173,43 +173,6 @@ fn setting(name: &str, value: &str) -> Setting {
         default: DefaultValue::Word(""),
         help: "a setting of the program",
         source: "the program",
-    }
-}
-
-/// Defaults of all programs.
-const DESCRIPTOR: Descriptor = Descriptor {
-    name: "",
-    summary: "",
-    sources: &["the program itself"],
-    matrix: Matrix::UNKNOWN,
-    standing: Standing::Contender,
-    manual: ManualCompaction::WithInstructions,
-    rewind: Rewind::UNSUPPORTED,
-    formats: OURS,
-    conform: Conformance::NO_CASES,
-    color: PlotColor::Palette(0),
-    files: MemoryFiles::None("a program gets the files that the session shows"),
-    settings_file: None,
-    knobs: &[],
-    page: "docs/exec.md",
-    // Replaced for each program.
-    factory: Factory { settings: &[], product: &NoProgram },
-};
-
-/// Placeholder in the defaults.
-struct NoProgram;
-
-impl DynProduct for NoProgram {
-    fn versions(&self) -> Vec<Version> {
-        vec![]
-    }
-
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
-        None
-    }
-
-    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(Exec::new(vec![], ExecLimits::default(), Default::default(), order.scale))
     }
 }
 
