@@ -110,8 +110,8 @@ fn thinking(prompt: &Prompt) -> Part {
 
 fn thought(pieces: usize) -> String {
     match pieces {
-        1 => "The request contains one piece, which decides the reply.".into(),
-        n => format!("The request contains {n} pieces; the last one decides the reply."),
+        1 => "The request contains one piece, and it decides what the reply says.".into(),
+        n => format!("The request contains {n} pieces; the last one decides what the reply says."),
     }
 }
 
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn one_piece_is_no_pieces() {
-        assert_eq!(thought(1), "The request contains one piece, which decides the reply.");
-        assert_eq!(thought(2), "The request contains 2 pieces; the last one decides the reply.");
+        assert_eq!(thought(1), "The request contains one piece, and it decides what the reply says.");
+        assert_eq!(thought(2), "The request contains 2 pieces; the last one decides what the reply says.");
     }
 
     #[test]
