@@ -26,13 +26,6 @@ pub enum CaseError {
         /// Parse error with line and column.
         source: serde_json::Error,
     },
-    /// A value has an unexpected form.
-    #[error("expected {what}, found {found}")]
-    Format {
-        /// Description of the expected value.
-        what: String,
-        found: String,
-    },
     /// A member of a case is unknown, missing or invalid.
     #[error("{at}: expected {expected}, found {found}")]
     Member {
@@ -64,7 +57,7 @@ pub enum CaseError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Kind of the case: `replay` or `function`.
+    /// Always `replay`.
     pub kind: String,
     /// Name of the program's strategy.
     pub agent: String,
@@ -123,7 +116,7 @@ impl Case {
 
     /// Returns the replay functions of the case's program.
     pub(super) fn product(&self) -> Result<&'static Replay, CaseError> {
-        let found = all().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
+        let found = all().find(|d| d.name == self.agent).and_then(|d| d.conform.replay());
         found.ok_or_else(|| CaseError::Unknown { what: "agent", name: self.agent.clone() })
     }
 }

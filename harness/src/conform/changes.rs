@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Case;
-use super::functions::shorten;
+use super::shorten::shorten;
 
 /// Maximum number of names in a line.
 const MAX_NAMED: usize = 6;
@@ -21,7 +21,7 @@ pub struct Changes {
     pub compared: usize,
     /// Number of compared cases without differences.
     pub same: usize,
-    /// Differences that all replay cases share.
+    /// Differences that all cases share.
     pub everywhere: Vec<String>,
     /// Other differences by case name.
     pub cases: BTreeMap<String, Vec<String>>,
@@ -31,8 +31,8 @@ pub struct Changes {
     pub only_after: Vec<String>,
 }
 
-/// Returns the changes from each recorded version of a program to the next. `cases` are whole files
-/// of both kinds.
+/// Returns the changes from each recorded version of a program to the next. `cases` are whole
+/// files.
 pub fn changes(cases: &[Value]) -> Vec<Changes> {
     let word = |v: &Value, name: &str| v[name].as_str().unwrap_or("?").to_string();
     let mut programs: BTreeMap<(String, String), BTreeMap<Vec<u64>, String>> = BTreeMap::new();
@@ -42,8 +42,7 @@ pub fn changes(cases: &[Value]) -> Vec<Changes> {
         let (line, numbers) = parse_version(&version);
         let versions = programs.entry((agent.clone(), line)).or_default();
         versions.insert(numbers, version.clone());
-        let name = if v["kind"] == "function" { word(v, "function") } else { word(v, "name") };
-        named.entry((agent, version)).or_default().insert(name, v);
+        named.entry((agent, version)).or_default().insert(word(v, "name"), v);
     }
     let mut out = Vec::new();
     for ((agent, _), versions) in programs {
@@ -82,10 +81,8 @@ fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'
     for (name, old) in before {
         let Some(new) = after.get(name) else { continue };
         out.compared += 1;
-        let found = if old["kind"] == "function" { function(old, new) } else { replay(old, new) };
-        if old["kind"] != "function" {
-            replays.push(found.iter().cloned().collect::<BTreeSet<String>>());
-        }
+        let found = replay(old, new);
+        replays.push(found.iter().cloned().collect::<BTreeSet<String>>());
         out.same += usize::from(found.is_empty());
         out.cases.insert(name.clone(), found);
     }
@@ -98,30 +95,6 @@ fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'
         out.cases.values_mut().for_each(|lines| lines.retain(|l| !common.contains(l)));
     }
     out.cases.retain(|_, lines| !lines.is_empty());
-    out
-}
-
-/// Compares the function cases of a rule by their results.
-fn function(old: &Value, new: &Value) -> Vec<String> {
-    let results = |v: &Value| -> BTreeMap<String, (String, String)> {
-        let cases = v["cases"].as_array().cloned().unwrap_or_default();
-        let one = |c: &Value| {
-            let name = c["name"].as_str().unwrap_or("?").to_string();
-            (name, (c["input"].to_string(), c["expected"].to_string()))
-        };
-        cases.iter().map(one).collect()
-    };
-    let (before, after) = (results(old), results(new));
-    let both = before.iter().filter_map(|(name, b)| Some((name, b, after.get(name)?)));
-    let both: Vec<_> = both.filter(|(_, b, a)| b.0 == a.0).collect();
-    let differ: Vec<&str> =
-        both.iter().filter(|(_, b, a)| b.1 != a.1).map(|(name, ..)| name.as_str()).collect();
-    let mut out = Vec::new();
-    if !differ.is_empty() {
-        let (n, all) = (differ.len(), both.len());
-        out.push(format!("{n} of {all} results differ: {}", few(&differ)));
-    }
-    out.extend(members("constants", &old["constants"], &new["constants"]));
     out
 }
 

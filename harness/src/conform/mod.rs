@@ -8,17 +8,17 @@ mod case;
 mod changes;
 mod compare;
 mod format;
-mod functions;
 mod outcome;
 mod pieces;
 mod prompt;
 mod shape;
+mod shorten;
 mod world;
 
 pub use case::{Case, CaseError};
 pub use changes::{Changes, changes};
 pub use compare::Difference;
-pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
+pub use shorten::shorten;
 
 use std::sync::Arc;
 

@@ -13,19 +13,15 @@ use crate::conform::{
     CaseSettings, Conformance, MemberError, RecordedProgram, Replay, RequestView, SetUp, build,
 };
 
-pub(crate) const CONFORMANCE: Conformance = Conformance {
-    functions: &[],
-    labels: &[],
-    replay: Some(Replay {
-        settings: SETTINGS,
-        parameters: true,
-        constants: &[may("summary_prompt_bytes", Filler)],
-        ends: &["requests", "tool_calls_executed"],
-        set_up,
-        error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
-        record: None,
-    }),
-};
+pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+    settings: SETTINGS,
+    parameters: true,
+    constants: &[may("summary_prompt_bytes", Filler)],
+    ends: &["requests", "tool_calls_executed"],
+    set_up,
+    error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
+    record: None,
+});
 
 /// Members of the settings. In addition, any request parameter is allowed.
 const SETTINGS: Shape = &[

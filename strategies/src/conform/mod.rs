@@ -1,5 +1,5 @@
-//! Data of a product for its recorded cases: its rules as functions, and the settings, constants
-//! and requests of a recorded session. The harness reads, replays and compares the cases.
+//! Data of a product for its recorded cases: the settings, constants and requests of a recorded
+//! session. The harness reads, replays and compares the cases.
 
 pub mod record;
 pub mod shape;
@@ -8,55 +8,32 @@ pub mod text;
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Request;
-use ctxbench_core::settings::{Settings, SettingsTable};
+use ctxbench_core::settings::SettingsTable;
 use ctxbench_core::strategy::Strategy;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, parse_version};
+use crate::descriptor::{Build, Factory, Product, SpecError, Versions, parse_version};
 use shape::Shape;
 use text::BadRecipe;
 
-/// Functions and data for checking recorded cases of a product.
+/// Recordings of the program that a strategy follows.
 #[derive(Clone, Copy, Debug)]
-pub struct Conformance {
-    /// Rules for function cases, by name.
-    pub functions: &'static [Function],
-    /// Members of results that summarise the other members in a label.
-    pub labels: &'static [Label],
-    /// Replay of recorded sessions. `None` = the program cannot be recorded.
-    pub replay: Option<Replay>,
-}
-
-/// A member of a result with a label chosen by the recorder. Two labels that are not recorded count
-/// as equal, so that the other members decide.
-#[derive(Clone, Copy, Debug)]
-pub struct Label {
-    pub member: &'static str,
-    /// Labels that occur in recordings.
-    pub recorded: &'static [&'static str],
+pub enum Conformance {
+    /// There are none.
+    Unrecorded,
+    /// Results of single functions, which the tests of the product check.
+    Functions,
+    /// Sessions, which can be replayed.
+    Sessions(Replay),
 }
 
 impl Conformance {
-    /// Conformance of a product without recordings.
-    pub const NO_CASES: Conformance = Conformance { functions: &[], labels: &[], replay: None };
-}
-
-/// Facts that a rule may need in addition to its input.
-pub struct Context {
-    /// Version with the rules to apply.
-    pub version: Version,
-    /// The strategy's settings with their defaults.
-    pub settings: Settings,
-    /// Facts common to all cases of a file.
-    pub facts: Map<String, Value>,
-}
-
-impl Context {
-    /// Returns the version as the product's code knows it.
-    pub(crate) fn version<V: Versions>(&self) -> V {
-        parse_version(self.version)
+    /// Returns the replay of recorded sessions, if there are any.
+    pub fn replay(&self) -> Option<&Replay> {
+        match self {
+            Conformance::Sessions(replay) => Some(replay),
+            Conformance::Unrecorded | Conformance::Functions => None,
+        }
     }
 }
 
@@ -64,37 +41,11 @@ impl Context {
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error("{0}")]
-    Input(String),
-    #[error(transparent)]
     Recipe(#[from] BadRecipe),
     #[error("expected settings that the strategy knows, found {0}")]
     Settings(#[from] SpecError),
     #[error("unknown version `{0}`")]
     Version(String),
-}
-
-/// A rule with its name. It deserialises the input, calls the strategy's function and serialises
-/// the result. Unknown or missing members fail the case.
-#[derive(Clone, Copy, Debug)]
-pub struct Function {
-    pub name: &'static str,
-    /// Versions with this rule. None = all versions.
-    pub versions: &'static [&'static str],
-    pub call: fn(&Context, Value) -> Result<Value, MemberError>,
-}
-
-/// Deserialises an input to the type that a rule expects.
-pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, MemberError> {
-    Ok(serde_json::from_value(input)?)
-}
-
-/// Deserialises a member that is required, but may be null.
-pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    d: D,
-) -> Result<Option<T>, D::Error> {
-    Option::deserialize(d)
 }
 
 /// Functions and data for replaying recorded sessions of a program.

@@ -25,6 +25,40 @@ pub fn expand(v: &Value) -> Result<String, BadRecipe> {
     Ok(out)
 }
 
+/// Members of each recipe, in order.
+const RECIPES: &[&[&str]] =
+    &[&["concat"], &["end", "slice", "start"], &["lines_from"], &["repeat", "times"]];
+
+/// Replaces every recipe in a value by its text. Returns an error if one is invalid, or if all
+/// texts together are larger than [`MAX_BYTES`].
+pub fn expand_all(v: &mut Value) -> Result<(), BadRecipe> {
+    expand_within(v, &mut 0)
+}
+
+fn expand_within(v: &mut Value, made: &mut u64) -> Result<(), BadRecipe> {
+    match v {
+        Value::Object(o) => {
+            let mut members: Vec<&str> = o.keys().map(String::as_str).collect();
+            members.sort_unstable();
+            if !RECIPES.contains(&members.as_slice()) {
+                return o.values_mut().try_for_each(|v| expand_within(v, made));
+            }
+            let text = expand(v)?;
+            *made += text.len() as u64;
+            if *made > MAX_BYTES {
+                return Err(BadRecipe {
+                    expected: format!("recipes that make at most {MAX_BYTES} bytes together"),
+                    found: format!("{made} bytes"),
+                });
+            }
+            *v = Value::String(text);
+            Ok(())
+        }
+        Value::Array(list) => list.iter_mut().try_for_each(|v| expand_within(v, made)),
+        _ => Ok(()),
+    }
+}
+
 /// Appends a text to the output of a recipe. Returns an error if the output is too large.
 fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
     let bad = |what: &str| BadRecipe {

@@ -17,19 +17,15 @@ use crate::conform::{
 };
 use crate::descriptor::PromptTexts;
 
-pub(crate) const CONFORMANCE: Conformance = Conformance {
-    functions: &[],
-    labels: &[],
-    replay: Some(Replay {
-        settings: SETTINGS,
-        parameters: false,
-        constants: CONSTANTS,
-        ends: &["compactions", "failed"],
-        set_up,
-        error_classes: |_| &[],
-        record: Some(super::record::RECORDING),
-    }),
-};
+pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+    settings: SETTINGS,
+    parameters: false,
+    constants: CONSTANTS,
+    ends: &["compactions", "failed"],
+    set_up,
+    error_classes: |_| &[],
+    record: Some(super::record::RECORDING),
+});
 
 const MODEL: Shape = &[may("name", Word), must("context", Count), must("output", Count)];
 

@@ -81,7 +81,7 @@ pub struct RecordedCase {
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
-    let replay = spec.descriptor.conform.replay.as_ref();
+    let replay = spec.descriptor.conform.replay();
     let replay =
         replay.ok_or_else(|| none("cases of it are of single routines, not of sessions"))?;
     replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))
