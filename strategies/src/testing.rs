@@ -20,7 +20,7 @@ use ctxbench_core::session::{Millis, RewindMode};
 use serde_json::Value;
 
 use crate::Spec;
-use crate::conform::text::expand_all;
+use crate::conform::prepare;
 
 /// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
@@ -254,7 +254,7 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
 pub fn recorded(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/functions").join(file);
     let mut all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    expand_all(&mut all).unwrap();
+    prepare(&mut all).unwrap();
     all
 }
 

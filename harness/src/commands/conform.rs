@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 use ctxbench_core::files;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
 
 use super::CheckFailed;
 
@@ -80,7 +79,6 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
     if files.is_empty() {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
-    let runtime = Builder::new_current_thread().build()?;
     let mut results = ConformResults::default();
     let mut all = Vec::new();
     for f in &files {
@@ -91,8 +89,7 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         if head["kind"] != "replay" {
             bail!("{name}: not a recorded case");
         }
-        results.replay(&head, &text, name, &runtime);
-        all.push(head);
+        all.extend(results.replay(&head, &text, name));
     }
     results.changes = changes(&all);
     match args.json {
@@ -117,23 +114,9 @@ impl ConformResults {
         row
     }
 
-    fn unusable(&mut self, head: &Value, file: String, e: CaseError) {
-        let (at, expected, got) = match e {
-            CaseError::Member { at, expected, found } => (at, expected, found),
-            other => ("file".into(), "a case that can be run".into(), other.to_string()),
-        };
-        self.failures.push(CaseFailure {
-            file,
-            case: head["name"].as_str().unwrap_or("?").into(),
-            at,
-            expected,
-            got,
-        });
-    }
-
-    fn replay(&mut self, head: &Value, text: &str, file: String, runtime: &Runtime) {
-        let run = Case::parse(text, &file)
-            .and_then(|case| Ok((runtime.block_on(replay(&case))?, case.name)));
+    /// Runs a case. Returns it unless it cannot be used.
+    fn replay(&mut self, head: &Value, text: &str, file: String) -> Option<Case> {
+        let run = Case::parse(text, &file).and_then(|case| Ok((replay(&case)?, case)));
         let row = self.row_of(head);
         match run {
             Ok((v, case)) => {
@@ -142,13 +125,21 @@ impl ConformResults {
                 self.failures.extend(v.difference.map(|d| {
                     let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
                     let at = format!("request {}{item}: {}", d.request, d.what);
-                    CaseFailure { file, case, at, expected: d.expected, got: d.got }
+                    let (expected, got) = (d.expected, d.got);
+                    CaseFailure { file, case: case.name.clone(), at, expected, got }
                 }));
+                Some(case)
             }
             Err(e) => {
                 row.replay_cases.add(0, 1);
                 row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
-                self.unusable(head, file, e);
+                let (at, expected, got) = match e {
+                    CaseError::Value { at, expected, found } => (at, expected, found),
+                    other => ("file".into(), "a case that can be run".into(), other.to_string()),
+                };
+                let case = head["name"].as_str().unwrap_or("?").into();
+                self.failures.push(CaseFailure { file, case, at, expected, got });
+                None
             }
         }
     }

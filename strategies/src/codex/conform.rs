@@ -1,77 +1,65 @@
 //! Recorded cases of Codex CLI: the settings, constants and requests of recorded sessions.
 
 use ctxbench_core::model::Model;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use super::Codex;
+use super::cut::OutputPolicy;
+use super::settings::CodexSettings;
 use super::words::CodexWords;
-use crate::conform::shape::MemberKind::{Count, Either, Filler, Flag, Text, Word};
-use crate::conform::shape::{Shape, may, must, null};
-use crate::conform::text::{expand, filler};
+use crate::conform::case::{Case, CaseError};
+use crate::conform::text::filler;
 use crate::conform::{
-    CaseSettings, Conformance, MemberError, RecordedProgram, Replay, RequestView, SetUp,
-    SummaryForm, build, followed,
+    Conformance, Replay, RequestView, SetUp, SummaryForm, build, default_settings, followed,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
-    settings: SETTINGS,
-    parameters: false,
-    constants: CONSTANTS,
+    constants: &["summary_prompt_bytes", "summary_prefix_bytes"],
     ends: &[],
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
 });
 
-const SETTINGS: Shape = &[
-    must("context_window", Count),
-    null("auto_compact_token_limit", Count),
-    may("stream_max_retries", Count),
-    may("request_max_retries", Count),
-    may("tool_output_policy", Either(&[may("tokens", Count), may("bytes", Count)])),
-    null("compact_prompt", Text),
-    null("post_turn_threshold_percent", Count),
-    may("limit_scope", Word),
-    may("model", Word),
-    may("remote", Flag),
-    may("provider_name", Word),
-];
+/// Settings of a case.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedSettings {
+    pub(super) context_window: u64,
+    pub(super) auto_compact_token_limit: Option<u64>,
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) remote: bool,
+    pub(super) stream_max_retries: Option<u64>,
+    pub(super) request_max_retries: Option<u64>,
+    pub(super) tool_output_policy: Option<OutputPolicy>,
+    pub(super) compact_prompt: Option<String>,
+    pub(super) post_turn_threshold_percent: Option<u64>,
+    pub(super) provider_name: Option<String>,
+}
 
-const CONSTANTS: Shape =
-    &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
-
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
-    let summary_prompt = match case.setting("compact_prompt") {
-        Some(prompt) => expand(prompt)?,
-        None => filler("prompt", case.constant("summary_prompt_bytes")),
-    };
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let prompt = || filler("prompt", case.constant("summary_prompt_bytes"));
     let prefix = filler("prefix", case.constant("summary_prefix_bytes"));
     let words = CodexWords {
-        summary_prompt: summary_prompt.into(),
+        summary_prompt: given.compact_prompt.unwrap_or_else(prompt).into(),
         summary_prefix: prefix.as_str().into(),
     };
-    let mut given = CaseSettings::default();
-    // The outputs of a case are already cut by the program.
-    given.set("tool_output_tokens", 0);
-    for (ours, theirs) in [
-        ("remote", "remote"),
-        ("auto_compact_limit", "auto_compact_token_limit"),
-        ("stream_retries", "stream_max_retries"),
-        ("post_turn_percent", "post_turn_threshold_percent"),
-        ("limit_scope", "limit_scope"),
-    ] {
-        given.take(ours, case.setting(theirs));
-    }
-    let base = case.fixed.iter().find(|f| f["kind"] == "base");
-    given.take("base_estimate_bytes", base.and_then(|b| b.get("estimate_bytes")));
-    let version = followed::<Codex>(case.version)?;
-    let window = case.setting("context_window").and_then(Value::as_u64).unwrap_or(0);
+    let defaults = default_settings::<Codex>();
+    let settings = CodexSettings {
+        // The outputs of a case are already cut by the program.
+        tool_output_tokens: Some(0),
+        remote: given.remote,
+        auto_compact_limit: given.auto_compact_token_limit,
+        stream_retries: given.stream_max_retries.unwrap_or(defaults.stream_retries),
+        post_turn_percent: given.post_turn_threshold_percent.unwrap_or(0),
+        base_estimate_bytes: case.base().and_then(|b| b.estimate_bytes),
+        ..defaults
+    };
     Ok(SetUp {
-        strategy: build::<Codex>("codex", version, &given, words)?,
-        model: Model { name: "recorded".into(), window, ..model },
-        params: Map::new(),
-        cache_beside_input: false,
-        caller_acts: false,
+        strategy: build::<Codex>(followed(&case.version)?, settings, words),
+        model: Model { name: "recorded".into(), window: given.context_window, ..model },
         view: RequestView {
             roleless_compaction: true,
             summary: SummaryForm { head: format!("{prefix}\n"), ..SummaryForm::default() },

@@ -1,84 +1,69 @@
 //! Recorded cases of OpenCode: the settings, constants and requests of recorded sessions.
 
 use ctxbench_core::model::{Model, Provider};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use super::OpenCode;
+use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
-use crate::conform::shape::MemberKind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
-use crate::conform::shape::{Shape, may, must, null};
+use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Constant};
 use crate::conform::text::filler;
 use crate::conform::{
-    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
-    RequestView, SetUp, build, followed,
+    Conformance, PromptForm, PromptPiece, Replay, RequestView, SetUp, build, default_settings,
+    followed,
 };
 use crate::descriptor::PromptTexts;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
-    settings: SETTINGS,
-    parameters: false,
-    constants: CONSTANTS,
+    constants: &[
+        "marker",
+        "continue",
+        "continue_after_overflow",
+        "summary_prompt_first",
+        "summary_prompt_with_prior",
+    ],
     ends: &[],
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
 });
 
-const MODEL: Shape =
-    &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
-
-const SETTINGS: Shape = &[
-    must("model", One(MODEL)),
-    may("compaction", One(COMPACTION)),
-    may("compaction_model", One(MODEL)),
-    must("wire", OneOf(&["openai-chat", "anthropic"])),
-];
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedSettings {
+    pub(super) model: CaseModel,
+    #[serde(default)]
+    pub(super) compaction: RecordedCompaction,
+    pub(super) compaction_model: Option<CaseModel>,
+    pub(super) wire: CaseWire,
+}
 
 /// Named as in the strategy's settings.
-const COMPACTION: Shape = &[
-    null("auto", Flag),
-    null("prune", Flag),
-    null("tail_turns", Count),
-    null("preserve_recent_tokens", Count),
-    null("reserved", Count),
-];
-
-const CONSTANTS: Shape = &[
-    may("marker", One(CONSTANT)),
-    may("continue", One(CONSTANT)),
-    may("continue_after_overflow", One(CONSTANT)),
-    may("summary_prompt_first", One(CONSTANT)),
-    may("summary_prompt_with_prior", One(CONSTANT)),
-];
-
-const CONSTANT: Shape = &[
-    must("bytes", Filler),
-    may("utf16", Bytes),
-    may("json_utf16", Bytes),
-    may("placeholder", Word),
-];
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedCompaction {
+    auto: Option<bool>,
+    prune: Option<bool>,
+    tail_turns: Option<u64>,
+    preserve_recent_tokens: Option<u64>,
+    reserved: Option<u64>,
+}
 
 /// Size in bytes of the constant text around a message that 1.3 repeats. The cases state it only in
 /// prose.
 const WRAPPER_BYTES: usize = 133;
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
-    let anthropic = case.settings.get("wire").is_some_and(|w| w == "anthropic");
-    let m = case.settings.get("model").cloned().unwrap_or_default();
-    let model = Model {
-        name: "mock-model".into(),
-        window: m["context"].as_u64().unwrap_or(0),
-        max_output: m["output"].as_u64().unwrap_or(0),
-        input_limit: m["input"].as_u64(),
-        provider: if anthropic { Provider::Anthropic } else { Provider::Openai },
-        ..model
-    };
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let anthropic = given.wire == CaseWire::Anthropic;
+    let provider = if anthropic { Provider::Anthropic } else { Provider::Openai };
     let first = filler("first", case.constant("summary_prompt_first").saturating_sub(40));
     let prior_close =
         filler("prior_close", case.constant("summary_prompt_with_prior").saturating_sub(60));
     let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
     let constant = |name: &str| {
-        let given = case.constants.get(name).and_then(|c| c.get("placeholder")?.as_str());
+        let given = case.constants.get(name).and_then(Constant::placeholder);
         given.map_or_else(|| filler(name, case.constant(name)), str::to_string).into()
     };
     let words = OpenCodeWords {
@@ -96,29 +81,25 @@ fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError
         old_prompt: filler("prompt", 1).into(),
         ..OpenCodeWords::blank()
     };
-    let mut given = CaseSettings::default();
-    if let Some(m) = case.settings.get("compaction_model") {
-        for (ours, theirs) in [
-            ("model", "name"),
-            ("model_context", "context"),
-            ("model_output", "output"),
-            ("model_input", "input"),
-        ] {
-            given.take(ours, m.get(theirs));
-        }
-    }
-    for (name, value) in case.setting("compaction").and_then(Value::as_object).into_iter().flatten()
-    {
-        given.take(name, Some(value));
-    }
-    let version = followed::<OpenCode>(case.version)?;
+    let (compaction, own) = (given.compaction, given.compaction_model);
+    let defaults = default_settings::<OpenCode>();
+    let settings = OpenCodeSettings {
+        auto: compaction.auto.unwrap_or(defaults.auto),
+        prune: compaction.prune,
+        tail_turns: compaction.tail_turns,
+        preserve_recent_tokens: compaction.preserve_recent_tokens,
+        reserved: compaction.reserved,
+        model_context: own.as_ref().map(|m| m.context),
+        model_output: own.as_ref().and_then(|m| m.output),
+        model_input: own.as_ref().and_then(|m| m.input),
+        model: own.and_then(|m| m.name).map(Into::into),
+        ..defaults
+    };
     Ok(SetUp {
-        strategy: build::<OpenCode>("opencode", version, &given, words)?,
-        model,
-        params: Map::new(),
-        cache_beside_input: anthropic,
-        caller_acts: false,
+        strategy: build::<OpenCode>(followed(&case.version)?, settings, words),
+        model: given.model.over(model, provider),
         view: RequestView {
+            cache_beside_input: anthropic,
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
             // On this wire the system prompt is a message too.
             unnumbered: usize::from(!anthropic),
