@@ -28,7 +28,7 @@ pub(super) struct RecordedSettings {
     pub(super) context_window: u64,
     pub(super) auto_compact_token_limit: Option<u64>,
     pub(super) model: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remote: bool,
     pub(super) stream_max_retries: Option<u64>,
     pub(super) request_max_retries: Option<u64>,

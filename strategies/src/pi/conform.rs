@@ -38,10 +38,8 @@ pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordedSettings {
     pub(super) model: CaseModel,
-    #[serde(default)]
-    pub(super) compaction: RecordedCompaction,
-    #[serde(default)]
-    pub(super) retry: RecordedRetry,
+    pub(super) compaction: Option<RecordedCompaction>,
+    pub(super) retry: Option<RecordedRetry>,
     pub(super) wire: CaseWire,
 }
 
@@ -54,7 +52,7 @@ pub(super) struct RecordedCompaction {
     keep_recent_tokens: Option<u64>,
 }
 
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordedRetry {
     max: Option<u64>,
@@ -88,12 +86,12 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         ..PiWords::blank()
     };
     let defaults = default_settings::<Pi>();
-    let compaction = given.compaction;
+    let compaction = given.compaction.unwrap_or_default();
     let settings = PiSettings {
         auto: compaction.enabled.unwrap_or(defaults.auto),
         reserve: compaction.reserve_tokens.unwrap_or(defaults.reserve),
         keep_recent: compaction.keep_recent_tokens.unwrap_or(defaults.keep_recent),
-        retries: given.retry.max.unwrap_or(defaults.retries),
+        retries: given.retry.and_then(|r| r.max).unwrap_or(defaults.retries),
         base_estimate: case.base().and_then(|b| b.estimate_tokens),
     };
     let view = view(&words);

@@ -7,7 +7,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value};
 
-use super::conform::{RecordedCompaction, RecordedRetry, RecordedSettings};
+use super::conform::RecordedSettings;
 use super::estimate::quarter;
 use super::words::PiWords;
 use crate::conform::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
@@ -86,8 +86,8 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
     let (context, output) = (heard.window, Some(heard.max_output));
     out.set(&RecordedSettings {
         model: CaseModel { name: None, context, output, input: None },
-        compaction: RecordedCompaction::default(),
-        retry: RecordedRetry::default(),
+        compaction: None,
+        retry: None,
         wire: CaseWire::OpenaiChat,
     });
     out.outcome = Some(ends(heard.told));
