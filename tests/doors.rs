@@ -6,7 +6,7 @@ use std::path::Path;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::request::Ttl;
-use ctxbench_harness::conform::{Case, function_file};
+use ctxbench_harness::conform::Case;
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, PredictOptions, validate};
@@ -25,7 +25,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const DOORS: [Door; 23] = [
+pub const DOORS: [Door; 22] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
@@ -130,7 +130,6 @@ pub const DOORS: [Door; 23] = [
         let items = text.lines().map(String::from).collect();
         merge(body, &[DurableFacts { heading: "Notes".into(), items }]);
     }),
-    ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
     ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::SummaryScript::open(p)))),
     // The first byte selects the format.

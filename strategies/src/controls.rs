@@ -38,7 +38,7 @@ pub const REFERENCE: Descriptor = Descriptor {
     manual: ManualCompaction::Absent,
     rewind: Rewind::UNSUPPORTED,
     formats: OURS,
-    conform: Conformance::NO_CASES,
+    conform: Conformance::Unrecorded,
     color: PlotColor::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,

@@ -546,7 +546,7 @@ impl Descriptor {
             manual: ManualCompaction::WithInstructions,
             rewind: Rewind::UNSUPPORTED,
             formats: OURS,
-            conform: Conformance::NO_CASES,
+            conform: Conformance::Unrecorded,
             color: PlotColor::Palette(0),
             files: MemoryFiles::None("not a product"),
             settings_file: None,

@@ -240,28 +240,6 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_conformance_are_named_once_and_for_versions_that_exist() {
-        for d in ALL {
-            let functions = d.conform.functions;
-            for (i, f) in functions.iter().enumerate() {
-                assert!(
-                    f.versions.iter().all(|v| d.factory.versions().iter().any(|k| k.name == *v)),
-                    "{}: {} is for a version that is not listed",
-                    d.name,
-                    f.name
-                );
-                let twice = functions[..i].iter().any(|g| {
-                    g.name == f.name
-                        && (g.versions.is_empty()
-                            || f.versions.is_empty()
-                            || g.versions.iter().any(|v| f.versions.contains(v)))
-                });
-                assert!(!twice, "{} names {} twice", d.name, f.name);
-            }
-        }
-    }
-
-    #[test]
     fn reads_names_versions_and_settings() {
         let s = Spec::parse("codex@0.104:auto_compact_limit=90k").unwrap();
         assert_eq!((s.descriptor.name, s.version.name), ("codex", "0.104"));

@@ -39,7 +39,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     manual: ManualCompaction::Absent,
     rewind: Rewind::UNSUPPORTED,
     formats: OURS,
-    conform: Conformance::NO_CASES,
+    conform: Conformance::Unrecorded,
     color: PlotColor::Palette(6),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,

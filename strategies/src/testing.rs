@@ -2,6 +2,7 @@
 //! recorded.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
@@ -16,7 +17,10 @@ use ctxbench_core::request::{
 };
 use ctxbench_core::session::{Millis, RewindMode};
 
+use serde_json::Value;
+
 use crate::Spec;
+use crate::conform::prepare;
 
 /// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
@@ -243,4 +247,23 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     block_on(agent::run(&mut engine, &mut *strategy));
     let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();
     Played { requests, sent_at, engine }
+}
+
+/// Returns a file of `tests/data/functions`: recorded results of one function of a program, with
+/// every recipe replaced by its text.
+pub fn recorded(file: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/functions").join(file);
+    let mut all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    prepare(&mut all).unwrap();
+    all
+}
+
+/// Checks that a function returns every recorded result of a file.
+pub fn check(file: &str, function: impl Fn(&Value) -> Value) {
+    let all = recorded(file);
+    let cases = all["cases"].as_array().unwrap();
+    assert!(!cases.is_empty(), "{file}");
+    for case in cases {
+        assert_eq!(function(&case["input"]), case["expected"], "{file}: {}", case["name"]);
+    }
 }

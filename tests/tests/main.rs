@@ -9,7 +9,6 @@ mod crash;
 mod delegation;
 mod docs;
 mod exports;
-mod functions;
 mod keepalive;
 mod labels;
 mod layouts;

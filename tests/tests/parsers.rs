@@ -37,7 +37,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         }
         "settings file" => files(&data.join("settings"), ""),
         "packed" => [".zst", ".zip"].iter().flat_map(|e| files(&data.join("packed"), e)).collect(),
-        "case" | "functions" => files(&data.join("conformance"), ".json"),
+        "case" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };
     let mut out: Vec<Vec<u8>> =

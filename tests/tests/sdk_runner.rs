@@ -13,8 +13,7 @@ fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Optio
         "events": events, "requests": requests, "outcome": outcome,
     });
     let case = Case::parse(&case.to_string(), "by hand").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(&case)).unwrap().difference.map(|d| format!("{d:#?}"))
+    replay(&case).unwrap().difference.map(|d| format!("{d:#?}"))
 }
 
 fn plain() -> Value {

@@ -1,14 +1,14 @@
 //! `ctxbench conform`: checks the strategies against recorded cases of the real programs.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use crate::conform::{Case, CaseError, Changes, changes, function_file, replay, shorten};
-use anyhow::{Context, anyhow, bail};
+use crate::conform::{Case, CaseError, Changes, changes, replay, shorten};
+use anyhow::{Context, bail};
 use ctxbench_core::files;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
 
 use super::CheckFailed;
 
@@ -41,7 +41,7 @@ impl PassCount {
     }
 }
 
-impl std::fmt::Display for PassCount {
+impl Display for PassCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.all == 0 { f.pad("-") } else { f.pad(&format!("{}/{}", self.passed, self.all)) }
     }
@@ -53,7 +53,6 @@ struct VersionRow {
     agent: String,
     version: String,
     replay_cases: PassCount,
-    function_cases: PassCount,
     requests: PassCount,
 }
 
@@ -80,7 +79,6 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
     if files.is_empty() {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
-    let runtime = Builder::new_current_thread().build()?;
     let mut results = ConformResults::default();
     let mut all = Vec::new();
     for f in &files {
@@ -88,19 +86,17 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
         let text = ctxbench_core::files::read_text(f).with_context(|| format!("reading {name}"))?;
         let head: Value =
             serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
-        match head["kind"].as_str() {
-            Some("replay") => results.replay(&head, &text, name, &runtime),
-            Some("function") => results.function(&head, &text, name),
-            _ => return Err(anyhow!("{name}: neither a replay nor a function case")),
+        if head["kind"] != "replay" {
+            bail!("{name}: not a recorded case");
         }
-        all.push(head);
+        all.extend(results.replay(&head, &text, name));
     }
     results.changes = changes(&all);
     match args.json {
         true => super::print_data(&results.json()?)?,
         false => super::print(&results.table())?,
     }
-    let (passed, all) = results.cases();
+    let [PassCount { passed, all }, _] = results.sums();
     if results.failures.is_empty() {
         Ok(())
     } else {
@@ -118,23 +114,9 @@ impl ConformResults {
         row
     }
 
-    fn unusable(&mut self, head: &Value, file: String, e: CaseError) {
-        let (at, expected, got) = match e {
-            CaseError::Member { at, expected, found } => (at, expected, found),
-            other => ("file".into(), "a case that can be run".into(), other.to_string()),
-        };
-        self.failures.push(CaseFailure {
-            file,
-            case: head["name"].as_str().unwrap_or("all cases").into(),
-            at,
-            expected,
-            got,
-        });
-    }
-
-    fn replay(&mut self, head: &Value, text: &str, file: String, runtime: &Runtime) {
-        let run = Case::parse(text, &file)
-            .and_then(|case| Ok((runtime.block_on(replay(&case))?, case.name)));
+    /// Runs a case. Returns it unless it cannot be used.
+    fn replay(&mut self, head: &Value, text: &str, file: String) -> Option<Case> {
+        let run = Case::parse(text, &file).and_then(|case| Ok((replay(&case)?, case)));
         let row = self.row_of(head);
         match run {
             Ok((v, case)) => {
@@ -143,45 +125,34 @@ impl ConformResults {
                 self.failures.extend(v.difference.map(|d| {
                     let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
                     let at = format!("request {}{item}: {}", d.request, d.what);
-                    CaseFailure { file, case, at, expected: d.expected, got: d.got }
+                    let (expected, got) = (d.expected, d.got);
+                    CaseFailure { file, case: case.name.clone(), at, expected, got }
                 }));
+                Some(case)
             }
             Err(e) => {
                 row.replay_cases.add(0, 1);
                 row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
-                self.unusable(head, file, e);
+                let (at, expected, got) = match e {
+                    CaseError::Value { at, expected, found } => (at, expected, found),
+                    other => ("file".into(), "a case that can be run".into(), other.to_string()),
+                };
+                let case = head["name"].as_str().unwrap_or("?").into();
+                self.failures.push(CaseFailure { file, case, at, expected, got });
+                None
             }
         }
     }
 
-    fn function(&mut self, head: &Value, text: &str, file: String) {
-        let run = function_file(text, &file);
-        let row = self.row_of(head);
-        match run {
-            Ok(v) => {
-                row.function_cases.add(v.passed, v.cases);
-                for d in v.difference.into_iter().chain(v.further) {
-                    let at = format!("{}: {}", v.function, d.at);
-                    self.failures.push(CaseFailure {
-                        file: file.clone(),
-                        case: d.case,
-                        at,
-                        expected: d.expected,
-                        got: d.got,
-                    });
-                }
-            }
-            Err(e) => {
-                row.function_cases.add(0, head["cases"].as_array().map_or(1, |c| c.len().max(1)));
-                self.unusable(head, file, e);
+    /// Returns the sums of the cases and of the requests.
+    fn sums(&self) -> [PassCount; 2] {
+        let mut sums = [PassCount::default(); 2];
+        for r in self.rows.values() {
+            for (sum, s) in sums.iter_mut().zip([r.replay_cases, r.requests]) {
+                sum.add(s.passed, s.all);
             }
         }
-    }
-
-    /// Returns the number of passed cases and of all cases, of both kinds.
-    fn cases(&self) -> (usize, usize) {
-        let scores = self.rows.values().flat_map(|r| [r.replay_cases, r.function_cases]);
-        scores.fold((0, 0), |(passed, all), s| (passed + s.passed, all + s.all))
+        sums
     }
 
     fn table(&self) -> String {
@@ -193,24 +164,16 @@ impl ConformResults {
         for c in &self.changes {
             out += &format!("{c}\n");
         }
-        out += &format!(
-            "{:<15} {:<18} {:>9} {:>10} {:>12}\n",
-            "agent", "version", "replays", "functions", "requests"
-        );
+        let mut line = |agent: &str, version: &str, [cases, requests]: [&dyn Display; 2]| {
+            out += &format!("{agent:<15} {version:<18} {cases:>9} {requests:>12}\n");
+        };
+        line("agent", "version", [&"replays", &"requests"]);
         for r in self.rows.values() {
-            out += &format!(
-                "{:<15} {:<18} {:>9} {:>10} {:>12}\n",
-                r.agent, r.version, r.replay_cases, r.function_cases, r.requests
-            );
+            line(&r.agent, &r.version, [&r.replay_cases, &r.requests]);
         }
-        let mut sums = [PassCount::default(); 3];
-        for r in self.rows.values() {
-            for (sum, s) in sums.iter_mut().zip([r.replay_cases, r.function_cases, r.requests]) {
-                sum.add(s.passed, s.all);
-            }
-        }
-        let [replays, functions, requests] = sums;
-        out + &format!("{:<15} {:<18} {replays:>9} {functions:>10} {requests:>12}\n", "all", "")
+        let [cases, requests] = self.sums();
+        line("all", "", [&cases, &requests]);
+        out
     }
 
     fn json(&self) -> anyhow::Result<String> {

@@ -7,6 +7,7 @@ use ctxbench_core::model;
 use ctxbench_core::settings::{DefaultValue, SettingKind};
 use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
+use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, all};
 
@@ -196,10 +197,10 @@ real    program that runs unmodified: docs/exec.md
 fn origin(d: &'static Descriptor) -> &'static str {
     if !ALL.iter().any(|ours| std::ptr::eq(ours, d) || ours.name == d.name) {
         "own"
-    } else if d.conform.replay.is_some() || !d.conform.functions.is_empty() {
-        "model*"
-    } else {
+    } else if matches!(d.conform, Conformance::Unrecorded) {
         "model"
+    } else {
+        "model*"
     }
 }
 

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::request::Purpose;
+use ctxbench_strategies::conform::case::{
+    Case, CaseEvent, CaseItem, CaseRequest, Constant, FixedPiece,
+};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::Case;
-use super::functions::shorten;
+use super::shorten::shorten;
 
 /// Maximum number of names in a line.
 const MAX_NAMED: usize = 6;
@@ -21,7 +25,7 @@ pub struct Changes {
     pub compared: usize,
     /// Number of compared cases without differences.
     pub same: usize,
-    /// Differences that all replay cases share.
+    /// Differences that all cases share.
     pub everywhere: Vec<String>,
     /// Other differences by case name.
     pub cases: BTreeMap<String, Vec<String>>,
@@ -31,26 +35,19 @@ pub struct Changes {
     pub only_after: Vec<String>,
 }
 
-/// Returns the changes from each recorded version of a program to the next. `cases` are whole files
-/// of both kinds.
-pub fn changes(cases: &[Value]) -> Vec<Changes> {
-    let word = |v: &Value, name: &str| v[name].as_str().unwrap_or("?").to_string();
-    let mut programs: BTreeMap<(String, String), BTreeMap<Vec<u64>, String>> = BTreeMap::new();
-    let mut named: BTreeMap<(String, String), BTreeMap<String, &Value>> = BTreeMap::new();
-    for v in cases {
-        let (agent, version) = (word(v, "agent"), word(v, "version"));
-        let (line, numbers) = parse_version(&version);
-        let versions = programs.entry((agent.clone(), line)).or_default();
-        versions.insert(numbers, version.clone());
-        let name = if v["kind"] == "function" { word(v, "function") } else { word(v, "name") };
-        named.entry((agent, version)).or_default().insert(name, v);
+/// Returns the changes from each recorded version of a program to the next.
+pub fn changes(cases: &[Case]) -> Vec<Changes> {
+    let mut programs: BTreeMap<(&str, String), BTreeMap<Vec<u64>, Named<'_>>> = BTreeMap::new();
+    for case in cases {
+        let (line, numbers) = parse_version(&case.version);
+        let versions = programs.entry((&case.agent, line)).or_default();
+        versions.entry(numbers).or_default().insert(&case.name, case);
     }
     let mut out = Vec::new();
-    for ((agent, _), versions) in programs {
-        let versions: Vec<String> = versions.into_values().collect();
+    for versions in programs.into_values() {
+        let versions: Vec<Named<'_>> = versions.into_values().collect();
         for [from, to] in versions.array_windows() {
-            let of = |version: &String| &named[&(agent.clone(), version.clone())];
-            out.push(compare_versions(&agent, (from, of(from)), (to, of(to))));
+            out.extend(compare_versions(from, to));
         }
     }
     out
@@ -64,16 +61,18 @@ fn parse_version(version: &str) -> (String, Vec<u64>) {
     (line.to_string(), numbers.collect())
 }
 
-type Named<'a> = (&'a String, &'a BTreeMap<String, &'a Value>);
+/// The cases of a version by name.
+type Named<'a> = BTreeMap<&'a str, &'a Case>;
 
-fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Changes {
-    let only = |a: &BTreeMap<String, &Value>, b: &BTreeMap<String, &Value>| {
-        a.keys().filter(|k| !b.contains_key(*k)).cloned().collect()
+fn compare_versions(before: &Named<'_>, after: &Named<'_>) -> Option<Changes> {
+    let (from, to) = (before.values().next()?, after.values().next()?);
+    let only = |a: &Named<'_>, b: &Named<'_>| {
+        a.keys().filter(|k| !b.contains_key(*k)).map(|k| k.to_string()).collect()
     };
     let mut out = Changes {
-        agent: agent.to_string(),
-        from: from.clone(),
-        to: to.clone(),
+        agent: from.agent.clone(),
+        from: from.version.clone(),
+        to: to.version.clone(),
         only_before: only(before, after),
         only_after: only(after, before),
         ..Changes::default()
@@ -82,12 +81,10 @@ fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'
     for (name, old) in before {
         let Some(new) = after.get(name) else { continue };
         out.compared += 1;
-        let found = if old["kind"] == "function" { function(old, new) } else { replay(old, new) };
-        if old["kind"] != "function" {
-            replays.push(found.iter().cloned().collect::<BTreeSet<String>>());
-        }
+        let found = replay(old, new);
+        replays.push(found.iter().cloned().collect::<BTreeSet<String>>());
         out.same += usize::from(found.is_empty());
-        out.cases.insert(name.clone(), found);
+        out.cases.insert(name.to_string(), found);
     }
     // Differences that all cases share are reported once.
     if let [first, second, rest @ ..] = replays.as_slice() {
@@ -98,52 +95,31 @@ fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'
         out.cases.values_mut().for_each(|lines| lines.retain(|l| !common.contains(l)));
     }
     out.cases.retain(|_, lines| !lines.is_empty());
-    out
+    Some(out)
 }
 
-/// Compares the function cases of a rule by their results.
-fn function(old: &Value, new: &Value) -> Vec<String> {
-    let results = |v: &Value| -> BTreeMap<String, (String, String)> {
-        let cases = v["cases"].as_array().cloned().unwrap_or_default();
-        let one = |c: &Value| {
-            let name = c["name"].as_str().unwrap_or("?").to_string();
-            (name, (c["input"].to_string(), c["expected"].to_string()))
-        };
-        cases.iter().map(one).collect()
-    };
-    let (before, after) = (results(old), results(new));
-    let both = before.iter().filter_map(|(name, b)| Some((name, b, after.get(name)?)));
-    let both: Vec<_> = both.filter(|(_, b, a)| b.0 == a.0).collect();
-    let differ: Vec<&str> =
-        both.iter().filter(|(_, b, a)| b.1 != a.1).map(|(name, ..)| name.as_str()).collect();
-    let mut out = Vec::new();
-    if !differ.is_empty() {
-        let (n, all) = (differ.len(), both.len());
-        out.push(format!("{n} of {all} results differ: {}", few(&differ)));
-    }
-    out.extend(members("constants", &old["constants"], &new["constants"]));
-    out
-}
-
-fn replay(old: &Value, new: &Value) -> Vec<String> {
-    let mut out = members("settings", &old["settings"], &new["settings"]);
-    out.extend(members("constants", &old["constants"], &new["constants"]));
-    out.extend(fixed(&old["fixed"], &new["fixed"]));
+fn replay(old: &Case, new: &Case) -> Vec<String> {
+    let mut out = members("settings", &json!(old.settings), &json!(new.settings));
+    out.extend(members("constants", &sizes(old), &sizes(new)));
+    out.extend(fixed(old, new));
     if user_messages(old) != user_messages(new) {
         out.push("the user says something else, so the requests are not compared".into());
         return out;
     }
-    let case = |v: &Value| serde_json::from_value::<Case>(v.clone()).ok();
-    if let (Some(a), Some(b)) = (case(old), case(new)) {
-        out.extend(requests(&a, &b));
-    }
+    out.extend(requests(old, new));
     out
 }
 
+/// Returns the sizes of the constants, bytes.
+fn sizes(case: &Case) -> Value {
+    let size = |(name, constant): (&String, &Constant)| (name.clone(), json!(constant.bytes()));
+    Value::Object(case.constants.iter().map(size).collect())
+}
+
 /// Returns the user messages.
-fn user_messages(v: &Value) -> Vec<&Value> {
-    let events = v["events"].as_array().into_iter().flatten();
-    events.filter(|e| e["type"] == "user" || e["type"] == "compact").collect()
+fn user_messages(case: &Case) -> Vec<&CaseEvent> {
+    let of_user = |e: &&CaseEvent| matches!(e, CaseEvent::User { .. } | CaseEvent::Compact { .. });
+    case.events.iter().filter(of_user).collect()
 }
 
 /// Returns the members of an object that differ, at any depth.
@@ -154,10 +130,9 @@ fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             let of = |o: &Map<String, Value>, k: &String| o.get(k).cloned().unwrap_or(Value::Null);
             let deeper = |k: &String| members(&format!("{at}.{k}"), &of(a, k), &of(b, k));
-            names.into_iter().filter(|k| *k != "placeholder").flat_map(deeper).collect()
+            names.into_iter().flat_map(deeper).collect()
         }
         _ => {
-            let told = |v: &Value| if v.is_null() { "not given".into() } else { v.to_string() };
             let (a, b) = shorten(&told(old), &told(new));
             vec![format!("{at}: {a} → {b}")]
         }
@@ -165,19 +140,20 @@ fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
 }
 
 /// Returns the sizes of the fixed pieces.
-fn fixed(old: &Value, new: &Value) -> Vec<String> {
-    let sizes = |v: &Value| -> BTreeMap<String, String> {
+fn fixed(old: &Case, new: &Case) -> Vec<String> {
+    let sizes = |case: &Case| -> BTreeMap<String, String> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for f in v.as_array().into_iter().flatten() {
-            let purpose = f["for"].as_str().filter(|p| *p == "summary").map(|p| format!(" of {p}"));
-            let kind = f["kind"].as_str().unwrap_or("?");
-            let role = f["role"].as_str().map(|r| format!(" ({r})")).unwrap_or_default();
-            let name = format!("{kind}{role}{}", purpose.unwrap_or_default());
-            let size = match f.get("count") {
-                Some(count) => count.to_string(),
-                None => format!("{} bytes", f["bytes"]),
+        for f in &case.fixed {
+            let (name, size, purpose) = match f {
+                FixedPiece::Tools(t) => ("tools".to_string(), t.count.to_string(), t.purpose),
+                FixedPiece::Base(t) | FixedPiece::Context(t) => {
+                    let kind = if matches!(f, FixedPiece::Base(_)) { "base" } else { "context" };
+                    let name = format!("{kind} ({})", word(&t.role));
+                    (name, format!("{} bytes", json!(t.bytes)), t.purpose)
+                }
             };
-            all.entry(name).or_default().push(size);
+            let of = if purpose == Some(Purpose::Summary) { " of summary" } else { "" };
+            all.entry(name + of).or_default().push(size);
         }
         all.into_iter().map(|(k, v)| (k, v.join(" + "))).collect()
     };
@@ -209,20 +185,17 @@ fn requests(old: &Case, new: &Case) -> Vec<String> {
 }
 
 /// Returns the difference between two requests, or `None` if they agree.
-fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<String> {
+fn request((old, a): (&Case, &CaseRequest), (new, b): (&Case, &CaseRequest)) -> Option<String> {
+    let (first, second) = (json!(a), json!(b));
     for field in ["purpose", "phase", "tools", "max_tokens", "params"] {
-        let (x, y) = (a.get(field), b.get(field));
+        let (x, y) = (&first[field], &second[field]);
         // Not every recording contains the time of a summary request.
-        if x != y && (field != "phase" || (x.is_some() && y.is_some())) {
-            let told = |v: Option<&Value>| v.map_or("not given".to_string(), Value::to_string);
+        if x != y && (field != "phase" || !(x.is_null() || y.is_null())) {
             return Some(format!("{field} {} → {}", told(x), told(y)));
         }
     }
     let (x, y) = (items_after_fixed(old, a), items_after_fixed(new, b));
-    let kinds = |items: &[&Value]| {
-        let kind = |i: &&Value| i["kind"].as_str().unwrap_or("?").to_string();
-        items.iter().map(kind).collect::<Vec<_>>()
-    };
+    let kinds = |items: &[&CaseItem]| items.iter().map(|i| word(&i.kind)).collect::<Vec<String>>();
     let (before, after) = (kinds(&x), kinds(&y));
     if before != after {
         return Some(format!("{} → {}", runs(&before), runs(&after)));
@@ -232,16 +205,15 @@ fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<Strin
 }
 
 /// Returns the items of a request after the fixed pieces, which are reported separately.
-fn items_after_fixed<'a>(case: &'a Case, request: &'a Value) -> Vec<&'a Value> {
-    let head = |i: &&Value| {
-        i["constant"] == true && matches!(i["kind"].as_str(), Some("base" | "context"))
-    };
+fn items_after_fixed<'a>(case: &'a Case, request: &'a CaseRequest) -> Vec<&'a CaseItem> {
+    let head = |i: &&CaseItem| i.constant && matches!(i.kind, BlockKind::Base | BlockKind::Context);
     case.items_of(request).skip_while(head).collect()
 }
 
 /// Returns the difference between two items, except for their number and the size of a constant.
-fn item(a: &Value, b: &Value) -> Option<String> {
-    let constant = a["constant"] == true && b["constant"] == true;
+fn item(a: &CaseItem, b: &CaseItem) -> Option<String> {
+    let constant = a.constant && b.constant;
+    let (a, b) = (json!(a), json!(b));
     let names = ["role", "id", "name", "cache", "bytes", "text", "sha256", "parts", "transcript"];
     let found = names.into_iter().find(|n| a[*n] != b[*n] && !(constant && *n == "bytes"))?;
     let (x, y) = shorten(&a[found].to_string(), &b[found].to_string());
@@ -249,6 +221,15 @@ fn item(a: &Value, b: &Value) -> Option<String> {
         "sha256" => "another text of the same size".into(),
         _ => format!("{found} {x} → {y}"),
     })
+}
+
+/// Returns the word for a kind or role in a file.
+fn word(v: &impl Serialize) -> String {
+    json!(v).as_str().unwrap_or("?").to_string()
+}
+
+fn told(v: &Value) -> String {
+    if v.is_null() { "not given".into() } else { v.to_string() }
 }
 
 /// Joins kinds of items, with a count for repeated ones.

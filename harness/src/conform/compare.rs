@@ -6,11 +6,13 @@ use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
 use ctxbench_strategies::conform::RequestView;
-use ctxbench_strategies::conform::text::expand;
+use ctxbench_strategies::conform::case::{
+    Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary,
+};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::CaseVerdict;
-use super::case::Case;
 use super::prompt;
 use super::world::SentRequests;
 use crate::hash::sha256;
@@ -30,6 +32,38 @@ pub struct Difference {
     pub got: String,
 }
 
+/// A member that differs, with its value in the case and that of the run.
+pub(super) struct Mismatch {
+    what: String,
+    expected: String,
+    got: String,
+}
+
+impl Mismatch {
+    fn new(what: &str, expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
+        Mismatch { what: what.to_string(), expected: expected.into(), got: got.into() }
+    }
+
+    /// Adds the position of the difference.
+    pub(super) fn at(self, request: usize, item: Option<usize>) -> Difference {
+        let Mismatch { what, expected, got } = self;
+        Difference { request, item, what, expected, got }
+    }
+}
+
+/// Returns a mismatch if two values differ.
+pub(super) fn differs<T: PartialEq + Serialize + ?Sized>(
+    what: &str,
+    want: &T,
+    got: &T,
+) -> Option<Mismatch> {
+    (want != got).then(|| Mismatch::new(what, json_text(want), json_text(got)))
+}
+
+fn json_text<T: Serialize + ?Sized>(v: &T) -> String {
+    serde_json::to_string(v).unwrap_or_default()
+}
+
 pub(super) fn compare(
     case: &Case,
     sent: &SentRequests,
@@ -40,7 +74,10 @@ pub(super) fn compare(
     for (i, want) in case.requests.iter().enumerate() {
         let found = match sent.requests.get(i) {
             None => {
-                Some(difference(i, None, "request", &summary_of(case, want), "no further request"))
+                let kinds: Vec<String> =
+                    case.items_of(want).map(|item| json_text(&item.kind)).collect();
+                let wanted = format!("{} [{}]", json_text(&want.purpose), kinds.join(" "));
+                Some(Mismatch::new("request", wanted, "no further request").at(i, None))
             }
             Some(got) => request_difference(case, i, want, got, view, estimates.get(&i)),
         };
@@ -52,53 +89,21 @@ pub(super) fn compare(
         }
     }
     let rest = if sent.requests.len() > expected {
-        Some(difference(
-            expected,
-            None,
-            "number of requests",
-            &expected.to_string(),
-            &sent.requests.len().to_string(),
-        ))
+        differs("number of requests", &expected, &sent.requests.len())
     } else if let Some(f) = &sent.fault {
-        Some(difference(expected, None, "events", "all events used in order", f))
+        Some(Mismatch::new("events", "all events used in order", f))
     } else if sent.left > 0 {
-        Some(difference(
-            expected,
-            None,
-            "events",
-            "no event left over",
-            &format!("{} left over", sent.left),
-        ))
+        Some(Mismatch::new("events", "no event left over", format!("{} left over", sent.left)))
     } else {
         None
     };
-    CaseVerdict { expected, matched: expected, difference: rest }
-}
-
-pub(super) fn difference(
-    request: usize,
-    item: Option<usize>,
-    what: &str,
-    expected: &str,
-    got: &str,
-) -> Difference {
-    Difference {
-        request,
-        item,
-        what: what.to_string(),
-        expected: expected.to_string(),
-        got: got.to_string(),
-    }
-}
-
-fn summary_of(case: &Case, want: &Value) -> String {
-    let kinds: Vec<&str> = case.items_of(want).filter_map(|i| i["kind"].as_str()).collect();
-    format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
+    let difference = rest.map(|m| m.at(expected, None));
+    CaseVerdict { expected, matched: expected, difference }
 }
 
 /// Returns the request parameters on the wire: those of the caller, the thread, and a compaction by
 /// Anthropic.
-fn params(request: &Request, view: &RequestView) -> Value {
+fn params(request: &Request, view: &RequestView) -> Map<String, Value> {
     let mut params = request.params.clone();
     match &request.thread {
         Some(Thread::Create) => drop(params.insert("thread".into(), json!({"type": "create"}))),
@@ -117,7 +122,7 @@ fn params(request: &Request, view: &RequestView) -> Value {
         }
         params.insert("compaction".into(), compaction);
     }
-    Value::Object(params)
+    params
 }
 
 /// Returns the item that is sent as a parameter, if the case requests compactions by a parameter.
@@ -129,68 +134,71 @@ fn asks_compaction<'a>(request: &'a Request, view: &RequestView) -> Option<&'a B
 fn request_difference(
     case: &Case,
     i: usize,
-    want: &Value,
+    want: &CaseRequest,
     got: &Request,
     view: &RequestView,
     estimate: Option<&u64>,
 ) -> Option<Difference> {
     let got = &*got.sent();
-    let compared = |name: &str| !case.not_compared.iter().any(|n| n == name);
+    // A field that the case gives and does not leave out.
+    let field = |name: &str, want: Value, got: Value| {
+        let is_compared = !want.is_null() && !case.not_compared.iter().any(|n| n == name);
+        is_compared.then(|| differs(name, &want, &got)).flatten()
+    };
     let phase = match view.phase {
         Some(of) => json!(of(got)),
         None => json!(got.phase),
     };
-    let ours = json!({
-        "purpose": got.purpose,
-        "phase": phase,
-        "tools": got.tools.is_some(),
-        "model": &*got.model.name,
-        "max_tokens": got.max_tokens,
-        "tokens_after": estimate,
-    });
-    let (wanted, ours_params) =
-        (want.get("params").cloned().unwrap_or_else(|| json!({})), params(got, view));
-    if wanted != ours_params {
-        return Some(difference(i, None, "params", &wanted.to_string(), &ours_params.to_string()));
+    let found = differs("params", &want.params, &params(got, view))
+        .or_else(|| differs("purpose", &want.purpose, &got.purpose))
+        .or_else(|| field("phase", json!(want.phase), phase))
+        .or_else(|| differs("tools", &want.tools, &got.tools.is_some()))
+        .or_else(|| field("model", json!(want.model), json!(&*got.model.name)))
+        .or_else(|| field("max_tokens", json!(want.max_tokens), json!(got.max_tokens)))
+        .or_else(|| field("tokens_after", json!(want.tokens_after), json!(estimate)));
+    if let Some(m) = found {
+        return Some(m.at(i, None));
     }
-    for field in ["purpose", "phase", "tools", "model", "max_tokens", "tokens_after"] {
-        if let Some(w) = want.get(field).filter(|_| compared(field))
-            && *w != ours[field]
-        {
-            return Some(difference(i, None, field, &w.to_string(), &ours[field].to_string()));
-        }
-    }
-    let items: Vec<&Value> = case.items_of(want).collect();
+    let items: Vec<&CaseItem> = case.items_of(want).collect();
     let written = written(got, view);
-    for (k, w) in items.iter().copied().enumerate() {
-        let Some(g) = written.get(k) else {
-            return Some(difference(i, Some(k), "item", &w.to_string(), "no further item"));
+    for (k, w) in items.iter().enumerate() {
+        let found = match written.get(k) {
+            None => Some(Mismatch::new("item", json_text(w), "no further item")),
+            Some(g) => item_difference(w, g, view),
         };
-        if let Some((what, expected, got)) = item_difference(w, g, view) {
-            return Some(difference(i, Some(k), &what, &expected, &got));
+        if let Some(m) = found {
+            return Some(m.at(i, Some(k)));
         }
     }
-    (written.len() > items.len()).then(|| {
-        let extra = Value::Object(written[items.len()].shown.clone());
-        difference(i, Some(items.len()), "item", "no further item", &extra.to_string())
-    })
+    let extra = written.get(items.len())?;
+    Some(Mismatch::new("item", "no further item", json_text(extra)).at(i, Some(items.len())))
 }
 
 /// A block in the notation of a case.
-struct CaseBlock {
-    shown: Map<String, Value>,
+#[derive(Serialize)]
+struct WrittenItem {
+    kind: BlockKind,
+    role: Option<Role>,
+    id: Option<String>,
+    name: Option<String>,
+    msg: Option<usize>,
+    cache: bool,
+    encrypted_bytes: Option<usize>,
+    form: ContentForm,
     text: String,
     parts: Vec<String>,
     /// Media type of each part that is a file.
     media: Vec<Option<String>>,
 }
 
-fn written(request: &Request, view: &RequestView) -> Vec<CaseBlock> {
+fn written(request: &Request, view: &RequestView) -> Vec<WrittenItem> {
     let messages =
         view.numbered.and_then(wire::find).map(|w| w.encode(request).messages).unwrap_or_default();
-    let mut out: Vec<CaseBlock> = Vec::new();
+    let mut out: Vec<WrittenItem> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
+        let cache = request.breakpoints.contains(&i);
+        let (parts, media) = parts(b);
         // Texts and files of a user message form one item with several parts.
         let joins = i > 0
             && b.role == Role::User
@@ -202,41 +210,29 @@ fn written(request: &Request, view: &RequestView) -> Vec<CaseBlock> {
             && own(request.blocks[i - 1].kind)
             && let Some(last) = out.last_mut()
         {
-            let (parts, media) = parts(b);
             last.parts.extend(parts);
             last.media.extend(media);
-            last.shown.insert("bytes".into(), sizes(&last.parts));
-            if request.breakpoints.contains(&i) {
-                last.shown.insert("cache".into(), json!(true));
-            }
+            last.cache |= cache;
             continue;
         }
-        out.push({
-            let mut o = Map::new();
-            o.insert("kind".into(), json!(b.kind));
-            let roleless = view.roleless_compaction
-                && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
-            o.insert("role".into(), if roleless { Value::Null } else { json!(b.role) });
-            if let Some(c) = &b.call {
-                o.insert("id".into(), json!(c.id));
-                if b.kind == BlockKind::Call {
-                    o.insert("name".into(), json!(c.name));
-                }
-            }
-            // Instructions have a separate field and are not a message.
-            if let Some(m) = messages.get(i).filter(|_| b.role != Role::Instructions) {
-                o.insert("msg".into(), json!(m.saturating_sub(view.unnumbered)));
-            }
-            if request.breakpoints.contains(&i) {
-                o.insert("cache".into(), json!(true));
-            }
-            if let Some(e) = b.opaque.as_ref().filter(|_| b.kind == BlockKind::Reasoning) {
-                o.insert("encrypted_bytes".into(), json!(e.len()));
-            }
-            o.insert("form".into(), json!(if b.as_list { "blocks" } else { "string" }));
-            let (parts, media) = parts(b);
-            o.insert("bytes".into(), sizes(&parts));
-            CaseBlock { shown: o, text: part_text(b), parts, media }
+        let roleless = view.roleless_compaction
+            && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
+        // Instructions have a separate field and are not a message.
+        let message = messages.get(i).filter(|_| b.role != Role::Instructions);
+        let encrypted = b.opaque.as_ref().filter(|_| b.kind == BlockKind::Reasoning);
+        let called = b.call.as_ref().filter(|_| b.kind == BlockKind::Call);
+        out.push(WrittenItem {
+            kind: b.kind,
+            role: (!roleless).then_some(b.role),
+            id: b.call.as_ref().map(|c| c.id.to_string()),
+            name: called.map(|c| c.name.to_string()),
+            msg: message.map(|m| m.saturating_sub(view.unnumbered)),
+            cache,
+            encrypted_bytes: encrypted.map(|e| e.len()),
+            form: if b.as_list { ContentForm::Blocks } else { ContentForm::String },
+            text: part_text(b),
+            parts,
+            media,
         });
     }
     out
@@ -253,14 +249,6 @@ fn parts(b: &Block) -> (Vec<String>, Vec<Option<String>>) {
     (parts, media)
 }
 
-/// Size of a single part, or a list of sizes.
-fn sizes(parts: &[String]) -> Value {
-    match parts {
-        [one] => json!(one.len()),
-        many => many.iter().map(String::len).collect(),
-    }
-}
-
 /// Returns the text of a block: its text, an opaque payload, or the address of a file.
 fn part_text(b: &Block) -> String {
     match (&b.media, &b.opaque) {
@@ -270,149 +258,119 @@ fn part_text(b: &Block) -> String {
     }
 }
 
-type Mismatch = (String, String, String);
-
-fn item_difference(w: &Value, g: &CaseBlock, view: &RequestView) -> Option<Mismatch> {
-    let differs =
-        |what: &str, e: &Value, o: &Value| Some((what.to_string(), e.to_string(), o.to_string()));
-    let ours = |k: &str| g.shown.get(k).cloned().unwrap_or(Value::Null);
-    for field in ["kind", "role"] {
-        if w[field] != ours(field) {
-            return differs(field, &w[field], &ours(field));
-        }
+fn item_difference(w: &CaseItem, g: &WrittenItem, view: &RequestView) -> Option<Mismatch> {
+    let filled = prompt::read(&view.prompts, &g.text);
+    let variant = filled.as_ref().and_then(|f| f.variant).map(str::to_string);
+    let bytes = Bytes::from(g.parts.iter().map(String::len).collect::<Vec<_>>());
+    let found = differs("kind", &w.kind, &g.kind)
+        .or_else(|| differs("role", &w.role, &g.role))
+        .or_else(|| differs("id", &w.id, &g.id))
+        .or_else(|| differs("name", &w.name, &g.name))
+        .or_else(|| differs("msg", &w.msg, &g.msg))
+        .or_else(|| differs("cache", &w.cache, &g.cache))
+        .or_else(|| differs("encrypted_bytes", &w.encrypted_bytes, &g.encrypted_bytes))
+        .or_else(|| differs("form", &w.form.unwrap_or(g.form), &g.form))
+        .or_else(|| w.variant.as_ref().and_then(|_| differs("variant", &w.variant, &variant)));
+    if found.is_some() || w.constant || w.unstable {
+        return found;
     }
-    for field in ["id", "name", "msg", "cache", "encrypted_bytes"] {
-        let e = w.get(field).cloned().unwrap_or(Value::Null);
-        if e != ours(field) {
-            return differs(field, &e, &ours(field));
-        }
+    if w.cut.is_some() {
+        return differs("cut", &w.cut, &view.cut.and_then(|of| of(&g.text)));
     }
-    if let Some(f) = w.get("form").filter(|f| **f != ours("form")) {
-        return differs("form", f, &ours("form"));
+    if let Some(m) = differs("bytes", &w.bytes, &bytes) {
+        return Some(m);
     }
-    if let (Some(v), true) = (w.get("variant"), w["constant"] == true) {
-        let got = prompt::read(&view.prompts, &g.text).and_then(|f| f.variant);
-        if v.as_str() != got {
-            return Some(("variant".into(), v.to_string(), format!("{got:?}")));
-        }
+    if let Some(t) = &w.transcript {
+        let Some(filled) = filled else {
+            let what = "the variable part between the constant texts of a known form";
+            return Some(Mismatch::new("summary_prompt", what, shorten(&g.text)));
+        };
+        return transcript_difference(w, t, filled, g.text.len(), view);
     }
-    if w["constant"] == true || w["unstable"] == true {
-        return None;
-    }
-    if let Some(cut) = w.get("cut") {
-        let got = view.cut.and_then(|of| of(&g.text)).unwrap_or_default();
-        return (*cut != got).then(|| ("cut".into(), cut.to_string(), got.to_string()));
-    }
-    // Cases do not assign the text before a focus to a piece of the prompt, so the pieces of such a
-    // prompt are compared separately.
-    if w["bytes"] != ours("bytes") && w.get("focus").is_none() {
-        return differs("bytes", &w["bytes"], &ours("bytes"));
-    }
-    if let Some(t) = w.get("transcript") {
-        return transcript_difference(w, t, &g.text, view);
-    }
-    if w.get("segments").is_some() {
-        let form = &view.summary;
+    let form = &view.summary;
+    if !w.segments.is_empty() {
         let body = g.text.strip_prefix(&form.head).and_then(|t| t.strip_suffix(&form.tail));
-        return match (prompt::body(w, form), body) {
-            (Err(e), _) => Some(("segments".into(), "segments that can be read".into(), e)),
-            (Ok(e), Some(b)) if e == b => None,
-            (Ok(e), b) => Some(("segments".into(), shorten(&e), shorten(b.unwrap_or(&g.text)))),
+        return match prompt::body(&w.segments, form) {
+            Err(e) => Some(Mismatch::new("segments", "segments that can be read", e)),
+            Ok(e) if body == Some(&e) => None,
+            Ok(e) => Some(Mismatch::new("segments", shorten(&e), shorten(body.unwrap_or(&g.text)))),
         };
     }
-    if let Some(parts) = w.get("parts").and_then(Value::as_array) {
-        if parts.len() != g.parts.len() {
-            return Some(("parts".into(), parts.len().to_string(), g.parts.len().to_string()));
-        }
-        return parts.iter().zip(&g.parts).zip(&g.media).find_map(|((p, got), media)| {
-            let ours = json!(media);
-            match p.get("media").unwrap_or(&Value::Null) {
-                wanted if *wanted != ours => differs("media", wanted, &ours),
-                _ => text_difference(p, got),
-            }
+    if !w.parts.is_empty() {
+        return differs("parts", &w.parts.len(), &g.parts.len()).or_else(|| {
+            w.parts.iter().zip(&g.parts).zip(&g.media).find_map(|((p, got), media)| {
+                differs("media", &p.media, media).or_else(|| text_difference(p, got))
+            })
         });
     }
-    if w["wrapped"] == true {
+    let text = PartText { text: w.text.clone(), sha256: w.sha256.clone(), ..PartText::default() };
+    match &text.text {
         // The user's text is inside constant text.
-        let inner = w.get("text").and_then(|t| expand(t).ok()).unwrap_or_default();
-        return (!g.text.contains(&inner)).then(|| ("text".into(), inner, g.text.clone()));
+        Some(inner) if w.wrapped => {
+            (!g.text.contains(inner)).then(|| Mismatch::new("text", inner, &g.text))
+        }
+        _ if w.kind == BlockKind::Summary => {
+            text_difference(&text, g.text.strip_prefix(&form.head).unwrap_or(&g.text))
+        }
+        _ => text_difference(&text, &g.text),
     }
-    let body = if w["kind"] == "summary" {
-        g.text.strip_prefix(&view.summary.head).unwrap_or(&g.text)
-    } else {
-        &g.text
-    };
-    text_difference(w, body)
 }
 
 fn shorten(text: &str) -> String {
     text.chars().take(160).collect()
 }
 
-/// Compares a text or its hash. `w` has `text` or `sha256`.
-fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
-    let want_text = w.get("text").or(w.is_string().then_some(w));
-    if let Some(t) = want_text {
-        return match expand(t) {
-            Ok(e) if e == got => None,
-            Ok(e) => Some(("text".into(), shorten(&e), shorten(got))),
-            Err(e) => Some(("text".into(), "a readable text".into(), e.to_string())),
-        };
+/// Compares a text or its hash.
+fn text_difference(w: &PartText, got: &str) -> Option<Mismatch> {
+    if let Some(text) = &w.text {
+        return (text != got).then(|| Mismatch::new("text", shorten(text), shorten(got)));
     }
+    let Some(want) = &w.sha256 else {
+        let what = "one of text, sha256, parts, transcript, constant";
+        return Some(Mismatch::new("item", what, json_text(w)));
+    };
     let hash = sha256(got);
-    match w.get("sha256").and_then(Value::as_str) {
-        Some(h) if h == hash => None,
-        Some(h) => Some(("sha256".into(), h.into(), format!("{hash} of {}", shorten(got)))),
-        None => Some((
-            "item".into(),
-            "one of text, sha256, parts, transcript, constant".into(),
-            w.to_string(),
-        )),
-    }
+    let got = || format!("{hash} of {}", shorten(got));
+    (*want != hash).then(|| Mismatch::new("sha256", want, got()))
 }
 
-fn transcript_difference(w: &Value, t: &Value, got: &str, view: &RequestView) -> Option<Mismatch> {
-    let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), shorten(got)));
-    let Some(filled) = prompt::read(&view.prompts, got) else {
-        return odd("the variable part between the constant texts of a known form");
-    };
-    let prompt::Filled { variant, transcript, prior, focus } = filled;
-    if let Some(v) = w.get("variant").filter(|v| v.as_str() != variant) {
-        return Some(("variant".into(), v.to_string(), format!("{variant:?}")));
-    }
-    if t["bytes"] != transcript.len() {
-        return Some((
-            "transcript bytes".into(),
-            t["bytes"].to_string(),
-            transcript.len().to_string(),
-        ));
-    }
-    if let Some(m) = text_difference(t, transcript) {
-        return Some(m);
+fn transcript_difference(
+    w: &CaseItem,
+    t: &PartText,
+    filled: prompt::Filled<'_>,
+    len: usize,
+    view: &RequestView,
+) -> Option<Mismatch> {
+    let prompt::Filled { transcript, prior, .. } = filled;
+    let constant = len - transcript.len() - prior.map_or(0, str::len);
+    let found = differs("transcript bytes", &t.bytes, &Some(transcript.len()))
+        .or_else(|| text_difference(t, transcript))
+        .or_else(|| differs("constant_bytes", &w.constant_bytes.unwrap_or(constant), &constant));
+    if found.is_some() {
+        return found;
     }
     // The texts of the single messages, separated by a blank line.
     let mut at = 0;
-    for p in t["parts"].as_array().into_iter().flatten() {
-        let end = at + p["bytes"].as_u64().unwrap_or(0) as usize;
+    for p in &t.parts {
+        let end = at + p.bytes.unwrap_or(0);
         let Some(part) = transcript.get(at..end) else {
-            return odd("parts at character boundaries of the transcript");
+            let what = "parts at character boundaries of the transcript";
+            return Some(Mismatch::new("summary_prompt", what, shorten(transcript)));
         };
         if let Some(m) = text_difference(p, part) {
             return Some(m);
         }
         at = end + 2;
     }
-    for (what, got) in [("prior_summary", prior), ("focus", focus)] {
-        let want = match w.get(what).filter(|v| !v.is_null()) {
-            None => None,
-            Some(v) => match prompt::body(v, &view.summary) {
+    let want = match &w.prior_summary {
+        None => None,
+        Some(PriorSummary::Text(text)) => Some(text.clone()),
+        Some(PriorSummary::Segments { segments, .. }) => {
+            match prompt::body(segments, &view.summary) {
                 Ok(text) => Some(text),
-                Err(e) => return Some((what.into(), "a readable text".into(), e)),
-            },
-        };
-        if want.as_deref() != got {
-            return Some((what.into(), format!("{want:?}"), format!("{got:?}")));
+                Err(e) => return Some(Mismatch::new("prior_summary", "a readable text", e)),
+            }
         }
-    }
-    None
+    };
+    differs("prior_summary", &want.as_deref(), &prior)
 }

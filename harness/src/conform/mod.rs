@@ -1,32 +1,32 @@
 //! Comparison of our requests with the recorded ones of real programs.
 //!
 //! A case gives settings, fixed pieces and events. The engine and the strategies of the benchmark
-//! must make the recorded requests. The modules here read a case, call the code of a strategy, and
-//! record its requests.
+//! must make the recorded requests. The modules here call the code of a strategy, and compare its
+//! requests.
 
-mod case;
 mod changes;
 mod compare;
-mod format;
-mod functions;
 mod outcome;
 mod pieces;
 mod prompt;
-mod shape;
+mod shorten;
 mod world;
 
-pub use case::{Case, CaseError};
 pub use changes::{Changes, changes};
 pub use compare::Difference;
-pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
+pub use ctxbench_strategies::conform::case::{Case, CaseError};
+pub use shorten::shorten;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use ctxbench_core::agent;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model;
 use ctxbench_provider::wire;
-use ctxbench_strategies::conform::{RecordedProgram, SetUp};
+use ctxbench_strategies::all;
+use ctxbench_strategies::conform::SetUp;
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
@@ -40,30 +40,28 @@ pub struct CaseVerdict {
 }
 
 /// Runs one replay case.
-pub async fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
-    format::check(case)?;
-    let product = case.product()?;
-    let template = model::catalogue()
-        .first()
-        .ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
-    let recorded = RecordedProgram {
-        version: &case.version,
-        settings: &case.settings,
-        constants: &case.constants,
-        fixed: &case.fixed,
-    };
-    let set_up = (product.set_up)(&recorded, template.clone())?;
-    let (world, script) = world::ScriptWorld::new(case, &set_up);
-    let SetUp { mut strategy, model, params, view, .. } = set_up;
+pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
+    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.to_string() };
+    let product = all().find(|d| d.name == case.agent).and_then(|d| d.conform.replay());
+    let product = product.ok_or_else(|| unknown("agent", &case.agent))?;
+    case.check(product)?;
+    let template = model::catalogue().first().ok_or_else(|| unknown("model", ""))?;
+    let SetUp { mut strategy, model, view } = (product.set_up)(case, template.clone())?;
+    let (world, script) = world::ScriptWorld::new(case, &view);
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
-    engine.fixed = pieces::fixed(case)?;
+    engine.fixed = pieces::fixed(case);
     if let Some(name) = view.numbered {
-        let unknown = || CaseError::Unknown { what: "wire", name: name.to_string() };
-        engine.fixed.server_edits = wire::find(name).ok_or_else(unknown)?.edits_among(&params);
+        let wire = wire::find(name).ok_or_else(|| unknown("wire", name))?;
+        engine.fixed.server_edits = wire.edits_among(&view.params);
     }
-    engine.fixed.params = params;
+    engine.fixed.params = view.params.clone();
     engine.default_breakpoints = false;
-    agent::run(&mut engine, &mut *strategy).await;
+    // Nothing in a case waits, so the run ends at once.
+    let run =
+        pin!(agent::run(&mut engine, &mut *strategy)).poll(&mut Context::from_waker(Waker::noop()));
+    if run.is_pending() {
+        return Err(CaseError::Unfinished);
+    }
     let (_, _, events, _) = engine.into_parts();
     let estimates = events
         .iter()
@@ -72,10 +70,11 @@ pub async fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
             _ => None,
         })
         .collect();
-    let script = script.lock().map_err(|_| CaseError::Poisoned)?;
+    let script = script.lock().map_err(|_| CaseError::Unfinished)?;
     let mut verdict = compare::compare(case, &script, &view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
-        verdict.difference = outcome::outcome(want, &script, product.error_classes, &view, &events);
+        let found = outcome::outcome(want, &script, product.error_classes, &view, &events);
+        verdict.difference = found.map(|m| m.at(script.requests.len(), None));
     }
     Ok(verdict)
 }

@@ -6,9 +6,9 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Event, TimedEvent};
 use ctxbench_strategies::conform::RequestView;
-use serde_json::{Map, Value, json};
+use ctxbench_strategies::conform::case::{CaseCompaction, Outcome};
 
-use super::compare::{Difference, difference};
+use super::compare::{Mismatch, differs};
 use super::world::SentRequests;
 
 /// Names of the class of an error that a product raises.
@@ -16,68 +16,60 @@ type Classes = fn(&str) -> &'static [&'static str];
 
 /// Returns the difference in the first member of the outcome that differs.
 pub(super) fn outcome(
-    want: &Value,
+    want: &Outcome,
     sent: &SentRequests,
     classes: Classes,
     view: &RequestView,
     events: &[Arc<TimedEvent>],
-) -> Option<Difference> {
+) -> Option<Mismatch> {
     let failed = events.iter().rev().find_map(|e| match &e.event {
         Event::TurnFailed(reason) => Some(reason.as_str()),
         _ => None,
     });
     let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
-    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
     // The case contains one of several names of an error class.
-    let wanted_error = want.get("error").and_then(Value::as_str);
-    let error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
-    let (compactions, failures) = compactions(view, events);
-    let ours = json!({
-        "requests": sent.requests.len(),
-        "tool_calls_executed": sent.tools_run,
-        "error": error,
-        "final": sent.last.as_deref().map(|parts| last_words(parts, &wanted("final"))),
-        "compactions": compactions,
-        "failed": failures,
-        "prompts": sent.turns,
-    });
-    let members = ["requests", "tool_calls_executed", "error", "final"];
-    let further = ["compactions", "failed", "prompts"];
+    let error = names.iter().find(|n| want.error.as_ref() == Some(n)).or(names.first()).cloned();
     // If a case has an outcome of the program, a missing `error` means that it did not fail.
-    let ends = want.get("requests").is_some();
-    members
-        .into_iter()
-        .chain(further)
-        .filter(|k| want.get(*k).is_some() || ends && *k == "error")
-        .find_map(|k| {
-            let got = limit_to_case(&ours[k], &wanted(k));
-            (wanted(k) != got).then(|| {
-                let what = format!("outcome: {k}");
-                let (want, got) = (wanted(k).to_string(), got.to_string());
-                difference(sent.requests.len(), None, &what, &want, &got)
-            })
-        })
+    let ends = want.requests.is_some() || want.error.is_some();
+    let last = sent.last.as_deref().map(|parts| last_words(parts, want.last.as_deref()));
+    let (mut compactions, failures) = compactions(view, events);
+    for (ours, wanted) in compactions.iter_mut().zip(want.compactions.iter().flatten()) {
+        limit_to_case(ours, wanted);
+    }
+    let turns = sent.turns.iter().map(|t| t.to_string()).collect();
+    let tools_run = sent.tools_run.clone();
+    compared("requests", &want.requests, Some(sent.requests.len()))
+        .or_else(|| compared("tool_calls_executed", &want.tool_calls_executed, Some(tools_run)))
+        .or_else(|| differs("outcome: error", &want.error, &error.filter(|_| ends)))
+        .or_else(|| compared("final", &want.last, last))
+        .or_else(|| compared("compactions", &want.compactions, Some(compactions)))
+        .or_else(|| compared("failed", &want.failed, Some(failures)))
+        .or_else(|| compared("prompts", &want.prompts, Some(turns)))
 }
 
-/// Returns the outcome, limited to the members that the case lists in its objects.
-fn limit_to_case(ours: &Value, want: &Value) -> Value {
-    let (Some(list), Some(wanted)) = (ours.as_array(), want.as_array()) else {
-        return ours.clone();
-    };
-    let told = |one: &Value, i: usize| match (one, wanted.get(i)) {
-        (Value::Object(o), Some(Value::Object(w))) => {
-            let told = o.iter().filter(|(k, _)| w.contains_key(*k));
-            Value::Object(told.map(|(k, v)| (k.clone(), v.clone())).collect())
-        }
-        _ => one.clone(),
-    };
-    list.iter().enumerate().map(|(i, one)| told(one, i)).collect()
+/// Returns the difference in a member that the case gives.
+fn compared<T: PartialEq + serde::Serialize>(
+    name: &str,
+    want: &Option<T>,
+    got: Option<T>,
+) -> Option<Mismatch> {
+    want.as_ref().and_then(|_| differs(&format!("outcome: {name}"), want, &got))
+}
+
+/// Removes the members of a compaction that the case does not give.
+fn limit_to_case(ours: &mut CaseCompaction, wanted: &CaseCompaction) {
+    ours.tokens_after = ours.tokens_after.filter(|_| wanted.tokens_after.is_some());
+    ours.read_files = ours.read_files.take().filter(|_| wanted.read_files.is_some());
+    ours.modified_files = ours.modified_files.take().filter(|_| wanted.modified_files.is_some());
 }
 
 /// Returns the compactions, and the checks of failed compactions, in order. The reason and the size
 /// of a compaction come from the check before it. A check without a subsequent event has failed.
-fn compactions(view: &RequestView, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'static str>) {
-    let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
+fn compactions(
+    view: &RequestView,
+    events: &[Arc<TimedEvent>],
+) -> (Vec<CaseCompaction>, Vec<String>) {
+    let (mut made, mut failed): (Vec<CaseCompaction>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut trigger = None;
     for e in events {
         match &e.event {
@@ -85,21 +77,21 @@ fn compactions(view: &RequestView, events: &[Arc<TimedEvent>]) -> (Vec<Value>, V
                 failed.extend(trigger.replace((*check, *believed)).map(|(check, _)| check));
             }
             Event::Compaction { after, .. } => {
-                let (reason, before) = trigger.take().unzip();
-                let mut one = Map::new();
-                one.insert("reason".into(), json!(reason));
-                one.insert("tokens_before".into(), json!(before));
+                let (reason, tokens_before) = trigger.take().unzip();
                 let summary = after.iter().find(|b| b.kind == BlockKind::Summary);
-                if let Some(((files, _), summary)) = view.summary.files.zip(summary) {
-                    let (read, modified) = files(summary);
-                    one.insert("read_files".into(), json!(read));
-                    one.insert("modified_files".into(), json!(modified));
-                }
-                made.push(Value::Object(one));
+                let files = view.summary.files.zip(summary).map(|((files, _), s)| files(s));
+                let (read_files, modified_files) = files.unzip();
+                made.push(CaseCompaction {
+                    reason: reason.map(str::to_string),
+                    tokens_before,
+                    tokens_after: None,
+                    read_files,
+                    modified_files,
+                });
             }
             Event::Estimated(tokens) => {
                 if let Some(last) = made.last_mut() {
-                    last["tokens_after"] = json!(tokens);
+                    last.tokens_after = Some(*tokens);
                 }
             }
             Event::CompactionFailed { .. } => {
@@ -109,24 +101,25 @@ fn compactions(view: &RequestView, events: &[Arc<TimedEvent>]) -> (Vec<Value>, V
         }
     }
     failed.extend(trigger.map(|(check, _)| check));
-    (made, failed)
+    (made, failed.into_iter().map(str::to_string).collect())
 }
 
 /// Writes a message of the model as a case does: its texts, with or without block types.
-fn last_words(parts: &[Part], wanted: &Value) -> Value {
-    let texts = parts.iter().filter_map(|p| match p {
-        Part::Text(t) => Some(&**t),
-        _ => None,
-    });
-    let blocks = parts.iter().map(|p| match p {
-        Part::Text(t) => &**t,
-        Part::Call(_) => "tool_use",
-        Part::Reasoning { .. } => "thinking",
-        Part::Compaction(_) => "compaction",
-        Part::Image(_) | Part::Result { .. } | Part::Summary(_) | Part::Unrecorded(_) => "",
-    });
-    let (texts, blocks): (Value, Value) = (texts.collect(), blocks.collect());
-    if texts == *wanted { texts } else { blocks }
+fn last_words(parts: &[Part], wanted: Option<&[String]>) -> Vec<String> {
+    let texts: Vec<String> = parts.iter().filter_map(Part::as_text).map(str::to_string).collect();
+    if wanted == Some(&texts) {
+        return texts;
+    }
+    let block = |p: &Part| match p {
+        Part::Text(t) => t.to_string(),
+        Part::Call(_) => "tool_use".into(),
+        Part::Reasoning { .. } => "thinking".into(),
+        Part::Compaction(_) => "compaction".into(),
+        Part::Image(_) | Part::Result { .. } | Part::Summary(_) | Part::Unrecorded(_) => {
+            String::new()
+        }
+    };
+    parts.iter().map(block).collect()
 }
 
 /// Returns the names of a reason's error class: an API error by its status, or by its code if there

@@ -1,8 +1,7 @@
 //! Summary prompts and summaries in the notation of cases: variable parts between constant texts.
 
-use ctxbench_strategies::conform::text::expand;
+use ctxbench_strategies::conform::case::Segment;
 use ctxbench_strategies::conform::{PromptForm, PromptPiece, SummaryForm};
-use serde_json::Value;
 
 /// Variable parts between the constants of a prompt.
 #[derive(Debug, Default, PartialEq)]
@@ -10,7 +9,6 @@ pub(super) struct Filled<'a> {
     pub(super) variant: Option<&'static str>,
     pub(super) transcript: &'a str,
     pub(super) prior: Option<&'a str>,
-    pub(super) focus: Option<&'a str>,
 }
 
 /// Parses a prompt with the first form that matches.
@@ -26,7 +24,7 @@ fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
     let take = |out: &mut Filled<'a>, piece: &PromptPiece, found: &'a str| match piece {
         PromptPiece::Transcript => out.transcript = found,
         PromptPiece::Prior => out.prior = Some(found),
-        PromptPiece::Constant(_) | PromptPiece::Focus(_) => {}
+        PromptPiece::Constant(_) => {}
     };
     let mut pieces = form.pieces.iter().peekable();
     while let Some(piece) = pieces.next() {
@@ -43,11 +41,6 @@ fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
                 take(&mut out, before, found);
                 rest = behind;
             }
-            (PromptPiece::Focus(_), None) if rest.is_empty() => {}
-            (PromptPiece::Focus(words), None) => {
-                out.focus = Some(rest.strip_prefix(words.as_str())?);
-                rest = "";
-            }
             (piece, None) => open = Some(piece),
             (_, Some(_)) => return None,
         }
@@ -58,35 +51,26 @@ fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
     rest.is_empty().then_some(out)
 }
 
-/// Writes a text of a case: plain text, a recipe, or an object with its size and a text or the
-/// segments of a summary.
-pub(super) fn body(v: &Value, form: &SummaryForm) -> Result<String, String> {
-    if let Some(text) = v.get("text") {
-        return expand(text).map_err(|e| e.to_string());
-    }
-    let Some(segments) = v.get("segments").and_then(Value::as_array) else {
-        return expand(v).map_err(|e| e.to_string());
-    };
+/// Puts the segments of a summary together.
+pub(super) fn body(segments: &[Segment], form: &SummaryForm) -> Result<String, String> {
     segments.iter().map(|s| segment(s, form)).collect()
 }
 
-fn segment(s: &Value, form: &SummaryForm) -> Result<String, String> {
-    if let Some(name) = s.get("constant").and_then(Value::as_str) {
-        let known = form.constants.iter().find(|(n, _)| *n == name);
-        return known
-            .map(|(_, words)| words.clone())
-            .ok_or_else(|| format!("`{name}` is not a constant of this program's summaries"));
-    }
-    if let Some(files) = s.get("files") {
+fn segment(s: &Segment, form: &SummaryForm) -> Result<String, String> {
+    let text = if let Some(name) = &s.constant {
+        let known = form.constants.iter().find(|(n, _)| n == name);
+        let unknown = || format!("`{name}` is not a constant of this program's summaries");
+        known.ok_or_else(unknown)?.1.clone()
+    } else if let Some(files) = &s.files {
         let (_, show) = form.files.ok_or("this program lists no files in its summaries")?;
-        return Ok(show(&names(&files["read"]), &names(&files["modified"])));
+        show(&files.read, &files.modified)
+    } else {
+        s.text.clone().unwrap_or_default()
+    };
+    match text.len() == s.bytes {
+        true => Ok(text),
+        false => Err(format!("{} bytes in place of {}", text.len(), s.bytes)),
     }
-    expand(&s["text"]).map_err(|e| e.to_string())
-}
-
-fn names(list: &Value) -> Vec<String> {
-    let names = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-    names.map(str::to_string).collect()
 }
 
 #[cfg(test)]
@@ -95,17 +79,16 @@ mod tests {
     use serde_json::json;
 
     fn forms() -> Vec<PromptForm> {
-        use PromptPiece::{Constant, Focus, Prior, Transcript};
+        use PromptPiece::{Constant, Prior, Transcript};
         let c = |t: &str| Constant(t.to_string());
-        let focus = || Focus("<focus>".into());
         vec![
             PromptForm {
                 variant: Some("initial"),
-                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<first>"), focus()],
+                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<first>")],
             },
             PromptForm {
                 variant: Some("update"),
-                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<c>"), Prior, c("<d>"), focus()],
+                pieces: vec![c("<a>"), Transcript, c("<b>"), c("<c>"), Prior, c("<d>")],
             },
         ]
     }
@@ -115,11 +98,8 @@ mod tests {
         let filled = |text| read(&forms(), text);
         let got = filled("<a>talk<b><first>").unwrap();
         assert_eq!((got.variant, got.transcript, got.prior), (Some("initial"), "talk", None));
-        let got = filled("<a>talk<b><c>old<d><focus>names").unwrap();
-        assert_eq!(
-            (got.variant, got.transcript, got.prior, got.focus),
-            (Some("update"), "talk", Some("old"), Some("names"))
-        );
+        let got = filled("<a>talk<b><c>old<d>").unwrap();
+        assert_eq!((got.variant, got.transcript, got.prior), (Some("update"), "talk", Some("old")));
         for odd in ["<a>talk<b>", "<a>talk<b><first>more", "talk<b><first>", "<a>talk<b><c>old"] {
             assert_eq!(filled(odd), None, "{odd}");
         }
@@ -135,12 +115,16 @@ mod tests {
             )),
             ..SummaryForm::default()
         };
-        let segments = json!({"segments": [
-            {"text": "a"}, {"constant": "join"}, {"text": {"repeat": "b", "times": 2}},
-            {"files": {"read": ["x", "y"], "modified": ["z"]}},
-        ]});
-        assert_eq!(body(&segments, &form).unwrap(), "a--bb[x,y|z]");
-        assert!(body(&json!({"segments": [{"constant": "other"}]}), &form).is_err());
-        assert!(body(&segments["segments"][3], &SummaryForm::default()).is_err());
+        let all: Vec<Segment> = serde_json::from_value(json!([
+            {"text": "a", "bytes": 1}, {"constant": "join", "bytes": 2}, {"text": "bb", "bytes": 2},
+            {"files": {"read": ["x", "y"], "modified": ["z"]}, "bytes": 7},
+        ]))
+        .unwrap();
+        assert_eq!(body(&all, &form).unwrap(), "a--bb[x,y|z]");
+        let other = Segment { constant: Some("other".into()), ..Segment::default() };
+        assert!(body(&[other], &form).is_err());
+        assert!(body(&all[3..], &SummaryForm::default()).is_err());
+        let longer = Segment { bytes: 2, ..all[0].clone() };
+        assert!(body(&[longer], &form).is_err());
     }
 }

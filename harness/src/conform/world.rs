@@ -9,11 +9,11 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
-use ctxbench_strategies::conform::SetUp;
-use ctxbench_strategies::conform::text::expand;
-use serde_json::Value;
-
-use super::case::{Case, CaseError};
+use ctxbench_strategies::conform::RequestView;
+use ctxbench_strategies::conform::case::{
+    Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,
+    UserPart,
+};
 
 /// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]
@@ -35,16 +35,16 @@ pub(super) struct SentRequests {
 }
 
 pub(super) struct ScriptWorld {
-    events: VecDeque<Value>,
+    events: VecDeque<CaseEvent>,
     script: Arc<Mutex<SentRequests>>,
-    calls: Vec<Value>,
+    calls: Vec<CaseCall>,
     users: usize,
     cache_beside_input: bool,
     caller_acts: bool,
 }
 
 impl ScriptWorld {
-    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<SentRequests>>) {
+    pub(super) fn new(case: &Case, view: &RequestView) -> (Self, Arc<Mutex<SentRequests>>) {
         let script = Arc::new(Mutex::new(SentRequests {
             left: case.events.len(),
             ..SentRequests::default()
@@ -54,8 +54,8 @@ impl ScriptWorld {
             script: script.clone(),
             calls: Vec::new(),
             users: 0,
-            cache_beside_input: set_up.cache_beside_input,
-            caller_acts: set_up.caller_acts,
+            cache_beside_input: view.cache_beside_input,
+            caller_acts: view.caller_acts,
         };
         (world, script)
     }
@@ -68,94 +68,54 @@ impl ScriptWorld {
         self.with(|s| s.fault.get_or_insert(what).len());
     }
 
-    fn pop(&mut self) -> Option<Value> {
+    fn pop(&mut self) -> Option<CaseEvent> {
         let e = self.events.pop_front();
         let left = self.events.len();
         self.with(|s| s.left = left);
         e
     }
 
-    fn incoming(&mut self, e: &Value) -> Result<Incoming, CaseError> {
+    fn incoming(&mut self, text: Option<String>, parts: Vec<UserPart>) -> Incoming {
         self.users += 1;
-        let mut parts = Vec::new();
-        match e.get("parts").and_then(Value::as_array) {
-            None => parts.push(Part::Text(expand(&e["text"])?.into())),
-            Some(list) => {
-                for p in list {
-                    parts.push(match p.get("url") {
-                        None => Part::Text(expand(&p["text"])?.into()),
-                        Some(url) => Part::Image(Media {
-                            media_type: ["media", "mime", "media_type"]
-                                .iter()
-                                .find_map(|k| p.get(*k)?.as_str())
-                                .unwrap_or("image/png")
-                                .to_string(),
-                            url: expand(url)?,
-                            name: ["filename", "name"]
-                                .iter()
-                                .find_map(|k| p.get(*k)?.as_str())
-                                .map(str::to_string),
-                        }),
-                    });
-                }
-            }
-        }
-        Ok(Incoming { key: format!("u{}", self.users).into(), parts })
+        let part = |p: UserPart| match p.url {
+            None => Part::Text(p.text.unwrap_or_default().into()),
+            Some(url) => Part::Image(Media {
+                media_type: p.media_type.unwrap_or_else(|| "image/png".into()),
+                url,
+                name: p.name,
+            }),
+        };
+        let text = text.map(|t| Part::Text(t.into()));
+        let parts = text.into_iter().chain(parts.into_iter().map(part)).collect();
+        Incoming { key: format!("u{}", self.users).into(), parts }
     }
 
-    fn reply(&mut self, e: &Value) -> Result<Reply, CaseError> {
-        let mut parts = Vec::new();
-        if let Some(r) = e.get("reasoning") {
-            let text = r.get("text").map(expand).transpose()?.unwrap_or_default();
-            let encrypted = r.get("encrypted").map(expand).transpose()?.map(Arc::from);
-            parts.push(Part::Reasoning { text: text.into(), encrypted });
-        }
-        for c in [e.get("compaction"), e.get("opaque")].into_iter().flatten() {
-            let text = if c.is_null() { None } else { Some(expand(c)?.into()) };
-            parts.push(Part::Compaction(text));
-        }
-        for b in e.get("blocks").and_then(Value::as_array).into_iter().flatten() {
-            match b["type"].as_str() {
-                Some("text") => parts.push(Part::Text(expand(&b["text"])?.into())),
-                Some("compaction") => {
-                    let content =
-                        b.get("content").filter(|c| !c.is_null()).map(expand).transpose()?;
-                    parts.push(Part::Compaction(content.map(Arc::from)));
-                }
-                Some("thinking") => parts.push(Part::Reasoning {
-                    text: expand(&b["thinking"])?.into(),
-                    encrypted: None,
-                }),
-                Some("redacted_thinking") => parts.push(Part::Reasoning {
-                    text: "".into(),
-                    encrypted: Some(expand(&b["data"])?.into()),
-                }),
-                Some("tool_use") => {
-                    let word = |k: &str| b[k].as_str().unwrap_or_default();
-                    let input = b["input"].to_string();
-                    parts.push(Part::Call(ToolCall::new(word("id"), word("name"), input)));
-                }
-                other => {
-                    return Err(CaseError::Unknown {
-                        what: "block type",
-                        name: other.unwrap_or("").to_string(),
-                    });
-                }
+    fn reply(&self, r: &CaseReply) -> Reply {
+        let reasoning = |text: &str, encrypted: Option<&str>| Part::Reasoning {
+            text: text.into(),
+            encrypted: encrypted.map(Arc::from),
+        };
+        let call = |id: &str, name: &str, arguments: String| {
+            Part::Call(ToolCall::new(id, name, arguments))
+        };
+        let block = |b: &ReplyBlock| match b {
+            ReplyBlock::Text { text } => Part::Text(text.as_str().into()),
+            ReplyBlock::Compaction { content } => {
+                Part::Compaction(content.as_deref().map(Arc::from))
             }
-        }
-        if let Some(t) = e.get("text").filter(|t| !t.is_null()) {
-            parts.push(Part::Text(expand(t)?.into()));
-        }
-        let calls = e.get("calls").and_then(Value::as_array).cloned().unwrap_or_default();
-        for c in &calls {
-            let text = |k: &str| c.get(k).map(expand).transpose().map(Option::unwrap_or_default);
-            parts.push(Part::Call(ToolCall {
-                id: text("id")?.into(),
-                name: text("name")?.into(),
-                arguments: text("arguments")?.into(),
-            }));
-        }
-        let stop = match e.get("stop_reason").and_then(Value::as_str) {
+            ReplyBlock::Thinking { thinking, .. } => reasoning(thinking, None),
+            ReplyBlock::RedactedThinking { data } => reasoning("", Some(data)),
+            ReplyBlock::ToolUse { id, name, input } => {
+                call(id, name, serde_json::Value::Object(input.clone()).to_string())
+            }
+        };
+        let mut parts = Vec::new();
+        parts.extend(r.reasoning.iter().map(|r| reasoning(&r.text, r.encrypted.as_deref())));
+        parts.extend(r.opaque.iter().map(|c| Part::Compaction(Some(c.as_str().into()))));
+        parts.extend(r.blocks.iter().map(block));
+        parts.extend(r.text.iter().map(|t| Part::Text(t.as_str().into())));
+        parts.extend(r.calls.iter().map(|c| call(&c.id, &c.name, c.arguments.clone())));
+        let stop = match r.stop_reason.as_deref() {
             Some("refusal") => StopReason::Refusal,
             Some("max_tokens" | "length") => StopReason::MaxTokens,
             Some("compaction") => StopReason::Compaction,
@@ -165,37 +125,35 @@ impl ScriptWorld {
             Some("model_context_window_exceeded") => StopReason::WindowExceeded,
             // Otherwise calls run regardless of the stop reason.
             Some(_) if self.caller_acts => StopReason::EndTurn,
-            _ if !calls.is_empty() => StopReason::ToolUse,
+            _ if !r.calls.is_empty() => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
-        if e["type"] == "reply" {
-            self.calls = calls;
-        }
-        let usage = self.usage(&e["usage"]);
-        let id = e.get("id").and_then(Value::as_str).map(Arc::from);
-        Ok(Reply { id, parts, usage, billed: usage, stop, ..Reply::default() })
+        let usage = r.usage.as_ref().map(|u| self.usage(u)).unwrap_or_default();
+        let id = r.id.as_deref().map(Arc::from);
+        Reply { id, parts, usage, billed: usage, stop, ..Reply::default() }
     }
 
-    fn usage(&self, u: &Value) -> Usage {
-        let n = |names: &[&str]| names.iter().find_map(|k| u.get(*k)?.as_u64()).unwrap_or(0);
-        let beside = |name| if self.cache_beside_input { n(&[name]) } else { 0 };
+    fn usage(&self, u: &CaseUsage) -> Usage {
+        let beside = |n: Option<u64>| n.filter(|_| self.cache_beside_input).unwrap_or(0);
         Usage {
-            input: n(&["input_tokens", "prompt_tokens"]),
-            output: n(&["output_tokens", "completion_tokens"]),
-            cache_read: beside("cache_read_input_tokens"),
-            cache_write: beside("cache_creation_input_tokens"),
-            reported_total: u.get("total_tokens").and_then(Value::as_u64),
+            input: u.input_tokens.unwrap_or(0),
+            output: u.output_tokens.unwrap_or(0),
+            cache_read: beside(u.cache_read_input_tokens),
+            cache_write: beside(u.cache_creation_input_tokens),
+            reported_total: u.total_tokens,
             ..Usage::default()
         }
     }
 }
 
-fn model_error(e: &Value) -> ModelError {
-    let status = e.get("status").and_then(Value::as_u64).unwrap_or(0) as u16;
-    let code = e.get("code").and_then(Value::as_str).map(str::to_string);
-    let message =
-        e.get("message").or(e.get("text")).and_then(Value::as_str).unwrap_or_default().to_string();
-    let kind = match code.as_deref() {
+/// Returns the type of an event.
+fn name(event: &CaseEvent) -> String {
+    serde_json::json!(event)["type"].as_str().unwrap_or_default().to_string()
+}
+
+fn model_error(e: &RefusedRequest) -> ModelError {
+    let status = e.status.unwrap_or(0);
+    let kind = match e.code.as_deref() {
         Some("context_length_exceeded") => ErrorKind::Overflow,
         Some("stream_ended_early") => ErrorKind::Stream,
         _ if status == 413 => ErrorKind::Overflow,
@@ -203,7 +161,8 @@ fn model_error(e: &Value) -> ModelError {
         _ if (400..500).contains(&status) => ErrorKind::Invalid,
         _ => ErrorKind::Server,
     };
-    ModelError { kind, status, code, message }
+    let message = e.message.clone().unwrap_or_default();
+    ModelError { kind, status, code: e.code.clone(), message }
 }
 
 #[async_trait]
@@ -212,33 +171,18 @@ impl Host for ScriptWorld {
         if self.with(|s| s.fault.is_some()) != Some(false) {
             return None;
         }
-        let e = self.pop()?;
-        match e["type"].as_str().unwrap_or("") {
-            "user" => match self.incoming(&e) {
-                Ok(msg) => {
-                    self.with(|s| s.turns.push("done"));
-                    Some(Action::User(msg))
-                }
-                Err(err) => {
-                    self.fault(err.to_string());
-                    None
-                }
-            },
-            "compact" => {
-                let words = e.get("focus").or(e.get("instructions")).filter(|i| !i.is_null());
-                match words.map(expand).transpose() {
-                    Ok(instructions) => Some(Action::Compact { instructions }),
-                    Err(err) => {
-                        self.fault(err.to_string());
-                        None
-                    }
-                }
+        match self.pop()? {
+            CaseEvent::User { text, parts } => {
+                self.with(|s| s.turns.push("done"));
+                Some(Action::User(self.incoming(text, parts)))
             }
-            "restart" => Some(Action::Restart),
-            "kill" => Some(Action::Idle { ms: 0 }),
+            CaseEvent::Compact { instructions } => Some(Action::Compact { instructions }),
+            CaseEvent::Restart {} => Some(Action::Restart),
+            CaseEvent::Kill {} => Some(Action::Idle { ms: 0 }),
             other => {
+                let name = name(&other);
                 self.fault(format!(
-                    "event `{other}` is left over: no request was made that it answers"
+                    "event `{name}` is left over: no request was made that it answers"
                 ));
                 None
             }
@@ -247,76 +191,65 @@ impl Host for ScriptWorld {
 
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
         self.with(|s| s.requests.push(request.clone()));
-        let (want, on) = match request.purpose {
-            Purpose::Summary => ("summary_reply", "summary"),
-            _ => ("reply", "sample"),
-        };
+        let summary = request.purpose == Purpose::Summary;
+        let on = if summary { "summary" } else { "sample" };
         let Some(front) = self.events.front() else {
             self.fault(format!("a {on} request got no answer: the events have run out"));
             return Err(ModelError::ended());
         };
-        match front["type"].as_str().unwrap_or("") {
-            t if t == want => {}
-            "error" if front["on"] == on => {}
+        let reply = match front {
+            CaseEvent::Error(e) if (e.on == Purpose::Summary) == summary => Err(model_error(e)),
+            CaseEvent::SummaryReply(r) if summary => Ok(r.clone()),
+            CaseEvent::Reply(r) if !summary => Ok(r.clone()),
             other => {
-                self.fault(format!("a {on} request met the event `{other}`"));
+                self.fault(format!("a {on} request met the event `{}`", name(other)));
                 return Err(ModelError::ended());
             }
+        };
+        self.pop();
+        let given = match reply {
+            Ok(given) => given,
+            Err(e) => {
+                self.with(|s| s.errors.push(e.clone()));
+                return Err(e);
+            }
+        };
+        let reply = self.reply(&given);
+        if !summary {
+            self.calls = given.calls;
         }
-        let e = self.pop().unwrap_or_default();
-        if e["type"] == "error" {
-            let error = model_error(&e);
-            self.with(|s| s.errors.push(error.clone()));
-            return Err(error);
-        }
-        let reply = self.reply(&e).map_err(|err| {
-            self.fault(err.to_string());
-            ModelError::ended()
-        })?;
-        if request.purpose != Purpose::Summary || reply.compaction().is_some_and(|c| !c.is_empty())
-        {
+        if !summary || reply.compaction().is_some_and(|c| !c.is_empty()) {
             self.with(|s| s.last = Some(reply.parts.clone()));
         }
         Ok(reply)
     }
 
     async fn caller(&mut self) -> Option<CallerAction> {
-        let kind = self.events.front()?["type"].as_str()?;
-        if kind != "caller_append" && !(kind == "compact" && self.caller_acts) {
-            return None;
+        match self.events.front()? {
+            CaseEvent::CallerAppend { form } => {
+                let plain = *form == ContentForm::Blocks;
+                self.pop();
+                Some(CallerAction::Append { plain })
+            }
+            CaseEvent::Compact { instructions } if self.caller_acts => {
+                let instructions = instructions.as_deref().map(Arc::from);
+                self.pop();
+                Some(CallerAction::Compact { instructions })
+            }
+            _ => None,
         }
-        let e = self.pop()?;
-        if e["type"] == "compact" {
-            let instructions = e.get("instructions").filter(|i| !i.is_null()).map(expand);
-            return match instructions.transpose() {
-                Ok(instructions) => {
-                    Some(CallerAction::Compact { instructions: instructions.map(Arc::from) })
-                }
-                Err(err) => {
-                    self.fault(err.to_string());
-                    None
-                }
-            };
-        }
-        Some(CallerAction::Append { plain: e["form"] == "blocks" })
     }
 
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
         let mut out = Vec::new();
         for c in calls {
-            let given = self.calls.iter().find(|g| g["id"] == *c.id);
-            let output = given.and_then(|g| g.get("output")).filter(|o| !o.is_null()).map(expand);
-            let output = output.transpose().unwrap_or_else(|e| {
-                self.fault(e.to_string());
-                None
-            });
-            let path = serde_json::from_str::<Value>(&c.arguments)
+            let path = serde_json::from_str::<serde_json::Value>(&c.arguments)
                 .ok()
                 .and_then(|a| a["path"].as_str().map(str::to_string));
             self.with(|s| s.tools_run.push(path.unwrap_or_default()));
-            let is_error = given.is_some_and(|g| g["is_error"] == true);
-            out.push(match output {
-                Some(output) => Incoming::result(c, is_error, output),
+            let given = self.calls.iter().find(|g| *g.id == *c.id);
+            out.push(match given.and_then(|g| Some((g.is_error, g.output.clone()?))) {
+                Some((is_error, output)) => Incoming::result(c, is_error, output),
                 None => Incoming { key: c.id.clone(), parts: vec![] },
             });
         }

@@ -120,7 +120,7 @@ pub struct Driven {
     /// Notes about faults that did not occur.
     unused_faults: Vec<String>,
     /// Data from its files that recorded cases need.
-    notes: serde_json::Map<String, serde_json::Value>,
+    notes: ctxbench_strategies::conform::record::ProgramNotes,
     /// Protocol messages about its compactions.
     told: Vec<serde_json::Value>,
     plan: DrivePlan,

@@ -68,12 +68,6 @@ impl<T: Clone> Chunks<T> {
         let marks = [last(1).or_else(|| last(0)), last(3).or_else(|| last(2)), last(5)];
         marks.into_iter().flatten().collect()
     }
-
-    /// Returns the number of items up to and including the last breakpoint, which is the content of
-    /// a keep-alive request. Without breakpoints, returns the number of all items.
-    pub fn cacheable(&self) -> usize {
-        self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
-    }
 }
 
 #[cfg(test)]
@@ -91,30 +85,6 @@ mod tests {
             cur: vec!["now"],
             reminder: vec!["REMINDER"],
         }
-    }
-
-    #[test]
-    fn breakpoints_as_recorded() {
-        // conformance/aider/0.86.2/cache_headers.json: full, no_repo_no_readonly, no_chat_files,
-        // system_only
-        let marked = |c: &Chunks<&'static str>| {
-            c.breakpoints().iter().map(|&i| c.all()[i]).collect::<Vec<_>>()
-        };
-        let c = full();
-        assert_eq!(
-            c.all().join("|"),
-            "SYS|ex u|ex a|ro|ok ro|repo|ok repo|d u|d a|files|ok files|now|REMINDER"
-        );
-        assert_eq!(marked(&c), ["ex a", "ok repo", "ok files"]);
-        assert_eq!((c.cacheable(), c.before_cur()), (11, 11));
-        let c = Chunks { repo: vec![], readonly_files: vec![], ..full() };
-        assert_eq!(marked(&c), ["ex a", "ok files"]);
-        let c = Chunks { repo: vec![], ..full() };
-        assert_eq!(marked(&c), ["ex a", "ok ro", "ok files"]);
-        let c = Chunks { chat_files: vec![], ..full() };
-        assert_eq!((marked(&c), c.cacheable()), (vec!["ex a", "ok repo"], 7));
-        let c = Chunks { system: vec!["SYS"], cur: vec!["now"], ..Chunks::default() };
-        assert_eq!((marked(&c), c.cacheable()), (vec!["SYS"], 1));
     }
 
     #[test]
@@ -145,10 +115,6 @@ mod tests {
             let all = c.all();
             let marked: Vec<_> = c.breakpoints().iter().map(|&i| all[i]).collect();
             assert_eq!(marked, expected, "{mask:08b}");
-            let prefix = expected
-                .last()
-                .map_or(all.len(), |last| all.iter().position(|m| m == last).unwrap() + 1);
-            assert_eq!(c.cacheable(), prefix, "{mask:08b}");
         }
     }
 }

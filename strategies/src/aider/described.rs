@@ -67,7 +67,8 @@ fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aider::summary::{Failed, SummaryFailure, SummaryRules, summarize_with};
+    use crate::aider::summary::tests::{Failed, SummaryFailure, finished};
+    use crate::aider::summary::{SummaryRules, TokenCount};
 
     /// Returns messages of ten tokens each.
     fn talk(n: usize) -> Vec<ChatLine> {
@@ -90,17 +91,26 @@ mod tests {
         }
     }
 
+    /// Returns the history after a summary.
+    fn list(
+        messages: &[ChatLine],
+        rules: &SummaryRules,
+        ask: &mut dyn FnMut(&str) -> Option<String>,
+    ) -> Vec<ChatLine> {
+        let job = finished(messages, rules, &Contents, ask).unwrap();
+        job.summary().into_iter().chain(&messages[job.tail()..]).cloned().collect()
+    }
+
     #[test]
     fn the_newest_half_stays_and_the_rest_is_one_message() {
         // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
         // seven become the summary. A head limit of 0 cuts nothing.
         assert_eq!(Contents.message_tokens(&talk(1)[0]), 10);
         let mut asked = Vec::new();
-        let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |t| {
+        let s = list(&talk(12), &rules(100.0), &mut |t| {
             asked.push(t.to_string());
             Some("short".into())
-        })
-        .unwrap();
+        });
         assert_eq!(asked.len(), 1);
         assert_eq!(
             asked[0].matches("# USER\n").count() + asked[0].matches("# ASSISTANT\n").count(),
@@ -109,14 +119,10 @@ mod tests {
         assert_eq!(s[0], ChatLine::text("user", "[chat summary] short"));
         assert_eq!(s[1..], talk(12)[7..]);
         // A history equal to the budget is not too large.
-        assert_eq!(
-            summarize_with(&talk(10), &rules(100.0), &Contents, &mut |_| None).unwrap(),
-            talk(10)
-        );
+        assert_eq!(list(&talk(10), &rules(100.0), &mut |_| None), talk(10));
         // Three messages are split like any other list. One fits into half of a budget of twelve
         // tokens.
-        let s =
-            summarize_with(&talk(3), &rules(20.0), &Contents, &mut |_| Some("s".into())).unwrap();
+        let s = list(&talk(3), &rules(20.0), &mut |_| Some("s".into()));
         assert_eq!(s[1..], talk(3)[2..]);
     }
 
@@ -125,18 +131,17 @@ mod tests {
         // Every answer exceeds the budget, so depths 0, 1, 2 and 3 send a request. The tail of five
         // messages stays in all of them.
         let mut asked = 0;
-        let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| {
+        let s = list(&talk(12), &rules(100.0), &mut |_| {
             asked += 1;
             Some("long ".repeat(200))
-        })
-        .unwrap();
+        });
         assert_eq!((asked, s.len()), (4, 6));
         assert_eq!(s[1..], talk(12)[7..]);
     }
 
     #[test]
     fn a_failure_is_a_failure_of_the_whole() {
-        let r = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| None);
-        assert_eq!(r, Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 0 }));
+        let r = finished(&talk(12), &rules(100.0), &Contents, &mut |_| None);
+        assert_eq!(r.unwrap_err(), Failed { cause: SummaryFailure::AllModelsFailed, depth: 0 });
     }
 }

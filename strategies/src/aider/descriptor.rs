@@ -1,5 +1,6 @@
 //! Descriptor of the Aider strategy, and its prompt texts.
 
+use crate::conform::Conformance;
 use crate::descriptor::{
     Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
@@ -44,7 +45,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // `/undo` takes back a commit, but no message.
     rewind: Rewind::UNSUPPORTED,
     formats: &[crate::aider::persist::FORMAT],
-    conform: crate::aider::conform::CONFORMANCE,
+    conform: Conformance::Functions,
     color: PlotColor::Palette(0),
     files: MemoryFiles::None(
         "it searches for none; read-only files are named by hand, with --read",

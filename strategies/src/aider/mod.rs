@@ -29,8 +29,6 @@
 #[cfg(test)]
 mod architect_tests;
 mod chunks;
-mod conform;
-mod conform_texts;
 mod created;
 mod described;
 pub(crate) mod descriptor;
@@ -39,6 +37,8 @@ mod map;
 pub mod markdown;
 pub(crate) mod persist;
 mod program;
+#[cfg(test)]
+mod recorded_tests;
 mod settings;
 mod summary;
 #[cfg(test)]

@@ -24,6 +24,10 @@ const UNKNOWN_INPUT: u64 = 4_096;
 
 /// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "our histories hold texts, recorded ones also others")
+)]
 pub enum LineContent {
     Text(Transcript),
     /// No content.
@@ -242,24 +246,6 @@ pub fn transcript(messages: &[ChatLine]) -> Option<Transcript> {
     Some(out)
 }
 
-/// Reason for a missing summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SummaryFailure {
-    /// No model returned a summary.
-    AllModelsFailed,
-    /// A content is not a text.
-    ContentNotText,
-}
-
-/// A procedure that ended without a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// Reason of the failure.
-    pub cause: SummaryFailure,
-    /// Depth that the recursion reached.
-    pub depth: u32,
-}
-
 /// Next action of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobStep {
@@ -288,8 +274,8 @@ impl Job {
         Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
     }
 
-    /// Plans the current level and returns its first step.
-    pub fn start(&mut self, count: &dyn TokenCount) -> Result<JobStep, SummaryFailure> {
+    /// Plans the current level and returns its first step. `None` = a content is not a text.
+    pub fn start(&mut self, count: &dyn TokenCount) -> Option<JobStep> {
         let list = self.list();
         let sizes: Vec<u64> = list.iter().map(|m| count.message_tokens(m)).collect();
         let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
@@ -302,20 +288,17 @@ impl Job {
         );
         self.whole = plan == SummaryPlan::All;
         let (keep, tail) = match plan {
-            SummaryPlan::Keep => return Ok(JobStep::Done),
+            SummaryPlan::Keep => return Some(JobStep::Done),
             SummaryPlan::All => (list.len(), list.len()),
             SummaryPlan::Split { keep, tail } => (keep, tail),
         };
         self.next_from = self.from + tail - usize::from(self.summary.is_some()).min(tail);
-        transcript(&list[..keep]).map(JobStep::Ask).ok_or(SummaryFailure::ContentNotText)
+        transcript(&list[..keep]).map(JobStep::Ask)
     }
 
-    /// Adds the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
-    pub fn answer(
-        &mut self,
-        text: &str,
-        count: &dyn TokenCount,
-    ) -> Result<JobStep, SummaryFailure> {
+    /// Adds the answer to the last step (docs/sources/aider.md §1.1, steps 7-8) and returns the next.
+    /// `None` = a content is not a text.
+    pub fn answer(&mut self, text: &str, count: &dyn TokenCount) -> Option<JobStep> {
         let text = format!("{}{text}", self.rules.prefix);
         let summary = ChatLine::text("user", Transcript::quoted(BlockKind::Summary, text));
         let tail = &self.messages[self.next_from..];
@@ -324,7 +307,7 @@ impl Job {
         self.summary = Some(summary);
         self.from = self.next_from;
         if self.whole || (self.rules.split_rules.fits)(tokens as f64, self.rules.max_tokens) {
-            return Ok(JobStep::Done);
+            return Some(JobStep::Done);
         }
         self.depth += 1;
         self.start(count)
@@ -340,94 +323,10 @@ impl Job {
         self.from
     }
 
-    /// Returns the depth that the recursion reached.
-    pub fn depth(&self) -> u32 {
-        self.depth
-    }
-
     /// Returns the current history.
     fn list(&self) -> Vec<ChatLine> {
         self.summary.iter().chain(&self.messages[self.from..]).cloned().collect()
     }
-}
-
-/// Result of a summarisation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summarised {
-    /// Messages of the new history.
-    pub messages: Vec<ChatLine>,
-    /// True if the caller's own list was extended, because nothing was summarised and it ended with
-    /// the user.
-    pub input_changed: bool,
-    /// Depth that the recursion reached.
-    pub depth: u32,
-}
-
-/// Runs a job to its end. `ask` returns `None` if every model failed.
-fn finished(
-    messages: &[ChatLine],
-    rules: &SummaryRules,
-    count: &dyn TokenCount,
-    ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Job, Failed> {
-    let mut job = Job::new(messages.to_vec(), rules.clone());
-    let mut step = job.start(count);
-    while let Ok(JobStep::Ask(text)) = step {
-        step = ask(&text)
-            .ok_or(SummaryFailure::AllModelsFailed)
-            .and_then(|answer| job.answer(&answer, count));
-    }
-    step.map_err(|cause| Failed { cause, depth: job.depth() })?;
-    Ok(job)
-}
-
-/// Runs the whole procedure, without adding an answer after the summary.
-#[cfg(test)]
-pub(crate) fn summarize_with(
-    messages: &[ChatLine],
-    rules: &SummaryRules,
-    count: &dyn TokenCount,
-    ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Vec<ChatLine>, Failed> {
-    finished(messages, rules, count, ask).map(|job| job.list())
-}
-
-/// Runs the whole procedure of the program. `ask` returns `None` if every model failed.
-pub fn summarize(
-    messages: &[ChatLine],
-    rules: &SummaryRules,
-    count: &dyn TokenCount,
-    ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Summarised, Failed> {
-    let job = finished(messages, rules, count, ask)?;
-    let mut out = job.list();
-    let answered = needs_ok(&out);
-    if answered {
-        out.push(ChatLine::text("assistant", "Ok."));
-    }
-    Ok(Summarised {
-        messages: out,
-        input_changed: answered && job.summary().is_none(),
-        depth: job.depth(),
-    })
-}
-
-/// Returns whether the history does not end with the model, so that the program adds an answer
-/// (docs/sources/aider.md §1.1).
-pub fn needs_ok(messages: &[ChatLine]) -> bool {
-    messages.last().is_some_and(|m| m.role != "assistant")
-}
-
-/// Summarises all messages into one, without adding an answer after it (docs/sources/aider.md §1.2,
-/// change of edit format).
-pub fn summarize_all(
-    messages: &[ChatLine],
-    prefix: &str,
-    ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Vec<ChatLine>, SummaryFailure> {
-    let text = transcript(messages).ok_or(SummaryFailure::ContentNotText)?;
-    let summary = ask(&text).ok_or(SummaryFailure::AllModelsFailed)?;
-    Ok(vec![ChatLine::text("user", format!("{prefix}{summary}"))])
 }
 
 /// Effect of a finished background summary on the history (docs/sources/aider.md §1.2).
@@ -464,4 +363,4 @@ pub fn summarize_end<T: Clone + PartialEq>(
 
 #[cfg(test)]
 #[path = "summary_tests.rs"]
-mod tests;
+pub(crate) mod tests;

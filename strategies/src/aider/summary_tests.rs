@@ -1,6 +1,70 @@
 use super::*;
 use proptest::prelude::*;
 
+/// Reason for a missing summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SummaryFailure {
+    /// No model returned a summary.
+    AllModelsFailed,
+    /// A content is not a text.
+    ContentNotText,
+}
+
+/// A procedure that ended without a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) cause: SummaryFailure,
+    /// Depth that the recursion reached.
+    pub(crate) depth: u32,
+}
+
+/// Result of a summarisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Summarised {
+    /// Messages of the new history.
+    pub(crate) messages: Vec<ChatLine>,
+    /// True if the caller's own list was extended, because nothing was summarised and it ended with
+    /// the user.
+    pub(crate) input_changed: bool,
+    /// Depth that the recursion reached.
+    pub(crate) depth: u32,
+}
+
+/// Runs a job to its end. `ask` returns `None` if every model failed.
+pub(crate) fn finished(
+    messages: &[ChatLine],
+    rules: &SummaryRules,
+    count: &dyn TokenCount,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Job, Failed> {
+    let mut job = Job::new(messages.to_vec(), rules.clone());
+    let mut step = job.start(count);
+    while let Some(JobStep::Ask(text)) = step {
+        let failed = Failed { cause: SummaryFailure::AllModelsFailed, depth: job.depth };
+        step = job.answer(&ask(&text).ok_or(failed)?, count);
+    }
+    step.ok_or(Failed { cause: SummaryFailure::ContentNotText, depth: job.depth })?;
+    Ok(job)
+}
+
+/// Runs the whole procedure of the program, which adds an answer to a history that does not end with
+/// the model (docs/sources/aider.md §1.1).
+pub(crate) fn summarize(
+    messages: &[ChatLine],
+    rules: &SummaryRules,
+    count: &dyn TokenCount,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Summarised, Failed> {
+    let job = finished(messages, rules, count, ask)?;
+    let mut out = job.list();
+    let answered = out.last().is_some_and(|m| m.role != "assistant");
+    if answered {
+        out.push(ChatLine::text("assistant", "Ok."));
+    }
+    let input_changed = answered && job.summary().is_none();
+    Ok(Summarised { messages: out, input_changed, depth: job.depth })
+}
+
 /// Counting rule of the recorded cases: a quarter of the code points, rounded up.
 struct Quarter;
 
@@ -68,104 +132,6 @@ fn run(
 }
 
 const PLAIN: &str = "SUMMARY {n} ({chars} chars)";
-
-fn shape(s: &Summarised) -> Vec<(String, String)> {
-    let text = |m: &ChatLine| match &m.content {
-        LineContent::Text(t) => t.to_string(),
-        other => format!("{other:?}"),
-    };
-    s.messages.iter().map(|m| (m.role.clone(), text(m))).collect()
-}
-
-#[test]
-fn below_the_limit_nothing_is_asked() {
-    // conformance/aider/0.86.2/summarize.json: exactly_at_limit_not_summarized,
-    // under_limit_ends_user_gets_ok
-    let (r, asked) = run(&pairs(10), &rules(100.0), PLAIN, 0);
-    assert_eq!((r.unwrap().messages, asked.len()), (pairs(10), 0));
-    let mut list = pairs(4);
-    list.push(ChatLine::text("user", "trailing question"));
-    let (r, _) = run(&list, &rules(1000.0), PLAIN, 0);
-    let r = r.unwrap();
-    assert!(r.input_changed);
-    assert_eq!(r.messages[5], ChatLine::text("assistant", "Ok."));
-    assert!(!too_big(&pairs(10), 100.0, &Quarter) && too_big(&pairs(10), 99.0, &Quarter));
-}
-
-#[test]
-fn short_lists_go_whole() {
-    // one_over_limit_4_messages_all, six_messages_split_index_4_all
-    let (r, asked) = run(&pairs(4), &rules(39.0), PLAIN, 0);
-    let r = r.unwrap();
-    assert_eq!(
-        shape(&r),
-        [
-            ("user".into(), format!("{PREFIX}SUMMARY 1 (202 chars)")),
-            ("assistant".into(), "Ok.".into())
-        ]
-    );
-    assert_eq!((asked, r.input_changed), (vec![202], false));
-    let (r, asked) = run(&pairs(6), &rules(41.0), PLAIN, 0);
-    assert_eq!((r.unwrap().messages.len(), asked), (2, vec![303]));
-}
-
-#[test]
-fn the_newest_half_stays() {
-    // normal_20_messages_keeps_tail: with a limit of 100, fewer than 50 tokens stay: four messages
-    // of ten
-    let (r, asked) = run(&pairs(20), &rules(100.0), PLAIN, 0);
-    let r = r.unwrap();
-    assert_eq!((asked, r.messages.len(), r.depth), (vec![808], 5, 0));
-    assert_eq!(r.messages[1..], pairs(20)[16..]);
-}
-
-#[test]
-fn the_head_is_cut_at_the_newest_end() {
-    // head_limit_negative_max_input_100: no message fits, and the request has an empty text
-    let cut = SummaryRules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
-    let (r, asked) = run(&pairs(20), &cut, PLAIN, 0);
-    assert_eq!(
-        (asked, shape(&r.unwrap())[0].1.clone()),
-        (vec![0], format!("{PREFIX}SUMMARY 1 (0 chars)"))
-    );
-}
-
-#[test]
-fn a_long_summary_swallows_the_tail() {
-    // deep_recursion_huge_summary, recursion_summary_plus_tail_equals_max
-    let (r, asked) = run(&pairs(24), &rules(100.0), "BIG {n} ", 360);
-    let r = r.unwrap();
-    assert_eq!((asked, r.messages.len(), r.depth), (vec![1010, 622], 2, 1));
-    let (r, asked) = run(&pairs(20), &rules(100.0), "E{n} ", 189);
-    assert_eq!((asked, r.unwrap().depth), (vec![808, 451], 1));
-    // giant_last_user_boundary: the tail counts even if it exceeds half of the budget
-    let mut list = pairs(8);
-    list.push(ChatLine::text("user", "G".repeat(4_000)));
-    let (_, asked) = run(&list, &rules(200.0), PLAIN, 0);
-    assert_eq!(asked, [404, 4_089]);
-}
-
-#[test]
-fn other_roles_are_left_out_and_odd_contents_fail() {
-    // system_and_tool_roles_skipped, uppercase_and_odd_role, none_content_summarized_type_error
-    let list = [
-        ChatLine::text("system", "s"),
-        ChatLine::text("User", "mm\n"),
-        ChatLine::text("tool", "t"),
-        ChatLine::text("Assistant", ""),
-    ];
-    assert_eq!(&*transcript(&list).unwrap(), "# USER\nmm\n# ASSISTANT\n");
-    let mut list = pairs(4);
-    list[1].content = LineContent::Null;
-    let (r, asked) = run(&list, &rules(5.0), PLAIN, 0);
-    assert_eq!((r, asked.len()), (Err(SummaryFailure::ContentNotText), 0));
-    let failed = summarize(&pairs(20), &rules(100.0), &Quarter, &mut |_| None);
-    assert_eq!(failed, Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 0 }));
-    // entry_summarize_all_empty
-    let all = summarize_all(&[], PREFIX, &mut |t| Some(format!("SUMMARY 1 ({} chars)", t.len())))
-        .unwrap();
-    assert_eq!(all, [ChatLine::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);
-}
 
 /// Runs with answers in order; `None` = every model failed.
 fn answered(

@@ -1,102 +1,88 @@
 //! Interprets recorded sessions of the Anthropic SDK: settings, constants and requests.
 
 use ctxbench_core::model::Model;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::AnthropicSdk;
 use super::errors::Raised;
+use super::settings::{Language, SdkSettings};
+use super::version::SdkVersion;
 use super::words::SdkWords;
-use crate::conform::shape::MemberKind::{Any, Count, Filler, Flag, One, Text, Word, Words};
-use crate::conform::shape::{Shape, may, must, null};
-use crate::conform::text::{expand, filler};
-use crate::conform::{
-    CaseSettings, Conformance, MemberError, RecordedProgram, Replay, RequestView, SetUp, build,
-};
+use crate::conform::case::{Case, CaseError};
+use crate::conform::text::filler;
+use crate::conform::{Conformance, Replay, RequestView, SetUp, build, default_settings, followed};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance {
-    functions: &[],
-    labels: &[],
-    replay: Some(Replay {
-        settings: SETTINGS,
-        parameters: true,
-        constants: &[may("summary_prompt_bytes", Filler)],
-        ends: &["requests", "tool_calls_executed"],
-        set_up,
-        error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
-        record: None,
-    }),
-};
+pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+    constants: &["summary_prompt_bytes"],
+    ends: &["requests", "tool_calls_executed"],
+    set_up,
+    error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
+    record: None,
+});
 
-/// Members of the settings. In addition, any request parameter is allowed.
-const SETTINGS: Shape = &[
-    must("model", Word),
-    must("max_tokens", Count),
-    null("max_iterations", Count),
-    may("compaction_control", One(CONTROL)),
-    may("betas", Words),
-    may("thread", Flag),
-    may("temperature", Any),
-];
+/// Settings of a case: those of the runner, and the parameters of its requests.
+#[derive(Deserialize)]
+struct RecordedSettings {
+    model: String,
+    max_tokens: u64,
+    max_iterations: Option<u64>,
+    /// Without it, nothing is compacted.
+    #[serde(default)]
+    compaction_control: RecordedControl,
+    #[serde(rename = "betas")]
+    _betas: Option<Vec<String>>,
+    thread: Option<bool>,
+    #[serde(flatten)]
+    params: Map<String, Value>,
+}
 
-const CONTROL: Shape = &[
-    must("enabled", Flag),
-    null("context_token_threshold", Count),
-    null("contextTokenThreshold", Count),
-    null("model", Word),
-    null("summary_prompt", Text),
-    null("summaryPrompt", Text),
-];
+/// Named as in Python or TypeScript.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedControl {
+    enabled: bool,
+    #[serde(alias = "contextTokenThreshold")]
+    context_token_threshold: Option<u64>,
+    model: Option<String>,
+    #[serde(alias = "summaryPrompt")]
+    summary_prompt: Option<String>,
+}
 
-/// Settings of the runner; all others are parameters of its requests.
-const OF_RUNNER: [&str; 6] =
-    ["model", "max_tokens", "max_iterations", "compaction_control", "betas", "thread"];
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
-    let control = case.settings.get("compaction_control").cloned().unwrap_or_default();
-    let one_of = |python: &str, typescript: &str| {
-        let given = |name: &str| control.get(name).filter(|v| !v.is_null());
-        given(python).or(given(typescript))
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let control = given.compaction_control;
+    let unknown = || CaseError::Unknown { what: "version", name: case.version.clone() };
+    let (language, version) = case.version.split_once('-').ok_or_else(unknown)?;
+    let (language, version) = match language {
+        "python" => (Language::Python, followed(version)?),
+        // TypeScript 0.124 has the rules of Python 0.125, except for the language.
+        "typescript" => (Language::Typescript, SdkVersion::V0_125),
+        _ => return Err(unknown()),
     };
-    let mut given = CaseSettings::default();
-    given.take("max_tokens", case.setting("max_tokens"));
-    given.take("max_iterations", case.setting("max_iterations"));
-    let (language, version) = case
-        .version
-        .split_once('-')
-        .and_then(|(language, v)| Some((language, v.rsplit_once('.')?.0)))
-        .ok_or_else(|| MemberError::Version(case.version.into()))?;
-    let newer = version.starts_with("2.");
-    if newer {
+    let newer = version == SdkVersion::V2_12;
+    let defaults = default_settings::<AnthropicSdk>();
+    let settings = SdkSettings {
+        language,
+        enabled: control.enabled,
+        threshold: control.context_token_threshold.unwrap_or(defaults.threshold),
+        model: control.model.map(Into::into),
+        max_tokens: Some(given.max_tokens),
+        max_iterations: given.max_iterations,
         // The events of a recorded session report when its caller asks for a compaction.
-        given.set("compact_at", 0);
-    } else {
-        given.set("language", language);
-        // Without `compaction_control`, nothing is compacted.
-        given.set("enabled", control["enabled"] == true);
-        given.take("threshold", one_of("context_token_threshold", "contextTokenThreshold"));
-    }
-    given.take("model", one_of("model", "model"));
-    given.take("threads", case.setting("thread"));
-    // TypeScript 0.124 has the rules of Python 0.125, except for the language.
-    let version = if language == "typescript" { "0.125" } else { version };
-    let summary_prompt = match one_of("summary_prompt", "summaryPrompt") {
-        Some(prompt) => expand(prompt)?,
-        None => filler("prompt", case.constant("summary_prompt_bytes")),
+        compact_at: 0,
+        threads: given.thread.unwrap_or(defaults.threads),
+        ..defaults
     };
-    let words = SdkWords { summary_prompt: summary_prompt.into() };
-    let name = case.settings.get("model").and_then(Value::as_str).unwrap_or_default();
-    let params: Map<String, Value> = case
-        .settings
-        .iter()
-        .filter(|(k, _)| !OF_RUNNER.contains(&k.as_str()))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
+    let prompt = || filler("prompt", case.constant("summary_prompt_bytes"));
+    let words = SdkWords { summary_prompt: control.summary_prompt.unwrap_or_else(prompt).into() };
     Ok(SetUp {
-        strategy: build::<AnthropicSdk>("anthropic-sdk", version, &given, words)?,
-        model: Model { name: name.into(), ..model },
-        params,
-        cache_beside_input: true,
-        caller_acts: newer,
+        strategy: build::<AnthropicSdk>(version, settings, words),
+        model: Model { name: given.model.into(), ..model },
         view: RequestView {
+            params: given.params,
+            cache_beside_input: true,
+            caller_acts: newer,
             numbered: Some("anthropic-messages"),
             compaction_is_parameter: true,
             ..RequestView::default()

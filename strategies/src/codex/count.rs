@@ -69,11 +69,6 @@ pub fn encrypted_estimate(len: u64) -> u64 {
     bytes_estimate((len * 3 / 4).saturating_sub(650))
 }
 
-/// Estimates base instructions and items together, as the program reports them after a compaction.
-pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -> u64 {
-    bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
-}
-
 /// Returns the tokens in use: the last total, the blocks added after the model's last item, and
 /// encrypted reasoning before the last user message. 0.63 counts only the last total.
 pub fn active_tokens(

@@ -5,6 +5,7 @@ use ctxbench_core::block::{BlockForm, BlockKind, Draft};
 use ctxbench_core::compaction::{Keep, middle_cut, newest_first};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
+use serde::{Deserialize, Serialize};
 
 use super::count::Release;
 use super::settings::{CodexSettings, ToolOutputPolicy};
@@ -13,7 +14,8 @@ use super::settings::{CodexSettings, ToolOutputPolicy};
 const OUTPUT_LIMIT: u64 = 10_000;
 
 /// Limit on tool output with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputPolicy {
     Bytes(u64),
     /// Tokens, counted as four bytes each.

@@ -13,6 +13,8 @@ mod knobs;
 pub(crate) mod persist;
 mod program;
 mod record;
+#[cfg(test)]
+mod recorded_tests;
 pub mod reopened;
 pub mod rollout;
 mod settings;

@@ -4,69 +4,62 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+
+use super::conform::RecordedSettings;
 
 use crate::conform::record::{
-    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    jsonl_in,
+    CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
+    SessionReading, jsonl_in,
 };
 
-pub(super) const RECORDING: CaseRecording = CaseRecording { notes, read, texts_apart: false };
-
-/// Name of the recorded size of the base instructions in the program's estimates, which may differ
-/// from the size on the wire (docs/sources/codex.md §3).
-const ESTIMATE: &str = "estimate_bytes";
+pub(super) const RECORDING: CaseRecording =
+    CaseRecording { notes, read, texts_apart: false, limits_replies: false, context_chars: false };
 
 /// Maximum length of the first line of a session file that is read, in bytes.
 const MAX_META: u64 = 4 << 20;
 
-/// Reads the size of the base instructions from the session file.
-fn notes(scratch: &Path) -> Map<String, Value> {
-    let found = jsonl_in(&scratch.join("codex/sessions")).iter().find_map(|log| base_bytes(log));
-    found.map(|n| (ESTIMATE.to_string(), n.into())).into_iter().collect()
+/// Reads the size of the base instructions from the session file (docs/sources/codex.md §3).
+fn notes(scratch: &Path) -> ProgramNotes {
+    let logs = jsonl_in(&scratch.join("codex/sessions"));
+    ProgramNotes { base_bytes: logs.iter().find_map(|l| base_bytes(l)), ..Default::default() }
 }
 
-fn base_bytes(log: &Path) -> Option<usize> {
+fn base_bytes(log: &Path) -> Option<u64> {
     let file = std::fs::File::open(log).ok()?;
     let mut line = String::new();
     BufReader::new(file.take(MAX_META)).read_line(&mut line).ok()?;
     let first: Value = serde_json::from_str(&line).ok()?;
     let base = first.get("payload")?.get("base_instructions")?;
-    Some(base.get("text").unwrap_or(base).as_str()?.len())
+    Some(base.get("text").unwrap_or(base).as_str()?.len() as u64)
 }
 
 fn read(heard: &RecordedSession<'_>) -> SessionReading {
-    let triggers = |p: &CasePiece<'_>| p.kind == BlockKind::CompactionTrigger;
-    let remote = heard.requests.iter().any(|r| r.pieces.iter().any(triggers));
-    let mut out = SessionReading { base: heard.notes.clone(), ..SessionReading::default() };
+    let mut out = SessionReading::default();
     let prefix = summary_prefix(heard);
-    let mut prompt = None;
     for r in heard.requests {
         let last = r.pieces.len().saturating_sub(1);
-        let sort = |(i, p): (usize, &CasePiece<'_>)| {
+        out.add(r, phase(r).as_deref(), |i, p| {
             if r.summary && i == last && p.of_user() {
-                return Classification::Constant(BlockKind::SummaryPrompt);
+                return Classification::Constant(
+                    BlockKind::SummaryPrompt,
+                    Some("summary_prompt_bytes"),
+                );
             }
             sorted(p, i == 0, prefix, heard.summaries)
-        };
-        let sorts: Vec<Classification> = r.pieces.iter().enumerate().map(sort).collect();
-        if sorts.last() == Some(&Classification::Constant(BlockKind::SummaryPrompt)) {
-            prompt = prompt.or(r.pieces.last().map(|p| p.text().len()));
-        }
-        out.requests.push((phase(r), sorts));
+        });
     }
-    out.settings.insert("context_window".into(), heard.window.into());
-    out.settings.insert("auto_compact_token_limit".into(), Value::Null);
-    out.settings.insert("model".into(), heard.model.into());
-    if remote {
-        out.settings.insert("remote".into(), true.into());
-    }
-    let sizes = [
-        ("summary_prompt_bytes", prompt),
+    if let Some(prefix) = prefix {
         // The line break between prefix and body does not belong to the prefix.
-        ("summary_prefix_bytes", prefix.map(|p| p.len() - 1)),
-    ];
-    out.constants.extend(sizes.into_iter().filter_map(|(k, n)| Some((k.to_string(), json!(n?)))));
+        out.note("summary_prefix_bytes", prefix.len() - 1);
+    }
+    let triggers = |p: &CasePiece<'_>| p.kind == BlockKind::CompactionTrigger;
+    out.set(&RecordedSettings {
+        context_window: heard.window,
+        model: Some(heard.model.into()),
+        remote: heard.requests.iter().any(|r| r.pieces.iter().any(triggers)),
+        ..RecordedSettings::default()
+    });
     out
 }
 
@@ -90,10 +83,11 @@ fn sorted(
     summaries: &[&str],
 ) -> Classification {
     if p.instructs() {
-        return Classification::Constant(if first { BlockKind::Base } else { BlockKind::Context });
+        let kind = if first { BlockKind::Base } else { BlockKind::Context };
+        return Classification::Constant(kind, None);
     }
     if p.kind == BlockKind::CompactionTrigger {
-        return Classification::Constant(p.kind);
+        return Classification::Constant(p.kind, None);
     }
     if !p.of_user() {
         return Classification::Said(p.kind);
@@ -104,7 +98,7 @@ fn sorted(
     match body {
         Some(begin) if p.texts.len() == 1 => Classification::Summary { body: begin..text.len() },
         _ if p.said => Classification::Said(BlockKind::User),
-        _ => Classification::Constant(BlockKind::Context),
+        _ => Classification::Constant(BlockKind::Context, None),
     }
 }
 
@@ -119,6 +113,7 @@ mod tests {
     use super::*;
     use crate::conform::record::testing::{new_request, new_session, piece};
     use ctxbench_core::block::Role;
+    use serde_json::json;
 
     #[test]
     fn its_own_words_are_told_from_the_conversation_by_where_they_stand() {
@@ -141,37 +136,32 @@ mod tests {
             },
             new_request(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
         ];
-        let notes = Map::from_iter([("estimate_bytes".to_string(), json!(9))]);
-        let heard = RecordedSession {
-            notes: &notes,
-            ..new_session("openai-responses", &requests, &["S1"])
-        };
-        let out = read(&heard);
-        let context = || Classification::Constant(BlockKind::Context);
-        let start = || vec![Classification::Constant(BlockKind::Base), context(), context()];
+        let out = read(&new_session("openai-responses", &requests, &["S1"]));
+        let context = || Classification::Constant(BlockKind::Context, None);
+        let start = || vec![Classification::Constant(BlockKind::Base, None), context(), context()];
         let want = |more: Vec<Classification>| start().into_iter().chain(more).collect::<Vec<_>>();
         let said = || Classification::Said(BlockKind::User);
         assert_eq!(out.requests[0], (None, want(vec![said()])));
-        let prompt = Classification::Constant(BlockKind::SummaryPrompt);
+        let prompt =
+            Classification::Constant(BlockKind::SummaryPrompt, Some("summary_prompt_bytes"));
         assert_eq!(out.requests[1], (Some("mid_turn".into()), want(vec![said(), prompt])));
         assert_eq!(
             out.requests[2],
             (None, want(vec![said(), Classification::Summary { body: 8..10 }]))
         );
         let sizes = json!({"summary_prompt_bytes": 10, "summary_prefix_bytes": 7});
-        assert_eq!(Value::Object(out.constants), sizes);
-        assert_eq!(out.base["estimate_bytes"], 9);
+        assert_eq!(json!(out.constants), sizes);
         assert_eq!(out.settings["context_window"], 30_000);
     }
 
     #[test]
     fn the_estimate_is_read_from_its_session_file() {
         let scratch = tempfile::tempdir().unwrap();
-        assert!(notes(scratch.path()).is_empty());
+        assert_eq!(notes(scratch.path()), ProgramNotes::default());
         let folder = scratch.path().join("codex/sessions/2026/01/02");
         std::fs::create_dir_all(&folder).unwrap();
         let meta = r#"{"type":"session_meta","payload":{"base_instructions":{"text":"0123456"}}}"#;
         std::fs::write(folder.join("rollout-1.jsonl"), format!("{meta}\n{{}}\n")).unwrap();
-        assert_eq!(notes(scratch.path()), Map::from_iter([("estimate_bytes".into(), json!(7))]));
+        assert_eq!(notes(scratch.path()).base_bytes, Some(7));
     }
 }

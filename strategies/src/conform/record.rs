@@ -6,22 +6,36 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::files;
+use serde::Serialize;
 use serde_json::{Map, Value};
+
+use super::case::{Constant, Constants, Outcome};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseRecording {
-    /// Reads the facts for a case from the program's folder.
-    pub notes: fn(&Path) -> Map<String, Value>,
+    /// Reads the sizes for a case from the program's folder.
+    pub notes: fn(&Path) -> ProgramNotes,
     /// Classifies the requests of a session.
     pub read: fn(&RecordedSession<'_>) -> SessionReading,
     /// True if cases count the texts of one message separately.
     pub texts_apart: bool,
+    /// True if requests contain the largest allowed reply.
+    pub limits_replies: bool,
+    /// True if the program's estimates need the kinds of characters of the context.
+    pub context_chars: bool,
 }
 
-/// Returns no notes, for programs that have no facts to read in their folder.
-pub fn no_notes(_: &Path) -> Map<String, Value> {
-    Map::new()
+/// Sizes that a program notes in its folder, for its own estimates. They may differ from those on
+/// the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramNotes {
+    /// Size of the base instructions, bytes.
+    pub base_bytes: Option<u64>,
+    /// Estimate of the base instructions and the tools, tokens.
+    pub base_tokens: Option<u64>,
+    /// Length of the tools as JSON, UTF-16 units.
+    pub tools_utf16: Option<usize>,
 }
 
 /// Returns the session files below a folder, in order. Does not follow links.
@@ -41,7 +55,6 @@ pub struct RecordedSession<'a> {
     pub max_output: u64,
     /// Name of the wire API.
     pub wire: &'a str,
-    pub notes: &'a Map<String, Value>,
     /// Reports of the program about its compactions, in order, if its interface has them.
     pub told: &'a [Value],
     /// Requests of the program in order, summary requests included.
@@ -93,12 +106,13 @@ impl CasePiece<'_> {
 pub enum Classification {
     /// A text from the conversation, or derived from it. The text is compared.
     Said(BlockKind),
-    /// A text of the program. Only its size is recorded.
-    Constant(BlockKind),
+    /// A text of the program, with its name among the constants of a case, if it has one. Only its
+    /// size is recorded.
+    Constant(BlockKind, Option<&'static str>),
     /// A summary after a text of the program, which ends where the body starts.
     Summary { body: Range<usize> },
-    /// A summary in segments, without the program's text around it.
-    Segments(Vec<SummarySegment>),
+    /// A summary in segments, with the sizes of the program's texts before and after it.
+    Segments { around: [usize; 2], segments: Vec<SummarySegment> },
     /// A summary prompt that contains the conversation as a text.
     Prompt {
         /// Variant of the program's prompt, if cases distinguish them.
@@ -106,8 +120,8 @@ pub enum Classification {
         transcript: String,
         /// The previous summary. Empty = none.
         prior: Vec<SummarySegment>,
-        /// Size of the rest, bytes.
-        constant_bytes: usize,
+        /// The rest: its name among the constants of a case, and its size in bytes.
+        constant: (&'static str, usize),
     },
 }
 
@@ -133,48 +147,86 @@ impl SummarySegment {
 #[derive(Default)]
 pub struct SessionReading {
     pub settings: Map<String, Value>,
-    pub constants: Map<String, Value>,
-    /// Further members of the first base piece.
-    pub base: Map<String, Value>,
-    /// Facts about the first context piece.
-    pub context: Map<String, Value>,
-    /// Facts about the tools.
-    pub tools: Map<String, Value>,
+    pub constants: Constants,
     /// Phase, if the product reports it, and classification of the pieces, for each request.
     pub requests: Vec<(Option<String>, Vec<Classification>)>,
     /// Offset of the message numbers of items. `None` = items have no numbers.
     pub numbered: Option<usize>,
     /// Facts about the end of the session, as far as the program reports them.
-    pub outcome: Map<String, Value>,
-    /// True if requests contain the largest allowed reply.
-    pub limits_replies: bool,
+    pub outcome: Option<Outcome>,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
 }
 
 impl SessionReading {
-    /// Returns the sizes of a constant text as cases write them, with a filler.
-    pub(crate) fn constant(&mut self, name: &str, text: &str) {
+    /// Adds a request with the classification of its pieces, given by their index.
+    pub(crate) fn add(
+        &mut self,
+        request: &RecordedRequest<'_>,
+        phase: Option<&str>,
+        classify: impl Fn(usize, &CasePiece<'_>) -> Classification,
+    ) {
+        let pieces = request.pieces.iter().enumerate();
+        let all: Vec<Classification> = pieces.map(|(i, p)| classify(i, p)).collect();
+        for (piece, of) in request.pieces.iter().zip(&all) {
+            self.note_sizes(piece.text(), of);
+        }
+        self.requests.push((phase.map(str::to_string), all));
+    }
+
+    /// Notes the sizes of the program's texts in a piece.
+    fn note_sizes(&mut self, text: &str, of: &Classification) {
+        let segments = match of {
+            Classification::Constant(_, Some(name)) => return self.note(name, text.len()),
+            Classification::Prompt { prior, constant: (name, bytes), .. } => {
+                self.note(name, *bytes);
+                prior
+            }
+            Classification::Segments { around: [head, tail], segments } => {
+                self.note("summary_head", *head);
+                self.note("summary_tail", *tail);
+                segments
+            }
+            _ => return,
+        };
+        for s in segments {
+            if let SummarySegment::Constant(name, bytes) = s {
+                self.note(name, *bytes);
+            }
+        }
+    }
+
+    /// Notes the size of a text of the program at its first occurrence, bytes.
+    pub(crate) fn note(&mut self, name: &str, bytes: usize) {
+        self.constants.entry(name.to_string()).or_insert(Constant::Bytes(bytes));
+    }
+
+    /// Notes the sizes of a text of the program, and a filler that stands for it.
+    pub(crate) fn replace(&mut self, name: &str, text: &str) -> String {
         let utf16 = |t: &str| t.encode_utf16().count();
-        let json = Value::from(text).to_string();
-        let sizes = serde_json::json!({
-            "bytes": text.len(),
-            "utf16": utf16(text),
-            "json_utf16": utf16(&json) - 2,
-            "placeholder": super::text::filler(name, text.len()),
-        });
-        self.constants.insert(name.to_string(), sizes);
+        let filler = super::text::filler(name, text.len());
+        let constant = Constant::Text {
+            bytes: text.len(),
+            utf16: Some(utf16(text)),
+            json_utf16: Some(utf16(&Value::from(text).to_string()) - 2),
+            placeholder: Some(filler.clone()),
+        };
+        self.constants.insert(name.to_string(), constant);
+        filler
+    }
+
+    /// Sets the settings of the case.
+    pub(crate) fn set(&mut self, settings: &impl Serialize) {
+        if let Ok(Value::Object(all)) = serde_json::to_value(settings) {
+            self.settings = all;
+        }
     }
 }
 
 /// Shared test data for the products' recordings.
 #[cfg(test)]
 pub(crate) mod testing {
-    use std::sync::LazyLock;
-
     use super::*;
-
-    static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
     /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
@@ -198,7 +250,6 @@ pub(crate) mod testing {
             window: 30_000,
             max_output: 4_000,
             wire,
-            notes: &NOTHING,
             told: &[],
             requests,
             summaries,

@@ -1,128 +1,100 @@
 //! Texts of cases: plain strings or recipes, and fillers in place of a program's text.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
-
-/// A recipe that cannot be expanded.
-#[derive(Debug, thiserror::Error)]
-#[error("expected {expected}, found {found}")]
-pub struct BadRecipe {
-    expected: String,
-    found: String,
-}
 
 /// Maximum size of the text of a recipe, and of all texts of a case together: 64 MiB.
 pub const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of lines of a recipe.
 const MAX_LINES: u64 = 1_000_000;
 
-/// Expands a text or recipe.
-pub fn expand(v: &Value) -> Result<String, BadRecipe> {
-    if let Value::String(s) = v {
-        return Ok(s.clone());
+/// A text of a case.
+#[derive(Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Recipe {
+    Plain(String),
+    Repeat {
+        repeat: String,
+        times: u64,
+    },
+    Lines {
+        lines_from: Lines,
+    },
+    Concat {
+        concat: Vec<Recipe>,
+    },
+    /// Bytes of another text, at character boundaries.
+    Slice {
+        slice: Box<Recipe>,
+        start: usize,
+        end: usize,
+    },
+}
+
+/// Numbered lines: `{n}` is the number, `{n4}` and `{n5}` with leading zeros.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lines {
+    format: String,
+    from: u64,
+    to: u64,
+    #[serde(default)]
+    sep: String,
+}
+
+impl Recipe {
+    /// Appends the text. Returns what was expected if it cannot be made.
+    fn push(&self, out: &mut String) -> Result<(), String> {
+        match self {
+            Recipe::Plain(text) => add(out, text, 1),
+            Recipe::Repeat { repeat, times } => add(out, repeat, *times),
+            Recipe::Lines { lines_from: l } if l.to.saturating_sub(l.from) >= MAX_LINES => {
+                Err(format!("a lines_from recipe of at most {MAX_LINES} lines"))
+            }
+            Recipe::Lines { lines_from: l } => (l.from..=l.to).try_for_each(|n| {
+                let line = l
+                    .format
+                    .replace("{n4}", &format!("{n:04}"))
+                    .replace("{n5}", &format!("{n:05}"))
+                    .replace("{n}", &n.to_string());
+                add(out, &l.sep, u64::from(n > l.from))?;
+                add(out, &line, 1)
+            }),
+            Recipe::Concat { concat } => concat.iter().try_for_each(|part| part.push(out)),
+            Recipe::Slice { slice, start, end } => {
+                let mut text = String::new();
+                slice.push(&mut text)?;
+                let cut = text.get(*start..*end);
+                add(out, cut.ok_or("a slice inside the text, at character boundaries")?, 1)
+            }
+        }
     }
+}
+
+/// Appends a text several times, unless the output becomes too large.
+fn add(out: &mut String, text: &str, times: u64) -> Result<(), String> {
+    let more = times.saturating_mul(text.len() as u64);
+    if more.saturating_add(out.len() as u64) > MAX_BYTES {
+        return Err(format!("a recipe that makes at most {MAX_BYTES} bytes"));
+    }
+    // Repeating an empty text takes no time.
+    out.push_str(&text.repeat(if text.is_empty() { 0 } else { times as usize }));
+    Ok(())
+}
+
+/// Returns whether an object is a recipe.
+pub(super) fn is_recipe(o: &Map<String, Value>) -> bool {
+    ["repeat", "lines_from", "concat", "slice"].iter().any(|name| o.contains_key(*name))
+}
+
+/// Expands a text or recipe. Returns what was expected if it cannot be expanded.
+pub(super) fn expand(v: &Value) -> Result<String, String> {
+    let recipe = Recipe::deserialize(v)
+        .map_err(|_| "a recipe: repeat, lines_from, concat or slice, with its members")?;
     let mut out = String::new();
-    push(v, &mut out)?;
+    recipe.push(&mut out)?;
     Ok(out)
 }
-
-/// Appends a text to the output of a recipe. Returns an error if the output is too large.
-fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
-    let bad = |what: &str| BadRecipe {
-        expected: what.to_string(),
-        found: v.to_string().chars().take(120).collect(),
-    };
-    let fits = |len: usize, more: u64| {
-        let sum = more.checked_add(len as u64).filter(|n| *n <= MAX_BYTES);
-        sum.map(drop).ok_or_else(|| bad(&format!("a recipe that makes at most {MAX_BYTES} bytes")))
-    };
-    let only = |o: &Map<String, Value>, known: &[&str]| match o
-        .keys()
-        .find(|k| !known.contains(&k.as_str()))
-    {
-        Some(k) => Err(bad(&format!("a recipe of {} without `{k}`", known.join(", ")))),
-        None => Ok(()),
-    };
-    match v {
-        Value::String(s) => {
-            fits(out.len(), s.len() as u64)?;
-            out.push_str(s);
-            Ok(())
-        }
-        Value::Object(o) => {
-            if let Some(s) = o.get("repeat") {
-                only(o, &["repeat", "times"])?;
-                let s = s.as_str().ok_or_else(|| bad("a string in `repeat`"))?;
-                let times = o
-                    .get("times")
-                    .and_then(Value::as_u64)
-                    .ok_or_else(|| bad("`times` of a repeat recipe, a whole number from 0"))?;
-                fits(out.len(), times.saturating_mul(s.len() as u64))?;
-                // Repeating an empty string gives an empty text.
-                out.push_str(&s.repeat(if s.is_empty() { 0 } else { times as usize }));
-                return Ok(());
-            }
-            if let Some(l) = o.get("lines_from") {
-                only(o, &["lines_from"])?;
-                only(
-                    l.as_object().ok_or_else(|| bad("an object in `lines_from`"))?,
-                    &["format", "from", "to", "sep"],
-                )?;
-                let format =
-                    l["format"].as_str().ok_or_else(|| bad("`format` of a lines_from recipe"))?;
-                let (from, to) = (l["from"].as_u64(), l["to"].as_u64());
-                let (Some(from), Some(to)) = (from, to) else {
-                    return Err(bad(
-                        "`from` and `to` of a lines_from recipe, whole numbers from 0",
-                    ));
-                };
-                if to.saturating_sub(from) >= MAX_LINES {
-                    return Err(bad(&format!("a lines_from recipe of at most {MAX_LINES} lines")));
-                }
-                let sep = l
-                    .get("sep")
-                    .map_or(Some(""), Value::as_str)
-                    .ok_or_else(|| bad("a string in `sep`"))?;
-                let line = |n: u64| {
-                    format
-                        .replace("{n4}", &format!("{n:04}"))
-                        .replace("{n5}", &format!("{n:05}"))
-                        .replace("{n}", &n.to_string())
-                };
-                for n in from..=to {
-                    let line = line(n);
-                    let sep = if n > from { sep } else { "" };
-                    fits(out.len(), (line.len() + sep.len()) as u64)?;
-                    out.push_str(sep);
-                    out.push_str(&line);
-                }
-                return Ok(());
-            }
-            if let Some(parts) = o.get("concat") {
-                only(o, &["concat"])?;
-                let parts = parts.as_array().ok_or_else(|| bad("a list in `concat`"))?;
-                return parts.iter().try_for_each(|p| push(p, out));
-            }
-            if let Some(inner) = o.get("slice") {
-                only(o, &["slice", "start", "end"])?;
-                let text = expand(inner)?;
-                let (Some(start), Some(end)) =
-                    (o.get("start").and_then(Value::as_u64), o.get("end").and_then(Value::as_u64))
-                else {
-                    return Err(bad("`start` and `end` of a slice recipe"));
-                };
-                let cut = text.get(start as usize..end as usize);
-                let cut =
-                    cut.ok_or_else(|| bad("a slice inside the text, at character boundaries"))?;
-                fits(out.len(), cut.len() as u64)?;
-                out.push_str(cut);
-                return Ok(());
-            }
-            Err(bad("a recipe: repeat, lines_from, concat or slice"))
-        }
-        _ => Err(bad("a string or a recipe")),
-    }
-}
-
 /// Returns a filler of exactly `bytes` bytes.
 pub fn filler(tag: &str, bytes: usize) -> String {
     let mut out: String = format!("<{tag}>").chars().take(bytes).collect();

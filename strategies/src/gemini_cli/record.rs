@@ -1,16 +1,22 @@
 //! Interpretation of the requests of a recorded Gemini CLI session.
 
 use ctxbench_core::block::BlockKind;
-use serde_json::{Map, Value, json};
 
+use super::conform::{RecordedProcess, RecordedSettings};
 use super::words::SNAPSHOT;
+use crate::conform::case::{CaseModel, CaseWire, Outcome};
 use crate::conform::record::{
-    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    no_notes,
+    CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
+    SessionReading,
 };
 
-pub(super) const RECORDING: CaseRecording =
-    CaseRecording { notes: no_notes, read, texts_apart: true };
+pub(super) const RECORDING: CaseRecording = CaseRecording {
+    notes: |_| ProgramNotes::default(),
+    read,
+    texts_apart: true,
+    limits_replies: false,
+    context_chars: true,
+};
 
 /// Limit that the program assumes for every model, in tokens (docs/sources/gemini-cli.md §1).
 const LIMIT: u64 = 1_048_576;
@@ -21,53 +27,24 @@ const SHARE: f64 = 0.5;
 fn read(heard: &RecordedSession<'_>) -> SessionReading {
     let mut out = SessionReading { numbered: Some(1), ..SessionReading::default() };
     for r in heard.requests {
-        let sorts: Vec<Classification> =
-            (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
-        for (p, sort) in r.pieces.iter().zip(&sorts) {
-            let name = match sort {
-                Classification::Constant(BlockKind::Context) if out.context.is_empty() => {
-                    out.context = alphabets(p.text());
-                    continue;
-                }
-                Classification::Constant(BlockKind::Ack) => "ack",
-                Classification::Constant(BlockKind::SummaryPrompt)
-                    if is_check(r, heard.summaries) =>
-                {
-                    "prompt_verify"
-                }
-                Classification::Constant(BlockKind::SummaryPrompt) if is_anchored(r) => {
-                    "prompt_anchored"
-                }
-                Classification::Constant(BlockKind::SummaryPrompt) => "prompt_new",
-                _ => continue,
-            };
-            out.constants.entry(name).or_insert(json!({"bytes": p.text().len()}));
-        }
-        let phase =
-            r.summary.then(|| if is_check(r, heard.summaries) { "verify" } else { "summary" });
-        out.requests.push((phase.map(str::to_string), sorts));
+        let check = is_check(r, heard.summaries);
+        let phase = r.summary.then_some(if check { "verify" } else { "summary" });
+        out.add(r, phase, |i, _| sorted(r, i, heard.summaries));
     }
-    let threshold = SHARE * heard.window as f64 / LIMIT as f64;
-    let model = json!({"name": heard.model, "context": LIMIT, "output": heard.max_output});
-    out.settings = Map::from_iter([
-        ("model".to_string(), model),
-        ("compression_threshold".to_string(), threshold.into()),
-        ("wire".to_string(), heard.wire.into()),
-        ("process".to_string(), "one".into()),
-    ]);
-    out.outcome = Map::from_iter([("prompts".to_string(), json!(heard.prompts))]);
+    out.set(&RecordedSettings {
+        model: CaseModel {
+            name: Some(heard.model.into()),
+            context: LIMIT,
+            output: Some(heard.max_output),
+            input: None,
+        },
+        compression_threshold: Some(SHARE * heard.window as f64 / LIMIT as f64),
+        wire: CaseWire::Gemini,
+        process: RecordedProcess::One,
+    });
+    let prompts = heard.prompts.iter().map(|p| p.to_string()).collect();
+    out.outcome = Some(Outcome { prompts: Some(prompts), ..Outcome::default() });
     out
-}
-
-/// Counts the characters of a text as the program's estimates need them.
-fn alphabets(text: &str) -> Map<String, Value> {
-    let ascii = text.bytes().filter(u8::is_ascii).count();
-    let utf16 = |t: &str| t.encode_utf16().count();
-    Map::from_iter([
-        ("ascii_chars".to_string(), ascii.into()),
-        ("other_chars".to_string(), (utf16(text) - ascii).into()),
-        ("json_utf16".to_string(), utf16(&Value::from(text).to_string()).into()),
-    ])
 }
 
 fn is_written(p: &CasePiece<'_>, summaries: &[&str]) -> bool {
@@ -92,19 +69,24 @@ fn sorted(r: &RecordedRequest<'_>, i: usize, summaries: &[&str]) -> Classificati
     let written = |p: &CasePiece<'_>| is_written(p, summaries);
     let before = &r.pieces[i.saturating_sub(1)];
     match p.kind {
-        _ if p.instructs() => Classification::Constant(BlockKind::Base),
+        _ if p.instructs() => Classification::Constant(BlockKind::Base, None),
         BlockKind::User if r.summary && i + 1 == r.pieces.len() => {
-            Classification::Constant(BlockKind::SummaryPrompt)
+            let name = match is_check(r, summaries) {
+                true => "prompt_verify",
+                false if is_anchored(r) => "prompt_anchored",
+                false => "prompt_new",
+            };
+            Classification::Constant(BlockKind::SummaryPrompt, Some(name))
         }
         BlockKind::User if written(p) => Classification::Said(BlockKind::Summary),
         BlockKind::User if !p.said && before.instructs() => {
-            Classification::Constant(BlockKind::Context)
+            Classification::Constant(BlockKind::Context, None)
         }
         BlockKind::Assistant if r.summary && i + 2 == r.pieces.len() && written(p) => {
             Classification::Said(BlockKind::Summary)
         }
         BlockKind::Assistant if i > 0 && before.of_user() && written(before) => {
-            Classification::Constant(BlockKind::Ack)
+            Classification::Constant(BlockKind::Ack, Some("ack"))
         }
         kind => Classification::Said(kind),
     }
@@ -155,25 +137,22 @@ mod tests {
         let out = read(&heard);
         let phases: Vec<Option<&str>> = out.requests.iter().map(|(p, _)| p.as_deref()).collect();
         assert_eq!(phases, [None, Some("summary"), Some("verify"), None]);
-        let prompt = Classification::Constant(BlockKind::SummaryPrompt);
-        assert_eq!(out.requests[1].1[3], prompt);
-        assert_eq!(out.requests[2].1[2..], [Classification::Said(BlockKind::Summary), prompt]);
+        let prompt = |name| Classification::Constant(BlockKind::SummaryPrompt, Some(name));
+        assert_eq!(out.requests[1].1[3], prompt("prompt_new"));
+        let said = Classification::Said(BlockKind::Summary);
+        assert_eq!(out.requests[2].1[2..], [said, prompt("prompt_verify")]);
         assert_eq!(
             out.requests[3].1[1..],
             [
                 Classification::Said(BlockKind::Summary),
-                Classification::Constant(BlockKind::Ack),
+                Classification::Constant(BlockKind::Ack, Some("ack")),
                 Classification::Said(BlockKind::User)
             ]
         );
-        let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
-        let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);
-        assert_eq!(of, [Some(7), Some(10), Some(6)]);
-        // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two
-        // units.
-        let context = Value::Object(out.context);
-        assert_eq!(context, json!({"ascii_chars": 3, "other_chars": 1, "json_utf16": 7}));
+        let of = ["prompt_new", "prompt_verify", "ack"].map(|name| out.constants[name].bytes());
+        assert_eq!(of, [7, 10, 6]);
         assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);
-        assert_eq!(Value::Object(out.outcome), json!({"prompts": ["done", "error"]}));
+        let prompts = ["done", "error"].map(str::to_string);
+        assert_eq!(out.outcome.unwrap().prompts.unwrap(), prompts);
     }
 }

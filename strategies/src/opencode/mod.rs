@@ -5,7 +5,6 @@
 //! published descriptions.
 
 mod conform;
-mod conform_texts;
 mod described_001;
 mod described_002;
 pub(crate) mod descriptor;
@@ -19,6 +18,8 @@ pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
 mod program;
 mod record;
+#[cfg(test)]
+mod recorded_tests;
 mod request;
 mod rules;
 mod settings;

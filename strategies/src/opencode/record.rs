@@ -3,15 +3,21 @@
 use std::collections::BTreeSet;
 
 use ctxbench_core::block::{BlockKind, Role};
-use serde_json::{Map, Value, json};
 
+use super::conform::{RecordedCompaction, RecordedSettings};
+use crate::conform::case::{CaseModel, CaseWire};
 use crate::conform::record::{
-    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    SummarySegment, no_notes,
+    CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
+    SessionReading, SummarySegment,
 };
 
-pub(super) const RECORDING: CaseRecording =
-    CaseRecording { notes: no_notes, read, texts_apart: false };
+pub(super) const RECORDING: CaseRecording = CaseRecording {
+    notes: |_| ProgramNotes::default(),
+    read,
+    texts_apart: false,
+    limits_replies: true,
+    context_chars: false,
+};
 
 /// Text around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
 const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>"];
@@ -81,46 +87,23 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
     let mut out = SessionReading {
         // On the chat wire the system prompt is a message too.
         numbered: Some(usize::from(!anthropic)),
-        limits_replies: true,
         cache_beside_input: anthropic,
         ..SessionReading::default()
     };
     let own = OwnMessages::from_session(heard);
-    for (name, text) in own.texts() {
-        out.constant(name, text);
-    }
-    let placeholders: Vec<(&str, String)> = own
-        .texts()
-        .into_iter()
-        .map(|(name, text)| (text, out.constants[name]["placeholder"].clone()))
-        .map(|(text, filler)| (text, filler.as_str().unwrap_or_default().to_string()))
-        .collect();
+    let texts = own.texts().into_iter();
+    let placeholders: Vec<(&str, String)> =
+        texts.map(|(name, text)| (text, out.replace(name, text))).collect();
     for r in heard.requests {
-        let sorts: Vec<Classification> = r
-            .pieces
-            .iter()
-            .enumerate()
-            .map(|(i, p)| sorted(r, i, p, &own, heard.summaries, &placeholders))
-            .collect();
-        for s in &sorts {
-            let Classification::Prompt { prior, constant_bytes, .. } = s else { continue };
-            let name = match prior.as_slice() {
-                [] => "summary_prompt_first",
-                _ => "summary_prompt_with_prior",
-            };
-            out.constants.entry(name).or_insert(json!({"bytes": constant_bytes}));
-        }
-        out.requests.push((None, sorts));
+        out.add(r, None, |i, p| sorted(r, i, p, &own, heard.summaries, &placeholders));
     }
-    let model = json!({"context": heard.window, "output": heard.max_output});
-    out.settings = Map::from_iter([
-        ("model".to_string(), model),
-        ("compaction".to_string(), Value::Object(Map::new())),
-        ("wire".to_string(), heard.wire.into()),
-    ]);
-    if anthropic {
-        out.settings.insert("wire".into(), "anthropic".into());
-    }
+    let (context, output) = (heard.window, Some(heard.max_output));
+    out.set(&RecordedSettings {
+        model: CaseModel { name: None, context, output, input: None },
+        compaction: RecordedCompaction::default(),
+        compaction_model: None,
+        wire: if anthropic { CaseWire::Anthropic } else { CaseWire::OpenaiChat },
+    });
     out
 }
 
@@ -133,7 +116,7 @@ fn sorted(
     placeholders: &[(&str, String)],
 ) -> Classification {
     if p.instructs() {
-        return Classification::Constant(BlockKind::Base);
+        return Classification::Constant(BlockKind::Base, None);
     }
     if p.of_user() {
         let whole = r.summary && r.pieces[..i].iter().all(CasePiece::instructs);
@@ -142,11 +125,11 @@ fn sorted(
         }
         return match p.text() {
             _ if r.summary && i + 1 == r.pieces.len() => {
-                Classification::Constant(BlockKind::SummaryPrompt)
+                Classification::Constant(BlockKind::SummaryPrompt, None)
             }
-            text if own.markers.contains(text) => Classification::Constant(BlockKind::Marker),
+            text if own.markers.contains(text) => Classification::Constant(BlockKind::Marker, None),
             _ if p.said => Classification::Said(BlockKind::User),
-            _ => Classification::Constant(BlockKind::Continue),
+            _ => Classification::Constant(BlockKind::Continue, None),
         };
     }
     let behind_marker = i > 0 && own.markers.contains(r.pieces[i - 1].text());
@@ -167,8 +150,10 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<Classification>
     let constant_bytes = text.len() - conversation.len() - prior.map_or(0, str::len);
     let put = |t: String, (from, to): &(&str, String)| t.replace(from, to);
     let transcript = placeholders.iter().fold(conversation.to_string(), put);
+    let name = if prior.is_none() { "summary_prompt_first" } else { "summary_prompt_with_prior" };
     let prior = prior.map(|p| SummarySegment::Said(p.to_string())).into_iter().collect();
-    Some(Classification::Prompt { variant: None, transcript, prior, constant_bytes })
+    let constant = (name, constant_bytes);
+    Some(Classification::Prompt { variant: None, transcript, prior, constant })
 }
 
 #[cfg(test)]
@@ -198,21 +183,20 @@ mod tests {
         ];
         let heard = new_session("openai-chat", &requests, &["S1"]);
         let out = read(&heard);
-        let base = || Classification::Constant(BlockKind::Base);
+        let base = || Classification::Constant(BlockKind::Base, None);
         assert_eq!(out.requests[0].1, [base(), Classification::Said(BlockKind::User)]);
-        let Classification::Prompt { transcript, prior, constant_bytes, .. } =
-            &out.requests[1].1[1]
+        let Classification::Prompt { transcript, prior, constant, .. } = &out.requests[1].1[1]
         else {
             panic!("{:?}", out.requests[1])
         };
         assert_eq!((transcript.as_str(), prior), ("[User]: mend it", &vec![]));
-        assert_eq!(*constant_bytes, first.len() - "[User]: mend it".len());
+        assert_eq!(constant.1, first.len() - "[User]: mend it".len());
         assert_eq!(
             out.requests[2].1[1..],
             [
-                Classification::Constant(BlockKind::Marker),
+                Classification::Constant(BlockKind::Marker, None),
                 Classification::Said(BlockKind::Summary),
-                Classification::Constant(BlockKind::Continue)
+                Classification::Constant(BlockKind::Continue, None)
             ]
         );
         let Classification::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else {
@@ -221,8 +205,8 @@ mod tests {
         // The transcript contains only the size of the program's message.
         let s1 = vec![SummarySegment::Said("S1".into())];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
-        assert_eq!(out.constants["continue"]["bytes"], 6);
-        assert_eq!(out.constants["summary_prompt_first"]["bytes"], first.len() - 15);
+        assert_eq!(out.constants["continue"].bytes(), 6);
+        assert_eq!(out.constants["summary_prompt_first"].bytes(), first.len() - 15);
         assert_eq!(out.numbered, Some(1));
     }
 }

@@ -3,73 +3,67 @@
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::{Model, Provider};
-use serde_json::Map;
+use serde::{Deserialize, Serialize};
 
 use super::Pi;
+use super::settings::PiSettings;
 use super::summary::FileLists;
 use super::words::PiWords;
-use crate::conform::shape::MemberKind::{Count, Filler, Flag, One, OneOf, Word};
-use crate::conform::shape::{Shape, may, must};
+use crate::conform::case::{Case, CaseError, CaseModel, CaseWire};
 use crate::conform::text::filler;
 use crate::conform::{
-    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
-    RequestView, SetUp, SummaryForm, build,
+    Conformance, PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm, build,
+    default_settings, followed,
 };
 use crate::descriptor::PromptTexts;
 
-pub(crate) const CONFORMANCE: Conformance = Conformance {
-    functions: &[],
-    labels: &[],
-    replay: Some(Replay {
-        settings: SETTINGS,
-        parameters: false,
-        constants: CONSTANTS,
-        ends: &["compactions", "failed"],
-        set_up,
-        error_classes: |_| &[],
-        record: Some(super::record::RECORDING),
-    }),
-};
+pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+    constants: &[
+        "split_join",
+        "no_history",
+        "summary_head",
+        "summary_tail",
+        "prompt_initial",
+        "prompt_update",
+        "prompt_turn_prefix",
+    ],
+    ends: &["compactions", "failed"],
+    set_up,
+    error_classes: |_| &[],
+    record: Some(super::record::RECORDING),
+});
 
-const MODEL: Shape = &[may("name", Word), must("context", Count), must("output", Count)];
-
-const SETTINGS: Shape = &[
-    must("model", One(MODEL)),
-    may("compaction", One(COMPACTION)),
-    may("retry", One(&[may("max", Count)])),
-    must("wire", OneOf(&["openai-chat"])),
-];
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedSettings {
+    pub(super) model: CaseModel,
+    pub(super) compaction: Option<RecordedCompaction>,
+    pub(super) retry: Option<RecordedRetry>,
+    pub(super) wire: CaseWire,
+}
 
 /// Named as in the program's settings file.
-const COMPACTION: Shape =
-    &[may("enabled", Flag), may("reserveTokens", Count), may("keepRecentTokens", Count)];
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RecordedCompaction {
+    enabled: Option<bool>,
+    reserve_tokens: Option<u64>,
+    keep_recent_tokens: Option<u64>,
+}
 
-const CONSTANT: Shape = &[must("bytes", Filler)];
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedRetry {
+    max: Option<u64>,
+}
 
-const CONSTANTS: Shape = &[
-    may("split_join", One(CONSTANT)),
-    may("no_history", One(CONSTANT)),
-    may("summary_head", One(CONSTANT)),
-    may("summary_tail", One(CONSTANT)),
-    may("prompt_initial", One(CONSTANT)),
-    may("prompt_update", One(CONSTANT)),
-    may("prompt_turn_prefix", One(CONSTANT)),
-];
-
-/// Size of a tag around a part of a prompt, and of the text before a focus, in bytes. The cases
-/// only give the sum of a prompt's constant texts.
+/// Size of a tag around a part of a prompt, in bytes. The cases only give the sum of a prompt's
+/// constant texts.
 const TAG: usize = 20;
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
-    let m = case.settings.get("model").cloned().unwrap_or_default();
-    let model = Model {
-        name: "mock-model".into(),
-        window: m["context"].as_u64().unwrap_or(0),
-        max_output: m["output"].as_u64().unwrap_or(0),
-        input_limit: None,
-        provider: Provider::Openai,
-        ..model
-    };
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
     let of = |name: &str, tags: usize| {
         filler(name, case.constant(name).saturating_sub(tags * TAG)).as_str().into()
     };
@@ -91,32 +85,26 @@ fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError
         summary_tail: of("summary_tail", 0),
         ..PiWords::blank()
     };
-    let mut given = CaseSettings::default();
-    let compaction = case.setting("compaction");
-    for (ours, theirs) in
-        [("auto", "enabled"), ("reserve", "reserveTokens"), ("keep_recent", "keepRecentTokens")]
-    {
-        given.take(ours, compaction.and_then(|c| c.get(theirs)));
-    }
-    given.take("retries", case.setting("retry").and_then(|r| r.get("max")));
-    let base = case.fixed.iter().find(|f| f["kind"] == "base" && f["for"] != "summary");
-    given.take("base_estimate", base.and_then(|b| b.get("estimate_tokens")));
-    let version = case.version.rsplit_once('.').map_or("", |(v, _)| v);
+    let defaults = default_settings::<Pi>();
+    let compaction = given.compaction.unwrap_or_default();
+    let settings = PiSettings {
+        auto: compaction.enabled.unwrap_or(defaults.auto),
+        reserve: compaction.reserve_tokens.unwrap_or(defaults.reserve),
+        keep_recent: compaction.keep_recent_tokens.unwrap_or(defaults.keep_recent),
+        retries: given.retry.and_then(|r| r.max).unwrap_or(defaults.retries),
+        base_estimate: case.base().and_then(|b| b.estimate_tokens),
+    };
     let view = view(&words);
     Ok(SetUp {
-        strategy: build::<Pi>("pi", version, &given, words)?,
-        model,
-        params: Map::new(),
-        cache_beside_input: false,
-        caller_acts: false,
+        strategy: build::<Pi>(followed(&case.version)?, settings, words),
+        model: given.model.over(model, Provider::Openai),
         view,
     })
 }
 
 fn view(w: &PiWords) -> RequestView {
-    use PromptPiece::{Constant, Focus, Prior, Transcript};
+    use PromptPiece::{Constant, Prior, Transcript};
     let constant = |words: &str| Constant(words.to_string());
-    let focus = || Focus(w.focus.to_string());
     let history = [constant(&w.open), Transcript, constant(&w.close)];
     let update = [constant(&w.prior_open), Prior, constant(&w.prior_close), constant(&w.update)];
     let turn = [constant(&w.prefix_open), Transcript, constant(&w.prefix_close)];
@@ -126,9 +114,9 @@ fn view(w: &PiWords) -> RequestView {
         // On this wire the system prompt is a message too.
         unnumbered: 1,
         prompts: vec![
-            form("initial", [&history[..], &[constant(&w.initial), focus()]].concat()),
-            form("update", [&history[..], &update, &[focus()]].concat()),
-            form("turn_prefix", [&turn[..], &[constant(&w.prefix), focus()]].concat()),
+            form("initial", [&history[..], &[constant(&w.initial)]].concat()),
+            form("update", [&history[..], &update].concat()),
+            form("turn_prefix", [&turn[..], &[constant(&w.prefix)]].concat()),
         ],
         summary: SummaryForm {
             constants: vec![

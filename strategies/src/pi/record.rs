@@ -5,27 +5,24 @@ use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::tokens::utf16_len;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::conform::RecordedSettings;
 use super::estimate::quarter;
 use super::words::PiWords;
+use crate::conform::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
 use crate::conform::record::{
-    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    SummarySegment, jsonl_in,
+    CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
+    SessionReading, SummarySegment, jsonl_in,
 };
 
-pub(super) const RECORDING: CaseRecording = CaseRecording { notes, read, texts_apart: false };
+pub(super) const RECORDING: CaseRecording =
+    CaseRecording { notes, read, texts_apart: false, limits_replies: true, context_chars: false };
 
 /// Folder of the session files within the scratch folder.
 const SESSIONS: &str = "sessions";
 /// Number of bytes at the start of a session file that are read for the system message.
 const MAX_HEAD: u64 = 4 << 20;
-
-/// Names of the recorded sizes: the program's estimate for system prompt and tools, and the length
-/// of the tools as written to the session file. Both differ from the sizes on the wire
-/// (docs/sources/pi.md §1).
-const ESTIMATE: &str = "estimate_tokens";
-const TOOLS: &str = "json_utf16";
 
 /// Tags around a summary (docs/sources/pi.md §3).
 const SUMMARY: [&str; 2] = ["<summary>\n", "\n</summary>"];
@@ -36,12 +33,13 @@ const JOIN: [&str; 2] = ["\n\n---\n\n**", "**\n\n"];
 /// Texts around the beginning of a turn in a prompt that summarises only that.
 const BEGINNING: [&str; 2] = ["# Conversation\n", "\n\n# Instructions\n"];
 
-/// Reads the sizes of system prompt and tools from the first system message of the session file.
-fn notes(scratch: &Path) -> Map<String, Value> {
+/// Reads the sizes of system prompt and tools from the first system message of the session file
+/// (docs/sources/pi.md §1).
+fn notes(scratch: &Path) -> ProgramNotes {
     jsonl_in(&scratch.join(SESSIONS)).iter().find_map(|log| beginning(log)).unwrap_or_default()
 }
 
-fn beginning(log: &Path) -> Option<Map<String, Value>> {
+fn beginning(log: &Path) -> Option<ProgramNotes> {
     let file = std::fs::File::open(log).ok()?;
     let lines = BufReader::new(file.take(MAX_HEAD)).lines().map_while(Result::ok);
     let entries = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
@@ -51,84 +49,56 @@ fn beginning(log: &Path) -> Option<Map<String, Value>> {
     let texts = sections.chain([&system["content"]]).filter_map(Value::as_str);
     let tools = system.get("toolsAdded").map_or(0, |t| utf16_len(&t.to_string()));
     let estimate = quarter(texts.map(utf16_len).sum::<u64>() + tools);
-    Some(Map::from_iter([(ESTIMATE.into(), estimate.into()), (TOOLS.into(), tools.into())]))
+    let (base_tokens, tools_utf16) = (Some(estimate), Some(tools as usize));
+    Some(ProgramNotes { base_bytes: None, base_tokens, tools_utf16 })
 }
 
 /// Lists the compactions that the program reported (docs/sources/pi.md §6): the completed ones, and
 /// the reasons of the failed ones.
-fn ends(told: &[Value]) -> Map<String, Value> {
+fn ends(told: &[Value]) -> Outcome {
     let (made, failed): (Vec<&Value>, Vec<&Value>) =
         told.iter().partition(|end| end.get("result").is_some_and(Value::is_object));
+    let reason = |end: &Value| end["reason"].as_str().map(str::to_string);
+    let files = |list: &Value| serde_json::from_value(list.clone()).ok();
     let one = |end: &Value| {
         let result = &end["result"];
-        json!({
-            "reason": end["reason"],
-            "tokens_before": result["tokensBefore"],
-            "tokens_after": result["estimatedTokensAfter"],
-            "read_files": result["details"]["readFiles"],
-            "modified_files": result["details"]["modifiedFiles"],
-        })
+        CaseCompaction {
+            reason: reason(end),
+            tokens_before: result["tokensBefore"].as_u64(),
+            tokens_after: result["estimatedTokensAfter"].as_u64(),
+            read_files: files(&result["details"]["readFiles"]),
+            modified_files: files(&result["details"]["modifiedFiles"]),
+        }
     };
-    Map::from_iter([
-        ("compactions".to_string(), made.into_iter().map(one).collect()),
-        ("failed".to_string(), failed.into_iter().map(|end| end["reason"].clone()).collect()),
-    ])
+    Outcome {
+        compactions: Some(made.into_iter().map(one).collect()),
+        failed: Some(failed.into_iter().filter_map(reason).collect()),
+        ..Outcome::default()
+    }
 }
 
 fn read(heard: &RecordedSession<'_>) -> SessionReading {
     // The system prompt is a message too.
-    let mut out =
-        SessionReading { numbered: Some(1), limits_replies: true, ..SessionReading::default() };
+    let mut out = SessionReading { numbered: Some(1), ..SessionReading::default() };
     for r in heard.requests {
-        let sorts: Vec<Classification> =
-            (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
-        for (p, sort) in r.pieces.iter().zip(&sorts) {
-            note(&mut out.constants, p.text(), sort);
-        }
-        out.requests.push((None, sorts));
+        out.add(r, None, |i, _| sorted(r, i, heard.summaries));
     }
-    out.settings = Map::from_iter([
-        ("model".to_string(), json!({"context": heard.window, "output": heard.max_output})),
-        ("wire".to_string(), heard.wire.into()),
-    ]);
-    out.outcome = ends(heard.told);
-    let noted = |name: &str| heard.notes.get_key_value(name).map(|(k, v)| (k.clone(), v.clone()));
-    out.base = noted(ESTIMATE).into_iter().collect();
-    out.tools = noted(TOOLS).into_iter().collect();
+    let (context, output) = (heard.window, Some(heard.max_output));
+    out.set(&RecordedSettings {
+        model: CaseModel { name: None, context, output, input: None },
+        compaction: None,
+        retry: None,
+        wire: CaseWire::OpenaiChat,
+    });
+    out.outcome = Some(ends(heard.told));
     out
-}
-
-/// Records the sizes of the program's constant texts at their first occurrence.
-fn note(constants: &mut Map<String, Value>, text: &str, sort: &Classification) {
-    let mut put = |name: &str, bytes: usize| {
-        constants.entry(name).or_insert(json!({"bytes": bytes}));
-    };
-    let segments = match sort {
-        Classification::Prompt { variant: Some(variant), prior, constant_bytes, .. } => {
-            put(&format!("prompt_{variant}"), *constant_bytes);
-            prior
-        }
-        Classification::Segments(all) => {
-            if let Some((head, _)) = text.split_once(SUMMARY[0]) {
-                put("summary_head", head.len() + SUMMARY[0].len());
-                put("summary_tail", SUMMARY[1].len());
-            }
-            all
-        }
-        _ => return,
-    };
-    for s in segments {
-        if let SummarySegment::Constant(name, bytes) = s {
-            put(name, *bytes);
-        }
-    }
 }
 
 fn sorted(r: &RecordedRequest<'_>, i: usize, summaries: &[&str]) -> Classification {
     let p = &r.pieces[i];
     let first = r.pieces[..i].iter().all(CasePiece::instructs);
     if p.instructs() {
-        return Classification::Constant(BlockKind::Base);
+        return Classification::Constant(BlockKind::Base, None);
     }
     if p.of_user() && first {
         let own =
@@ -142,8 +112,11 @@ fn sorted(r: &RecordedRequest<'_>, i: usize, summaries: &[&str]) -> Classificati
 
 /// Parses the message that contains a summary of the removed messages.
 fn summary(text: &str, summaries: &[&str]) -> Option<Classification> {
-    let (_, rest) = text.split_once(SUMMARY[0])?;
-    Some(Classification::Segments(segments(rest.strip_suffix(SUMMARY[1])?, summaries)))
+    let (head, rest) = text.split_once(SUMMARY[0])?;
+    Some(Classification::Segments {
+        around: [head.len() + SUMMARY[0].len(), SUMMARY[1].len()],
+        segments: segments(rest.strip_suffix(SUMMARY[1])?, summaries),
+    })
 }
 
 /// Splits a summary into its parts: the summary of the history and, after a split turn, the summary
@@ -171,30 +144,38 @@ fn segments(body: &str, summaries: &[&str]) -> Vec<SummarySegment> {
 /// Splits a summary prompt into its parts.
 fn prompt(text: &str, summaries: &[&str]) -> Option<Classification> {
     let w = PiWords::default();
-    let taken = |variant, transcript: &str, prior: Option<&str>| Classification::Prompt {
-        variant: Some(variant),
-        transcript: transcript.to_string(),
-        prior: prior.map(|p| segments(p, summaries)).unwrap_or_default(),
-        constant_bytes: text.len() - transcript.len() - prior.map_or(0, str::len),
-    };
+    let taken =
+        |[variant, name]: [_; 2], transcript: &str, prior: Option<&str>| Classification::Prompt {
+            variant: Some(variant),
+            transcript: transcript.to_string(),
+            prior: prior.map(|p| segments(p, summaries)).unwrap_or_default(),
+            constant: (name, text.len() - transcript.len() - prior.map_or(0, str::len)),
+        };
+    let [initial, update, turn] = [
+        ["initial", "prompt_initial"],
+        ["update", "prompt_update"],
+        ["turn_prefix", "prompt_turn_prefix"],
+    ];
     if let Some(rest) = text.strip_prefix(&*w.open) {
         // The conversation may contain the closing tag too, so the last one counts.
         let between = format!("{}{}", w.close, w.prior_open);
         return match rest.rsplit_once(&between) {
             Some((transcript, rest)) => {
                 let (prior, _) = rest.rsplit_once(&*w.prior_close)?;
-                Some(taken("update", transcript, Some(prior)))
+                Some(taken(update, transcript, Some(prior)))
             }
-            None => Some(taken("initial", rest.rsplit_once(&*w.close)?.0, None)),
+            None => Some(taken(initial, rest.rsplit_once(&*w.close)?.0, None)),
         };
     }
     let (transcript, _) = text.strip_prefix(BEGINNING[0])?.rsplit_once(BEGINNING[1])?;
-    Some(taken("turn_prefix", transcript, None))
+    Some(taken(turn, transcript, None))
 }
 
 #[cfg(test)]
 mod tests {
     use ctxbench_core::block::Role;
+
+    use serde_json::json;
 
     use super::*;
     use crate::conform::record::testing::{new_request, new_session, piece};
@@ -221,30 +202,35 @@ mod tests {
         let heard = new_session("openai-chat", &requests, &["H", "T", "U"]);
         let out = read(&heard);
         let of = |i: usize| &out.requests[i].1[1];
-        let prompt = |variant, transcript: &str, prior, constant_bytes| Classification::Prompt {
-            variant: Some(variant),
-            transcript: transcript.into(),
-            prior,
-            constant_bytes,
+        let prompt = |[variant, name]: [_; 2], transcript: &str, prior, bytes| {
+            let (variant, transcript) = (Some(variant), transcript.into());
+            Classification::Prompt { variant, transcript, prior, constant: (name, bytes) }
         };
         let both = vec![
             model_text("H"),
             SummarySegment::Constant("split_join", join.len()),
             model_text("T"),
         ];
-        assert_eq!(*of(0), prompt("initial", "[User]: mend it", vec![], first.len() - 15));
-        assert_eq!(*of(1), prompt("turn_prefix", "[User]: more", vec![], turn.len() - 12));
-        assert_eq!(*of(2), Classification::Segments(both.clone()));
+        assert_eq!(
+            *of(0),
+            prompt(["initial", "prompt_initial"], "[User]: mend it", vec![], first.len() - 15)
+        );
+        assert_eq!(
+            *of(1),
+            prompt(["turn_prefix", "prompt_turn_prefix"], "[User]: more", vec![], turn.len() - 12)
+        );
+        let around = ["Before:\n\n<summary>\n".len(), "\n</summary>".len()];
+        assert_eq!(*of(2), Classification::Segments { around, segments: both.clone() });
         let words = update.len() - 10 - "HT".len() - join.len();
-        assert_eq!(*of(3), prompt("update", "[User]: on", both, words));
-        assert_eq!(out.constants["summary_head"]["bytes"], "Before:\n\n<summary>\n".len());
-        assert_eq!(out.constants["split_join"]["bytes"], join.len());
+        assert_eq!(*of(3), prompt(["update", "prompt_update"], "[User]: on", both, words));
+        assert_eq!(out.constants["summary_head"].bytes(), around[0]);
+        assert_eq!(out.constants["split_join"].bytes(), join.len());
     }
 
     #[test]
     fn sizes_are_read_from_its_session_file() {
         let scratch = tempfile::tempdir().unwrap();
-        assert!(notes(scratch.path()).is_empty());
+        assert_eq!(notes(scratch.path()), ProgramNotes::default());
         let folder = scratch.path().join("sessions");
         std::fs::create_dir(&folder).unwrap();
         // Sections of 4 and 5 units (the dash is one), and tools of 15 as JSON: 24 units are 6
@@ -253,8 +239,8 @@ mod tests {
             "sections":{"preamble":"four","rules":"five\u2014"},"toolsAdded":[{"name":"sh"}]}}"#;
         let lines = format!("{{\"type\":\"session\"}}\n{}\n", system.replace('\n', ""));
         std::fs::write(folder.join("one.jsonl"), lines).unwrap();
-        let sizes = json!({"estimate_tokens": 6, "json_utf16": 15});
-        assert_eq!(Value::Object(notes(scratch.path())), sizes);
+        let sizes = ProgramNotes { base_bytes: None, base_tokens: Some(6), tools_utf16: Some(15) };
+        assert_eq!(notes(scratch.path()), sizes);
     }
 
     #[test]
@@ -269,15 +255,18 @@ mod tests {
             "type": "compaction_end", "reason": "overflow", "aborted": false, "errorMessage": "no"
         });
         let told = [end("threshold", Value::Null), end("threshold", result), failed];
-        let want = json!({
-            "compactions": [{
-                "reason": "threshold", "tokens_before": 16520, "tokens_after": 2910,
-                "read_files": ["a.txt"], "modified_files": [],
-            }],
-            "failed": ["threshold", "overflow"],
-        });
-        assert_eq!(Value::Object(ends(&told)), want);
-        assert_eq!(Value::Object(ends(&[])), json!({"compactions": [], "failed": []}));
+        let outcome = ends(&told);
+        let compaction = CaseCompaction {
+            reason: Some("threshold".into()),
+            tokens_before: Some(16_520),
+            tokens_after: Some(2_910),
+            read_files: Some(vec!["a.txt".into()]),
+            modified_files: Some(vec![]),
+        };
+        assert_eq!(outcome.compactions, Some(vec![compaction]));
+        assert_eq!(outcome.failed.unwrap(), ["threshold", "overflow"]);
+        let (compactions, failed) = (Some(vec![]), Some(vec![]));
+        assert_eq!(ends(&[]), Outcome { compactions, failed, ..Outcome::default() });
     }
 
     #[test]

@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 
 use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::request;
 use ctxbench_provider::Content;
+use ctxbench_strategies::conform::case::{
+    Bytes, Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText,
+    PriorSummary, Segment,
+};
 use ctxbench_strategies::conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
     SummarySegment,
 };
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::events::{self, SentTexts};
 use super::mask::Masked;
-use super::rows::{self, CaseItem, UserTexts};
-use crate::conform::Case;
+use super::rows::{self, RecordedItem, UserTexts};
 use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use crate::hash::sha256;
@@ -33,7 +37,7 @@ pub(super) fn build(
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
     let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<CaseItem<'_>>> =
+    let rows: Vec<Vec<RecordedItem<'_>>> =
         prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
     let said = UserTexts::new(&driven.plan.moves);
     let asked: Vec<RecordedRequest<'_>> = exchanges
@@ -56,7 +60,6 @@ pub(super) fn build(
         window: driven.window,
         max_output: driven.max_output,
         wire: wire.name(),
-        notes: &driven.notes,
         told: &driven.told,
         requests: &asked,
         summaries: &summaries,
@@ -64,16 +67,21 @@ pub(super) fn build(
     });
     let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
-        if matches!(sort, Classification::Constant(_)) {
+        if matches!(sort, Classification::Constant(..)) {
             row.texts().iter().for_each(|t| shown.masked.constant(t));
         }
     }
     summaries.iter().for_each(|s| shown.masked.summary(s));
-    let mut writer =
-        CaseWriter { shown: &shown, reading: &reading, summaries, items: Items::default() };
+    let mut writer = CaseWriter {
+        shown: &shown,
+        reading: &reading,
+        recording,
+        summaries,
+        items: Items::default(),
+    };
     let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
-    let requests: Vec<Value> = requests.collect();
-    let fixed = writer.fixed(&exchanges, &asked);
+    let requests = requests.collect();
+    let fixed = writer.fixed(driven, &exchanges, &asked);
     let items = writer.items.all;
     Some(Case {
         kind: "replay".into(),
@@ -83,12 +91,12 @@ pub(super) fn build(
         shows: format!("The session `{name}` driven through the real program."),
         fixed,
         events: events::build(driven, &exchanges, &shown, resumes),
-        settings: reading.settings.clone(),
-        constants: reading.constants.clone(),
+        settings: reading.settings,
+        constants: reading.constants,
         items,
         requests,
         not_compared: vec![],
-        outcome: (!reading.outcome.is_empty()).then_some(Value::Object(reading.outcome.clone())),
+        outcome: reading.outcome,
     })
 }
 
@@ -104,7 +112,7 @@ fn ends(driven: &Driven) -> Vec<&'static str> {
 fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
-    rows: &[Vec<CaseItem<'a>>],
+    rows: &[Vec<RecordedItem<'a>>],
     cache_beside_input: bool,
 ) -> SentTexts<'a> {
     let mut masked = Masked::default();
@@ -127,10 +135,10 @@ fn sent_texts<'a>(
         }
         let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
         let Some(first) = exchanges.iter().position(work) else { continue };
-        let of_user = |r: &&CaseItem<'_>| r.kind == BlockKind::User && r.role == Role::User;
-        let holds = |r: &&CaseItem<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
+        let of_user = |r: &&RecordedItem<'_>| r.kind == BlockKind::User && r.role == Role::User;
+        let holds = |r: &&RecordedItem<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
         let found = rows[first].iter().rev().filter(of_user).find(holds);
-        let Some(texts) = found.map(CaseItem::texts) else { continue };
+        let Some(texts) = found.map(RecordedItem::texts) else { continue };
         texts.iter().for_each(|t| masked.learn(t, words));
         said.insert(i, texts);
     }
@@ -140,24 +148,25 @@ fn sent_texts<'a>(
 /// Distinct items of a case.
 #[derive(Default)]
 struct Items {
-    all: Vec<Value>,
+    all: Vec<CaseItem>,
     known: HashMap<String, usize>,
 }
 
 impl Items {
-    fn number(&mut self, item: Value) -> usize {
-        *self.known.entry(item.to_string()).or_insert_with(|| {
+    fn number(&mut self, item: CaseItem) -> usize {
+        let text = serde_json::to_string(&item).unwrap_or_default();
+        *self.known.entry(text).or_insert_with(|| {
             self.all.push(item);
             self.all.len() - 1
         })
     }
 
     /// Lists numbers as a case does, with the first and last number of a run.
-    fn listed(numbers: &[usize]) -> Vec<Value> {
+    fn listed(numbers: &[usize]) -> Vec<Listed> {
         let runs = numbers.chunk_by(|a, b| a + 1 == *b);
         let run = |r: &[usize]| match r {
-            [one] => json!(one),
-            several => json!([several[0], several[several.len() - 1]]),
+            [one] => Listed::Number(*one),
+            several => Listed::Numbers([several[0], several[several.len() - 1]]),
         };
         runs.map(run).collect()
     }
@@ -166,26 +175,15 @@ impl Items {
 struct CaseWriter<'a> {
     shown: &'a SentTexts<'a>,
     reading: &'a SessionReading,
+    recording: &'a CaseRecording,
     summaries: Vec<&'a str>,
     items: Items,
 }
 
 impl CaseWriter<'_> {
-    fn request(&mut self, i: usize, e: &Exchange, rows: &[CaseItem<'_>]) -> Value {
+    fn request(&mut self, i: usize, e: &Exchange, rows: &[RecordedItem<'_>]) -> CaseRequest {
         let none = (None, vec![]);
         let (phase, sorts) = self.reading.requests.get(i).unwrap_or(&none);
-        let purpose = if e.purpose == Purpose::Summary { "summary" } else { "sample" };
-        let prompt = e.prompt.as_ref();
-        let tools = prompt.is_some_and(|p| p.tools.is_some());
-        let mut out = json!({"purpose": purpose, "tools": tools});
-        if let Some(phase) = phase {
-            out["phase"] = phase.as_str().into();
-        }
-        if let Some(most) =
-            prompt.and_then(|p| p.max_tokens).filter(|_| self.reading.limits_replies)
-        {
-            out["max_tokens"] = most.into();
-        }
         let numbers: Vec<usize> = rows
             .iter()
             .zip(sorts)
@@ -194,75 +192,77 @@ impl CaseWriter<'_> {
                 self.items.number(item)
             })
             .collect();
-        out["items"] = Items::listed(&numbers).into();
-        out
+        let prompt = e.prompt.as_ref();
+        CaseRequest {
+            purpose: purpose(e),
+            tools: prompt.is_some_and(|p| p.tools.is_some()),
+            phase: phase.clone(),
+            model: None,
+            max_tokens: prompt.and_then(|p| p.max_tokens).filter(|_| self.recording.limits_replies),
+            params: serde_json::Map::new(),
+            tokens_after: None,
+            items: Items::listed(&numbers),
+        }
     }
 
-    fn item(&self, row: &CaseItem<'_>, sort: &Classification) -> Value {
+    fn item(&self, row: &RecordedItem<'_>, sort: &Classification) -> CaseItem {
         let first = row.items[0];
-        let mut out = Map::new();
-        let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
         let kind = match sort {
-            Classification::Said(kind) | Classification::Constant(kind) => *kind,
-            Classification::Summary { .. } | Classification::Segments(_) => BlockKind::Summary,
+            Classification::Said(kind) | Classification::Constant(kind, _) => *kind,
+            Classification::Summary { .. } | Classification::Segments { .. } => BlockKind::Summary,
             Classification::Prompt { .. } => BlockKind::SummaryPrompt,
         };
-        put("kind", json!(kind));
         let roleless = matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
-        put("role", if roleless { Value::Null } else { json!(row.role) });
-        put("bytes", bytes(row));
-        if let Some(less) = self.reading.numbered {
-            put("msg", first.message.saturating_sub(less).into());
-        }
-        if row.items.iter().any(|i| i.cache.is_some()) {
-            put("cache", true.into());
-        }
+        let mut out = CaseItem::new(kind, (!roleless).then_some(row.role), bytes(row));
+        out.msg = self.reading.numbered.map(|less| first.message.saturating_sub(less));
+        out.cache = row.items.iter().any(|i| i.cache.is_some());
         match &*first.content {
             Content::Call { id, name, .. } => {
-                put("id", json!(id));
-                put("name", json!(name));
+                (out.id, out.name) = (Some(id.to_string()), Some(name.to_string()));
             }
-            Content::Output { id, .. } => put("id", json!(id)),
-            Content::Reasoning { encrypted: Some(e), .. } => put("encrypted_bytes", e.len().into()),
+            Content::Output { id, .. } => out.id = Some(id.to_string()),
+            Content::Reasoning { encrypted: Some(e), .. } => out.encrypted_bytes = Some(e.len()),
             _ => {}
         }
         let text = first.text();
-        match sort {
-            Classification::Constant(_) => put("constant", true.into()),
-            Classification::Summary { body } => {
-                let body = text.get(body.clone()).unwrap_or(text);
-                out.extend(self.describe_text(body));
+        let said = match sort {
+            Classification::Constant(..) => {
+                out.constant = true;
+                return out;
             }
-            Classification::Segments(all) => put("segments", self.segments(all)),
-            Classification::Prompt { variant, transcript, prior, constant_bytes } => {
-                if let Some(variant) = variant {
-                    put("variant", json!(variant));
-                }
-                put("constant_bytes", (*constant_bytes).into());
+            Classification::Segments { segments, .. } => {
+                out.segments = self.segments(segments);
+                return out;
+            }
+            Classification::Prompt { variant, transcript, prior, constant } => {
                 let t = self.shown.masked.within(transcript);
-                put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
-                let told = match prior.as_slice() {
-                    [] => Value::Null,
-                    [SummarySegment::Said(text)] => self.summary(text).into(),
-                    several => {
-                        let bytes: usize = several.iter().map(SummarySegment::bytes).sum();
-                        json!({"bytes": bytes, "segments": self.segments(several)})
-                    }
+                out.variant = variant.map(str::to_string);
+                out.constant_bytes = Some(constant.1);
+                let (bytes, sha256) = (Some(t.len()), Some(sha256(&t)));
+                out.transcript = Some(PartText { bytes, sha256, ..PartText::default() });
+                out.prior_summary = match prior.as_slice() {
+                    [] => None,
+                    [SummarySegment::Said(text)] => Some(PriorSummary::Text(self.summary(text))),
+                    several => Some(PriorSummary::Segments {
+                        bytes: several.iter().map(SummarySegment::bytes).sum(),
+                        segments: self.segments(several),
+                    }),
                 };
-                put("prior_summary", told);
+                return out;
             }
             Classification::Said(_) if row.items.len() > 1 => {
-                let parts = row.texts().into_iter().map(|t| Value::Object(self.describe_text(t)));
-                put("parts", parts.collect());
+                out.parts = row.texts().into_iter().map(|t| self.describe_text(t)).collect();
+                return out;
             }
+            Classification::Summary { body } => text.get(body.clone()).unwrap_or(text),
             Classification::Said(_) => match &*first.content {
-                Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
-                    out.extend(self.describe_text(o));
-                }
-                _ => out.extend(self.describe_text(text)),
+                Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o,
+                _ => text,
             },
-        }
-        Value::Object(out)
+        };
+        let PartText { text, sha256, .. } = self.describe_text(said);
+        (out.text, out.sha256) = (text, sha256);
+        out
     }
 
     /// Returns a summary by the model with its masked form.
@@ -271,103 +271,161 @@ impl CaseWriter<'_> {
         ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
     }
 
-    fn segments(&self, all: &[SummarySegment]) -> Value {
-        let one = |s: &SummarySegment| match s {
-            SummarySegment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
-            SummarySegment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
+    fn segments(&self, all: &[SummarySegment]) -> Vec<Segment> {
+        let one = |s: &SummarySegment| {
+            let bytes = s.bytes();
+            match s {
+                SummarySegment::Said(text) => {
+                    Segment { bytes, text: Some(self.summary(text)), ..Segment::default() }
+                }
+                SummarySegment::Constant(name, _) => {
+                    Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
+                }
+            }
         };
         all.iter().map(one).collect()
     }
 
     /// Describes a text by itself, or by its hash if it is long or written by the program.
-    fn describe_text(&self, text: &str) -> Map<String, Value> {
-        let (name, value) = match self.shown.masked.get(text) {
-            Some(t) if t.len() < MAX_TEXT_BYTES => ("text", t.to_string()),
-            Some(t) => ("sha256", sha256(t)),
-            None => ("sha256", sha256(text)),
-        };
-        Map::from_iter([(name.to_string(), Value::from(value))])
+    fn describe_text(&self, text: &str) -> PartText {
+        match self.shown.masked.get(text) {
+            Some(t) if t.len() < MAX_TEXT_BYTES => {
+                PartText { text: Some(t.to_string()), ..PartText::default() }
+            }
+            masked => {
+                let sha256 = Some(sha256(masked.unwrap_or(text)));
+                PartText { sha256, ..PartText::default() }
+            }
+        }
     }
 
     /// Returns the texts of the program before the conversation, which every request contains.
-    fn fixed(&self, exchanges: &[&Exchange], asked: &[RecordedRequest<'_>]) -> Vec<Value> {
+    fn fixed(
+        &self,
+        driven: &Driven,
+        exchanges: &[&Exchange],
+        asked: &[RecordedRequest<'_>],
+    ) -> Vec<FixedPiece> {
         let first = |summary: bool| {
             let at = asked.iter().position(|a| a.summary == summary)?;
-            Some((exchanges[at], &asked[at], self.reading.requests.get(at)?.1.as_slice()))
+            let (_, sorts) = self.reading.requests.get(at)?;
+            Some((exchanges[at], head(&asked[at], sorts)))
         };
-        let Some((e, own, sorts)) = first(false) else { return vec![] };
+        let Some((e, own)) = first(false) else { return vec![] };
+        let mut notes = Some(&driven.notes);
+        let mut counts_chars = self.recording.context_chars;
         let mut out = Vec::new();
-        let head = head(own, sorts);
-        let mut more = [
-            (BlockKind::Base, Some(&self.reading.base)),
-            (BlockKind::Context, Some(&self.reading.context)),
-        ];
-        for (p, kind) in &head {
-            let mut piece = fixed_piece(p, *kind);
-            let told = more.iter_mut().find(|(of, _)| of == kind).and_then(|(_, m)| m.take());
-            piece.extend(told.cloned().into_iter().flatten());
-            out.push(piece);
+        for (p, kind) in &own {
+            let mut text = fixed_text(p);
+            if *kind == BlockKind::Base {
+                let notes = notes.take();
+                text.estimate_bytes = notes.and_then(|n| n.base_bytes);
+                text.estimate_tokens = notes.and_then(|n| n.base_tokens);
+                out.push(FixedPiece::Base(text));
+            } else {
+                if std::mem::take(&mut counts_chars) {
+                    count_chars(p.text(), &mut text);
+                }
+                out.push(FixedPiece::Context(text));
+            }
         }
         let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
         let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.json.get()).ok());
-        let told = [
-            ("kind".to_string(), "tools".into()),
-            ("count".to_string(), tools.map_or(0, |t| t.len()).into()),
-        ];
-        out.push(told.into_iter().chain(self.reading.tools.clone()).collect());
+        out.push(FixedPiece::Tools(FixedTools {
+            count: tools.map_or(0, |t| t.len()),
+            purpose: None,
+            json_utf16: driven.notes.tools_utf16,
+        }));
         // A program may use other instructions for its summaries.
-        if let Some((_, summary, sorts)) = first(true) {
-            let bases = |head: Vec<(&CasePiece<'_>, BlockKind)>| -> Vec<Vec<String>> {
-                let base = head.into_iter().filter(|(_, k)| *k == BlockKind::Base);
-                base.map(|(p, _)| p.texts.iter().map(|t| t.to_string()).collect()).collect()
-            };
-            let other = self::head(summary, sorts);
-            if bases(head.clone()) != bases(other.clone()) {
-                for (p, kind) in other.into_iter().filter(|(_, k)| *k == BlockKind::Base) {
-                    let mut piece = fixed_piece(p, kind);
-                    piece.insert("for".into(), "summary".into());
-                    out.push(piece);
-                }
-            }
+        let texts = |head: &Head<'_, '_>| -> Vec<Vec<String>> {
+            let of = |p: &CasePiece<'_>| p.texts.iter().map(|t| t.to_string()).collect();
+            bases(head).into_iter().map(of).collect()
+        };
+        if let Some((_, other)) = first(true).filter(|(_, other)| texts(other) != texts(&own)) {
+            let purpose = Some(request::Purpose::Summary);
+            let piece = |p| FixedPiece::Base(FixedText { purpose, ..fixed_text(p) });
+            out.extend(bases(&other).into_iter().map(piece));
         }
-        out.into_iter().map(Value::Object).collect()
+        out
     }
 }
 
-/// Returns the constants at the beginning of a request.
-fn head<'a, 'b>(
-    asked: &'a RecordedRequest<'b>,
-    sorts: &[Classification],
-) -> Vec<(&'a CasePiece<'b>, BlockKind)> {
+/// The constants at the beginning of a request.
+type Head<'a, 'b> = Vec<(&'a CasePiece<'b>, BlockKind)>;
+
+fn head<'a, 'b>(asked: &'a RecordedRequest<'b>, sorts: &[Classification]) -> Head<'a, 'b> {
     let both = asked.pieces.iter().zip(sorts);
     let constant = |(p, s): (&'a CasePiece<'b>, &Classification)| match s {
-        Classification::Constant(kind @ (BlockKind::Base | BlockKind::Context)) => Some((p, *kind)),
+        Classification::Constant(kind @ (BlockKind::Base | BlockKind::Context), _) => {
+            Some((p, *kind))
+        }
         _ => None,
     };
     both.map_while(constant).collect()
 }
 
-fn fixed_piece(p: &CasePiece<'_>, kind: BlockKind) -> Map<String, Value> {
-    let sizes: Vec<usize> = p.texts.iter().map(|t| t.len()).collect();
-    Map::from_iter([
-        ("kind".to_string(), json!(kind)),
-        ("role".to_string(), json!(p.role)),
-        ("bytes".to_string(), one_or_all(sizes)),
-        ("constant".to_string(), true.into()),
-    ])
+fn bases<'a, 'b>(head: &Head<'a, 'b>) -> Vec<&'a CasePiece<'b>> {
+    head.iter().filter(|(_, kind)| *kind == BlockKind::Base).map(|(p, _)| *p).collect()
 }
 
-fn bytes(row: &CaseItem<'_>) -> Value {
+fn fixed_text(p: &CasePiece<'_>) -> FixedText {
+    FixedText {
+        role: p.role,
+        bytes: p.texts.iter().map(|t| t.len()).collect::<Vec<_>>().into(),
+        purpose: None,
+        text: None,
+        constant: true,
+        msg: None,
+        estimate_bytes: None,
+        estimate_tokens: None,
+        json_bytes: None,
+        json_utf16: None,
+        ascii_chars: None,
+        other_chars: None,
+    }
+}
+
+/// Counts the characters of a text as the program's estimates need them.
+fn count_chars(text: &str, out: &mut FixedText) {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let utf16 = |t: &str| t.encode_utf16().count();
+    out.ascii_chars = Some(ascii);
+    out.other_chars = Some(utf16(text) - ascii);
+    out.json_utf16 = Some(utf16(&Value::from(text).to_string()));
+}
+
+fn purpose(e: &Exchange) -> request::Purpose {
+    match e.purpose {
+        Purpose::Summary => request::Purpose::Summary,
+        _ => request::Purpose::Sample,
+    }
+}
+
+fn bytes(row: &RecordedItem<'_>) -> Bytes {
     let size = |i: &&ctxbench_provider::Item| match &*i.content {
         Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
         _ => i.text().len(),
     };
-    one_or_all(row.items.iter().map(size).collect())
+    row.items.iter().map(size).collect::<Vec<_>>().into()
 }
 
-fn one_or_all(sizes: Vec<usize>) -> Value {
-    match sizes.as_slice() {
-        [one] => json!(one),
-        _ => json!(sizes),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_counted_in_the_programs_units() {
+        let piece = CasePiece {
+            role: Role::User,
+            kind: BlockKind::User,
+            texts: vec!["a \u{e9}\n"],
+            said: false,
+        };
+        let mut text = fixed_text(&piece);
+        count_chars(piece.text(), &mut text);
+        // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two
+        // units.
+        let counts = [text.ascii_chars, text.other_chars, text.json_utf16];
+        assert_eq!(counts, [Some(3), Some(1), Some(7)]);
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply};
-use serde_json::{Map, Value, json};
+use ctxbench_core::request::{self, ErrorKind, ModelError, Reply};
+use ctxbench_strategies::conform::case::{
+    CaseCall, CaseEvent, CaseReasoning, CaseReply, CaseUsage, RefusedRequest, ReplyBlock, UserPart,
+};
 
 use super::mask::Masked;
 use crate::drive::plan::Delivery;
@@ -27,7 +29,7 @@ pub(super) fn build(
     requests: &[&Exchange],
     shown: &SentTexts<'_>,
     resumes: bool,
-) -> Vec<Value> {
+) -> Vec<CaseEvent> {
     let mut out = Vec::new();
     let mut begun = 0;
     for e in requests {
@@ -45,119 +47,125 @@ fn begin(
     step: usize,
     shown: &SentTexts<'_>,
     restarts: bool,
-    out: &mut Vec<Value>,
+    out: &mut Vec<CaseEvent>,
 ) {
     let event = match &driven.plan.moves[step].what {
         Delivery::Wait => return,
-        Delivery::Compact(_) => json!({"type": "compact"}),
+        Delivery::Compact(_) => CaseEvent::Compact { instructions: None },
         Delivery::Say(words) => {
             let masked = |t: &&str| shown.masked.get(t).unwrap_or(t).to_string();
+            let text = |text: String| CaseEvent::User { text: Some(text), parts: vec![] };
             match shown.said.get(&step).map(Vec::as_slice) {
-                None => json!({"type": "user", "text": words}),
-                Some([one]) => json!({"type": "user", "text": masked(one)}),
+                None => text(words.to_string()),
+                Some([one]) => text(masked(one)),
                 Some(parts) => {
-                    let part = |t: &&str| json!({"text": masked(t)});
-                    json!({"type": "user", "parts": parts.iter().map(part).collect::<Vec<_>>()})
+                    let part = |t| UserPart {
+                        text: Some(masked(t)),
+                        url: None,
+                        media_type: None,
+                        name: None,
+                    };
+                    CaseEvent::User { text: None, parts: parts.iter().map(part).collect() }
                 }
             }
         }
     };
     if restarts {
-        out.push(json!({"type": "restart"}));
+        out.push(CaseEvent::Restart {});
     }
     out.push(event);
 }
 
-fn answer(driven: &Driven, e: &Exchange, shown: &SentTexts<'_>) -> Value {
+fn answer(driven: &Driven, e: &Exchange, shown: &SentTexts<'_>) -> CaseEvent {
     let summary = e.purpose == Purpose::Summary;
     match &e.outcome {
-        Err(error) => refusal(error, if summary { "summary" } else { "sample" }),
-        Ok(reply) if summary => summary_reply(reply, shown),
-        Ok(reply) => sample_reply(driven, reply, shown),
+        Err(error) => CaseEvent::Error(refusal(error, summary)),
+        Ok(reply) if summary => CaseEvent::SummaryReply(summary_reply(reply, shown)),
+        Ok(reply) => CaseEvent::Reply(sample_reply(driven, reply, shown)),
     }
 }
 
-fn refusal(error: &ModelError, on: &str) -> Value {
-    let mut out = json!({"type": "error", "on": on});
-    if (100..600).contains(&error.status) {
-        out["status"] = error.status.into();
-    }
+fn refusal(error: &ModelError, summary: bool) -> RefusedRequest {
+    let status = Some(error.status).filter(|status| (100..600).contains(status));
     let code = match error.kind {
         ErrorKind::Overflow => Some("context_length_exceeded"),
         ErrorKind::Stream => Some("stream_ended_early"),
-        _ => error.code.as_deref(),
+        _ => error.code.as_deref().or(status.is_none().then_some("connection_error")),
     };
-    match code {
-        Some(code) => out["code"] = code.into(),
-        None if out.get("status").is_none() => out["code"] = "connection_error".into(),
-        None => {}
+    RefusedRequest {
+        on: if summary { request::Purpose::Summary } else { request::Purpose::Sample },
+        status,
+        code: code.map(str::to_string),
+        message: Some(error.message.clone()).filter(|m| !m.is_empty()),
     }
-    if !error.message.is_empty() {
-        out["message"] = error.message.as_str().into();
-    }
-    out
 }
 
-fn summary_reply(reply: &Reply, shown: &SentTexts<'_>) -> Value {
-    let text = reply.text().map(|t| shown.masked.hidden(&t));
-    let mut out = json!({"type": "summary_reply", "text": text, "usage": usage(reply, shown)});
-    if reply.compaction().is_some() {
-        out["text"] = Value::Null;
-        out["opaque"] = words(reply).into();
-    }
-    out
+fn summary_reply(reply: &Reply, shown: &SentTexts<'_>) -> CaseReply {
+    let opaque = reply.compaction().map(|_| words(reply).to_string());
+    let text = reply.text().filter(|_| opaque.is_none()).map(|t| shown.masked.hidden(&t));
+    CaseReply { text, opaque, usage: Some(usage(reply, shown)), ..CaseReply::default() }
 }
 
-fn sample_reply(driven: &Driven, reply: &Reply, shown: &SentTexts<'_>) -> Value {
-    let mut out = Map::new();
-    out.insert("type".into(), "reply".into());
-    for p in &reply.parts {
-        if let Part::Reasoning { text, encrypted } = p {
-            let mut thought = json!({"text": text});
-            if let Some(e) = encrypted {
-                thought["encrypted"] = json!(e);
-                thought["encrypted_bytes"] = e.len().into();
-            }
-            out.insert("reasoning".into(), thought);
-        }
-    }
+fn sample_reply(driven: &Driven, reply: &Reply, shown: &SentTexts<'_>) -> CaseReply {
+    let reasoning = |p: &Part| match p {
+        Part::Reasoning { text, encrypted } => Some(CaseReasoning {
+            text: text.to_string(),
+            encrypted: encrypted.as_ref().map(|e| e.to_string()),
+            encrypted_bytes: encrypted.as_ref().map(|e| e.len()),
+        }),
+        _ => None,
+    };
     let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
-    match texts.as_slice() {
-        [] => {}
-        [one] => drop(out.insert("text".into(), json!(one))),
+    let (text, blocks) = match texts.as_slice() {
+        [] => (None, vec![]),
+        [one] => (Some(one.to_string()), vec![]),
         several => {
-            let block = |t: &&str| json!({"type": "text", "text": t});
-            out.insert("blocks".into(), several.iter().map(block).collect());
+            let block = |t: &&str| ReplyBlock::Text { text: t.to_string() };
+            (None, several.iter().map(block).collect())
         }
+    };
+    CaseReply {
+        reasoning: reply.parts.iter().rev().find_map(reasoning),
+        text,
+        blocks,
+        calls: reply.calls().map(|c| call(driven, c, shown)).collect(),
+        usage: Some(usage(reply, shown)),
+        ..CaseReply::default()
     }
-    let calls: Vec<Value> = reply.calls().map(|c| call(driven, c, shown)).collect();
-    if !calls.is_empty() {
-        out.insert("calls".into(), calls.into());
-    }
-    out.insert("usage".into(), usage(reply, shown));
-    Value::Object(out)
 }
 
-fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> Value {
+fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> CaseCall {
     let output = match shown.outputs.get(&*c.id) {
         Some(text) => shown.masked.get(text).unwrap_or(text).to_string(),
         None => driven.plan.printed(&c.id).unwrap_or_default().to_string(),
     };
-    json!({
-        "id": c.id, "name": c.name, "arguments": c.arguments,
-        "output_bytes": output.len(), "output": output,
-    })
+    CaseCall {
+        id: c.id.to_string(),
+        name: c.name.to_string(),
+        arguments: c.arguments.to_string(),
+        output_bytes: Some(output.len()),
+        output: Some(output),
+        is_error: false,
+    }
 }
 
 /// Returns the usage as the provider reported it.
-fn usage(reply: &Reply, shown: &SentTexts<'_>) -> Value {
+fn usage(reply: &Reply, shown: &SentTexts<'_>) -> CaseUsage {
     let u = &reply.usage;
+    let output_tokens = Some(u.output);
     if shown.cache_beside_input {
-        return json!({
-            "input_tokens": u.input, "output_tokens": u.output,
-            "cache_read_input_tokens": u.cache_read,
-            "cache_creation_input_tokens": u.cache_write + u.cache_write_1h,
-        });
+        return CaseUsage {
+            input_tokens: Some(u.input),
+            output_tokens,
+            cache_read_input_tokens: Some(u.cache_read),
+            cache_creation_input_tokens: Some(u.cache_write + u.cache_write_1h),
+            ..CaseUsage::default()
+        };
     }
-    json!({"input_tokens": u.prompt(), "output_tokens": u.output, "total_tokens": u.total()})
+    CaseUsage {
+        input_tokens: Some(u.prompt()),
+        output_tokens,
+        total_tokens: Some(u.total()),
+        ..CaseUsage::default()
+    }
 }

@@ -1,34 +1,37 @@
 //! Formats a case with one item, event or request per line, so that two versions can be compared.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::conform::Case;
 
 pub(super) fn text(case: &Case) -> String {
-    let lists = [
-        ("fixed", &case.fixed),
-        ("events", &case.events),
-        ("items", &case.items),
-        ("requests", &case.requests),
-    ];
-    let mut members: Vec<String> = [
-        ("kind", json!(case.kind)),
-        ("agent", json!(case.agent)),
-        ("version", json!(case.version)),
-        ("name", json!(case.name)),
-        ("shows", json!(case.shows)),
-        ("settings", json!(case.settings)),
-        ("constants", json!(case.constants)),
-    ]
-    .into_iter()
-    .map(|(name, value)| format!("{}:{value}", json!(name)))
-    .collect();
-    for (name, list) in lists {
-        let lines: Vec<String> = list.iter().map(Value::to_string).collect();
-        members.push(format!("{}:[\n{}\n]", json!(name), lines.join(",\n")));
-    }
-    if let Some(outcome) = &case.outcome {
-        members.push(format!("\"outcome\":{outcome}"));
-    }
+    let all = json!(case);
+    let lists = ["fixed", "events", "items", "requests"];
+    let member = |name: &str| match lists.contains(&name) {
+        true => {
+            let list = all[name].as_array().into_iter().flatten();
+            let lines: Vec<String> = list.map(|v| without_nulls(v).to_string()).collect();
+            format!("[\n{}\n]", lines.join(",\n"))
+        }
+        false => without_nulls(&all[name]).to_string(),
+    };
+    let heads = ["kind", "agent", "version", "name", "shows", "settings", "constants"];
+    let outcome = ["outcome"].into_iter().filter(|name| !all[name].is_null());
+    let names = heads.into_iter().chain(lists).chain(outcome);
+    let members: Vec<String> =
+        names.map(|name| format!("{}:{}", json!(name), member(name))).collect();
     format!("{{\n{}\n}}\n", members.join(",\n"))
+}
+
+/// Returns a value without the members that are null, which files leave out.
+fn without_nulls(v: &Value) -> Value {
+    match v {
+        Value::Object(o) => {
+            let given = o.iter().filter(|(_, v)| !v.is_null());
+            let given = given.map(|(k, v)| (k.clone(), without_nulls(v)));
+            Value::Object(given.collect::<Map<String, Value>>())
+        }
+        Value::Array(list) => list.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }

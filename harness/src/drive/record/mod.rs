@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::files::{self, FileError};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::conform::record::CaseRecording;
-use serde_json::{Map, Value};
+use ctxbench_strategies::conform::record::{CaseRecording, ProgramNotes};
 use thiserror::Error;
 
 use super::agent::{Agent, Deliver};
@@ -81,16 +80,16 @@ pub struct RecordedCase {
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
-    let replay = spec.descriptor.conform.replay.as_ref();
+    let replay = spec.descriptor.conform.replay();
     let replay =
         replay.ok_or_else(|| none("cases of it are of single routines, not of sessions"))?;
     replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))
 }
 
 /// Returns data from an agent's scratch folder that a case needs.
-pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Map<String, Value> {
+pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> ProgramNotes {
     let found = recording(agent, strategy);
-    found.map_or_else(|_| Map::new(), |r| (r.notes)(scratch))
+    found.map(|r| (r.notes)(scratch)).unwrap_or_default()
 }
 
 impl Driven {
@@ -110,12 +109,8 @@ impl Driven {
         let text = file::text(&case);
         files::write(&path, &text)?;
         // The check reads the written file.
-        let tried = Case::parse(&text, &path.display().to_string()).and_then(|read| {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let runtime = runtime
-                .map_err(|source| CaseError::Read { path: path.display().to_string(), source })?;
-            runtime.block_on(conform::replay(&read))
-        });
+        let tried = Case::parse(&text, &path.display().to_string());
+        let tried = tried.and_then(|case| conform::replay(&case));
         let verdict =
             tried.map_err(|why| RecordError::Case { path: path.clone(), why: Box::new(why) })?;
         Ok(RecordedCase { bytes: text.len(), path, verdict })

@@ -13,13 +13,13 @@ const MIN_WITHIN_BYTES: usize = 16;
 const BEGINNING: usize = 200;
 
 /// An item of a case.
-pub(super) struct CaseItem<'a> {
+pub(super) struct RecordedItem<'a> {
     pub(super) kind: BlockKind,
     pub(super) role: Role,
     pub(super) items: Vec<&'a Item>,
 }
 
-impl<'a> CaseItem<'a> {
+impl<'a> RecordedItem<'a> {
     pub(super) fn texts(&self) -> Vec<&'a str> {
         self.items.iter().map(|i| i.text()).collect()
     }
@@ -32,7 +32,7 @@ impl<'a> CaseItem<'a> {
 }
 
 /// Returns the rows of a request. With `apart` every text of a message is a separate row.
-pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<CaseItem<'_>> {
+pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<RecordedItem<'_>> {
     let text = |i: &Item| matches!(*i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
@@ -42,7 +42,7 @@ pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<CaseItem<'_>> {
     let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));
     let groups = prompt.items.chunk_by(together).filter(|g| !silent(g));
     groups
-        .map(|g| CaseItem { kind: kind(&g[0]), role: role(&g[0]), items: g.iter().collect() })
+        .map(|g| RecordedItem { kind: kind(&g[0]), role: role(&g[0]), items: g.iter().collect() })
         .collect()
 }
 

@@ -64,7 +64,7 @@ impl AiderProgram {
             split_rules: self.behaviour.split_rules,
         };
         let mut job = Job::new(messages, rules);
-        if let Ok(JobStep::Ask(text)) = job.start(self.behaviour.count) {
+        if let Some(JobStep::Ask(text)) = job.start(self.behaviour.count) {
             self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
         }
     }
@@ -114,7 +114,7 @@ impl AiderProgram {
         };
         let text = result.ok().and_then(|r| r.text());
         let step = match text {
-            Some(t) => p.job.answer(&t, self.behaviour.count).ok(),
+            Some(t) => p.job.answer(&t, self.behaviour.count),
             None if p.fallback.is_empty() => None,
             None => {
                 self.pending =

@@ -1,0 +1,104 @@
+//! Recorded results of single functions of Codex CLI.
+
+use super::count::{
+    active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item, must_compact,
+};
+use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
+use super::*;
+use crate::testing::check;
+use ctxbench_core::block::{BlockKind, CallRef, Draft, MessageId, Role};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Recorded versions, as folder and release.
+const VERSIONS: [(&str, Release); 3] =
+    [("0.63.0", Release::V063), ("0.104.0", Release::V104), ("0.169.0", Release::V169)];
+
+/// Checks a function against the recordings of some versions, given by their index.
+fn check_versions(versions: &[usize], name: &str, function: impl Fn(Release, &Value) -> Value) {
+    for (version, release) in versions.iter().map(|i| VERSIONS[*i]) {
+        check(&format!("codex/{version}/{name}.json"), |input| function(release, input));
+    }
+}
+
+fn number(input: &Value, name: &str) -> u64 {
+    input[name].as_u64().unwrap()
+}
+
+fn policy(input: &Value) -> OutputPolicy {
+    match input["policy"].get("bytes") {
+        Some(bytes) => OutputPolicy::Bytes(bytes.as_u64().unwrap()),
+        None => OutputPolicy::Tokens(number(&input["policy"], "tokens")),
+    }
+}
+
+/// Returns the tokens of items. A recording has the size of an item's text, the size of its JSON
+/// form, or its tokens, whichever the version counts.
+fn tokens(release: Release, items: &Value) -> Vec<u64> {
+    let of = |item: &Value| {
+        if let Some(bytes) = item["json_bytes"].as_u64() {
+            return bytes_estimate(bytes);
+        }
+        if let Some(tokens) = item["tokens"].as_u64() {
+            return tokens;
+        }
+        let filler = |name: &str| "x".repeat(number(item, name) as usize);
+        let kind: BlockKind = serde_json::from_value(item["kind"].clone()).unwrap();
+        let mut draft = Draft::text(kind, Role::User, filler("bytes"));
+        if kind == BlockKind::Output {
+            let id = filler("id_bytes").into();
+            draft.call = Some(Arc::new(CallRef { id, name: "".into() }));
+        }
+        estimate_item(release, &draft.build(MessageId(0), vec![]))
+    };
+    items.as_array().unwrap().iter().map(of).collect()
+}
+
+#[test]
+fn outputs_are_cut_as_recorded() {
+    check_versions(&[0, 2], "output_truncation", |release, i| {
+        json!(cut_output(release, i["text"].as_str().unwrap(), policy(i)))
+    });
+    check_versions(&[1], "record_truncation", |_, i| {
+        json!(cut_record(i["text"].as_str().unwrap(), policy(i)))
+    });
+    check_versions(&[2], "middle_cut", |release, i| {
+        let text = i["text"].as_str().unwrap();
+        json!(cut_message(release, text, number(i, "remaining_tokens")))
+    });
+}
+
+#[test]
+fn user_messages_are_kept_as_recorded() {
+    check_versions(&[1, 2], "retained_user_messages", |release, i| {
+        let texts: Vec<&str> =
+            i["messages"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
+        let kept = retained_user_messages(release, &texts, number(i, "cap_tokens"));
+        kept.into_iter().map(|(_, parts)| json!(parts)).collect()
+    });
+}
+
+#[test]
+fn sizes_and_limits_are_as_recorded() {
+    check_versions(&[0, 1, 2], "history_estimate", |release, i| {
+        let items: u64 = tokens(release, &i["items"]).iter().sum();
+        json!(bytes_estimate(number(i, "base_bytes")) + items)
+    });
+    check_versions(&[0, 2], "effective_limit", |release, i| {
+        let configured = i["configured_limit"].as_u64();
+        json!(effective_limit(release, number(i, "context_window"), configured))
+    });
+}
+
+#[test]
+fn compactions_start_as_recorded() {
+    check_versions(&[0, 1, 2], "trigger", |release, i| {
+        let encrypted = i["encrypted_reasoning_bytes_before_last_user"].as_array().unwrap();
+        let reasoning = encrypted.iter().map(|n| encrypted_estimate(n.as_u64().unwrap()));
+        let items = tokens(release, &i["items_after_last_model_item"]);
+        let active = active_tokens(release, number(i, "last_total"), items, reasoning);
+        let configured = i["configured_limit"].as_u64();
+        let limit = effective_limit(release, number(i, "context_window"), configured);
+        json!({"active": active, "limit": limit, "compact": must_compact(active, limit)})
+    });
+}
