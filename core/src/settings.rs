@@ -298,6 +298,15 @@ impl Settings {
         )
     }
 
+    /// Returns the settings with the defaults of those that `reads` rejects.
+    pub fn limited_to(&self, reads: impl Fn(&str) -> bool) -> Self {
+        let mut out = self.clone();
+        for s in self.table.iter().filter(|s| !reads(s.name)) {
+            out.values.insert(s.name, s.default.into());
+        }
+        out
+    }
+
     /// Returns the settings for a model with a window of `window` tokens: multiplies absolute token
     /// and byte values by `scale`, and converts percentages of the window to tokens. A limit stays
     /// above 0.

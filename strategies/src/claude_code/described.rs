@@ -22,9 +22,9 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;
-use super::program::{ClaudeCodeProgram, believed, summaries};
+use super::program::{ClaudeCodeProgram, believed};
 use super::rules::{estimate, last_messages};
-use super::settings::{ClaudeCodeSettings, HookBlocks, Micro, Resume, Trim};
+use super::settings::{ClaudeCodeSettings, Trim};
 use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
 use crate::durable::{remember, sections};
@@ -52,8 +52,9 @@ pub(crate) struct Wu2 {
 }
 
 impl Wu2 {
-    pub fn new(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
-        let asked = summaries(s, words, &words.wu2_prompt);
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        let words = ClaudeCodeWords { summary_prompt: words.wu2_prompt.clone(), ..words };
+        let asked = Summaries { settings: Arc::new(settings), words };
         Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 
@@ -144,26 +145,11 @@ impl ThreeTiers {
             session_memory: true,
             trim: Trim::Tail,
             // The account does not mention the following mechanisms, so they are off.
-            microcompact: Micro::Off,
             output_chars: 0,
             shell_chars: 0,
             search_chars: 0,
             results_chars: 0,
-            hook_before: None,
-            hook_blocks: HookBlocks::Nothing,
-            hook_after: None,
             idle_compaction: false,
-            resume: Resume::Full,
-            // Only used with `microcompact`, `idle_compaction` or `resume`.
-            micro_minimum: 0,
-            micro_gap_ms: 0,
-            micro_gap_keep: 0,
-            micro_active: 0,
-            idle_min_tokens: 0,
-            idle_share: 0.0,
-            resume_idle_ms: 0,
-            resume_min_tokens: 0,
-            resume_keep_messages: 0,
             ..s
         };
         ThreeTiers { cut: words.cut.clone(), inner: ClaudeCodeProgram::new(s, words) }

@@ -8,14 +8,13 @@ use ctxbench_core::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Codex;
 use super::count::{
     Release, active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item,
     history_estimate, must_compact,
 };
 use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
-use super::version::CodexVersion;
 use super::words::CodexWords;
+use super::{Codex, CodexVersion};
 use crate::conform::shape::MemberKind::{Count, Either, Filler, Flag, Text, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
@@ -23,6 +22,7 @@ use crate::conform::{
     CaseSettings, Conformance, Context, Function, MemberError, RecordedProgram, Replay,
     RequestView, SetUp, SummaryForm, build, followed, nullable, read,
 };
+use crate::descriptor::Product;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[
@@ -105,7 +105,7 @@ fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError
 
 /// Returns the release with the rules for a case.
 fn release(c: &Context) -> Result<Release, MemberError> {
-    match c.version() {
+    match Codex::version(c.version) {
         CodexVersion::Program(release) => Ok(release),
         _ => Err(MemberError::Input("the version is a description, which nobody recorded".into())),
     }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, parse_version};
+use crate::descriptor::{Build, Factory, Product, SpecError, Version};
 use shape::Shape;
 use text::BadRecipe;
 
@@ -51,13 +51,6 @@ pub struct Context {
     pub settings: Settings,
     /// Facts common to all cases of a file.
     pub facts: Map<String, Value>,
-}
-
-impl Context {
-    /// Returns the version as the product's code knows it.
-    pub(crate) fn version<V: Versions>(&self) -> V {
-        parse_version(self.version)
-    }
 }
 
 /// Error that prevents the use of a case.
@@ -238,7 +231,7 @@ impl CaseSettings {
 pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, MemberError> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
-    let releases = P::Version::TABLE.iter().map(|(v, _)| v.name);
+    let releases = P::VERSIONS.iter().map(|(v, _)| v.name);
     let older = releases.filter_map(|name| Some((numbers(name)?, name)));
     let newest = older.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w)).max();
     newest.map(|(_, name)| name).ok_or_else(|| MemberError::Version(recorded.into()))
@@ -253,7 +246,7 @@ pub(crate) fn build<P: Product>(
 ) -> Result<Box<dyn Strategy>, MemberError> {
     let (version, settings) = Factory::of::<P>().select(name, Some(version), &given.0.join(","))?;
     Ok(P::build(Build {
-        version: parse_version(version),
+        version: P::version(version),
         settings: P::Settings::read(&settings),
         words,
         scale: 1.0,
