@@ -120,3 +120,7 @@ pub(crate) fn notes_block(
 ) -> Arc<Block> {
     s.synthetic(BlockKind::Summary, Role::User, format!("{lead_in}\n\n{text}"), origins(replaced))
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

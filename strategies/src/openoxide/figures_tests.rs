@@ -4,13 +4,12 @@
 //! finished turns is min(2,000 · 0.0625, 82) = 82.
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
-
+use ctxbench_core::request::{ClearTrigger, Request, ServerEdit};
 use ctxbench_core::settings::SettingsTable;
 
 use crate::Spec;
 use crate::openoxide::settings::OpenOxideSettings;
-use crate::testing::{Answer, Played, Script, calls, play, play_on, text_answer, user};
+use crate::testing::{Answer, Played, Script, calls, play, text_answer, user};
 
 const SCALE: f64 = 0.01;
 
@@ -64,13 +63,9 @@ fn defaults_are_the_blueprints() {
 
 /// Returns the number of shown lines of a long map.
 fn map_lines(settings: &str) -> usize {
-    let script = Script {
-        actions: vec![user("1", "x")],
-        replies: vec![text_answer("y")],
-        repo_map: fixed("src/file.rs: fn a\n".repeat(100)),
-        ..Script::default()
-    };
-    let p = play(&format!("openoxide:{settings}"), SCALE, script);
+    let script = Script::new(vec![user("1", "x")], vec![text_answer("y")])
+        .repo_map(fixed("src/file.rs: fn a\n".repeat(100)));
+    let p = play(&format!("openoxide:{settings}"), script.scaled(SCALE));
     p.requests[0]
         .blocks
         .iter()
@@ -92,12 +87,8 @@ fn blueprint_budget_partitioning_repo_map() {
 
 /// Returns true if a single message `words(n)` passes the gate.
 fn passes(settings: &str, n: usize) -> bool {
-    let script = Script {
-        actions: vec![user("1", &words(n))],
-        replies: vec![text_answer("y")],
-        ..Script::default()
-    };
-    !play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Sample).is_empty()
+    let script = Script::new(vec![user("1", &words(n))], vec![text_answer("y")]);
+    !play(&format!("openoxide:{settings}"), script.scaled(SCALE)).samples().is_empty()
 }
 
 #[test]
@@ -112,15 +103,14 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
 
 /// Builds a finished turn with the message `words(n)`, and one more message.
 fn history(n: usize) -> Script {
-    Script {
-        actions: vec![user("1", &words(n)), user("2", "next")],
-        replies: vec![text_answer("done"), text_answer("fine")],
-        ..Script::default()
-    }
+    Script::new(
+        vec![user("1", &words(n)), user("2", "next")],
+        vec![text_answer("done"), text_answer("fine")],
+    )
 }
 
 fn summaries(settings: &str, script: Script) -> usize {
-    play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Summary).len()
+    play(&format!("openoxide:{settings}"), script.scaled(SCALE)).summaries().len()
 }
 
 #[test]
@@ -146,15 +136,16 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
     script.replies.insert(0, calls("", "a", "read", "{}"));
     script.outputs = vec!["z".repeat(600)];
     let asked = |settings: &str, script: Script| {
-        let p = play(&format!("openoxide:{settings}"), SCALE, script);
-        let r = p.with_purpose(Purpose::Summary)[0];
+        let p = play(&format!("openoxide:{settings}"), script.scaled(SCALE));
+        let r = p.summaries()[0];
         (r.model.name.to_string(), r.blocks[1].text.matches('z').count())
     };
-    let again = || Script {
-        actions: vec![user("1", "go"), user("2", "next")],
-        replies: vec![calls("", "a", "read", "{}"), text_answer("done"), text_answer("fine")],
-        outputs: vec!["z".repeat(600)],
-        ..Script::default()
+    let again = || {
+        Script::new(
+            vec![user("1", "go"), user("2", "next")],
+            vec![calls("", "a", "read", "{}"), text_answer("done"), text_answer("fine")],
+        )
+        .outputs(vec!["z".repeat(600)])
     };
     // 2,000 bytes of a result at scale 0.01, or 4,000 with the setting.
     assert_eq!(asked("", script), ("claude-haiku-4-5".into(), 20));
@@ -167,12 +158,8 @@ fn reads(n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();
     replies.extend((0..4).map(|_| text_answer("done")));
-    Script {
-        actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
-        replies,
-        outputs: vec!["x".repeat(800); n],
-        ..Script::default()
-    }
+    Script::new((0..4).map(|i| user(&i.to_string(), "go")).collect(), replies)
+        .outputs(vec!["x".repeat(800); n])
 }
 
 fn cleared(r: &Request) -> usize {
@@ -183,8 +170,8 @@ fn cleared(r: &Request) -> usize {
 fn blueprint_compaction_algorithm_phase_1() {
     // 400 tokens are kept, and at least 200 must be freed; two user turns are not cleared.
     let after = |settings: &str, n: usize, sample: usize| {
-        let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, reads(n));
-        cleared(p.with_purpose(Purpose::Sample)[n + sample])
+        let p = play(&format!("openoxide:phases=two,{settings}"), reads(n).scaled(SCALE));
+        cleared(p.samples()[n + sample])
     };
     assert_eq!([after("", 5, 2), after("", 5, 3)], [0, 3]);
     assert_eq!(after("", 3, 3), 1, "20,000 must go: exactly that is enough");
@@ -198,8 +185,8 @@ fn cleared_results(settings: &str) -> Vec<usize> {
     let mut script = reads(5);
     script.outputs[0] = format!("see config/pool.toml {}", "x".repeat(779));
     script.actions[1] = user("1", "what does config/pool.toml say?");
-    let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, script);
-    let blocks = &p.with_purpose(Purpose::Sample)[8].blocks;
+    let p = play(&format!("openoxide:phases=two,{settings}"), script.scaled(SCALE));
+    let blocks = &p.samples()[8].blocks;
     let outputs = blocks.iter().filter(|b| b.kind == BlockKind::Output);
     let cleared = outputs.map(|b| b.text.starts_with("[tool result cleared"));
     cleared.enumerate().filter(|(_, gone)| *gone).map(|(i, _)| i).collect()
@@ -224,12 +211,8 @@ fn blueprint_compaction_algorithm_phase_2() {
 fn blueprint_provider_aware_tool_clearing() {
     let edit = |settings: &str| {
         let spec = format!("openoxide@provider-side:{settings}");
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![text_answer("y")],
-            ..Script::default()
-        };
-        match play(&spec, SCALE, script).requests[0].server_edits[0] {
+        let script = Script::new(vec![user("1", "x")], vec![text_answer("y")]);
+        match play(&spec, script.scaled(SCALE)).requests[0].server_edits[0] {
             ServerEdit::ClearToolUses { trigger, keep, clear_at_least, .. } => {
                 (trigger, keep, clear_at_least)
             }
@@ -243,13 +226,10 @@ fn blueprint_provider_aware_tool_clearing() {
 
 #[test]
 fn blueprint_context_awareness_once_and_after_tool_calls() {
-    let told = |model: &str, settings: &str| -> Vec<Vec<String>> {
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![calls("", "a", "read", "{}"), text_answer("y")],
-            ..Script::default()
-        };
-        let p: Played = play_on(model, &format!("openoxide:{settings}"), SCALE, script);
+    let told = |model, settings: &str| -> Vec<Vec<String>> {
+        let script =
+            Script::new(vec![user("1", "x")], vec![calls("", "a", "read", "{}"), text_answer("y")]);
+        let p: Played = play(&format!("openoxide:{settings}"), script.on(model).scaled(SCALE));
         let notes = |r: &Request| -> Vec<String> {
             let ours = r.blocks.iter().filter(|b| b.text.starts_with("[context:"));
             ours.inspect(|b| assert_eq!(b.role, Role::System)).map(|b| b.text.to_string()).collect()
@@ -267,13 +247,9 @@ fn blueprint_context_awareness_once_and_after_tool_calls() {
 #[test]
 fn blueprint_hierarchical_memory_index_of_200_lines() {
     let shown = |settings: &str, path: &str| {
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![text_answer("y")],
-            memory: fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))),
-            ..Script::default()
-        };
-        let p = play(&format!("openoxide:{settings}"), SCALE, script);
+        let script = Script::new(vec![user("1", "x")], vec![text_answer("y")])
+            .memory(fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))));
+        let p = play(&format!("openoxide:{settings}"), script.scaled(SCALE));
         p.requests[0].blocks.iter().map(|b| b.text.matches("- a").count()).sum::<usize>()
     };
     let index = "/home/u/.openoxide/projects/p/memory/MEMORY.md";

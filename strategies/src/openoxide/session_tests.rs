@@ -3,7 +3,6 @@
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::Purpose;
 
 use crate::testing::{Played, Script, play, text_answer, user};
 
@@ -23,19 +22,16 @@ fn two_sessions(spec: &str) -> Played {
         Action::NewSession,
         user("u3", "and now?"),
     ];
-    let script = Script {
-        actions,
-        replies: vec![text_answer("yes"), text_answer("yes"), text_answer("this")],
-        summaries: vec![text_answer(SUMMARY), text_answer(SUMMARY), text_answer("told before")],
-        memory: vec![MINE],
-        ..Script::default()
-    };
-    play(spec, 1.0, script)
+    let script =
+        Script::new(actions, vec![text_answer("yes"), text_answer("yes"), text_answer("this")])
+            .summaries(vec![text_answer(SUMMARY), text_answer(SUMMARY), text_answer("told before")])
+            .memory(vec![MINE]);
+    play(spec, script)
 }
 
 /// Returns the kinds and texts of the blocks of the last normal request.
 fn last(played: &Played) -> Vec<(BlockKind, String)> {
-    let samples = played.with_purpose(Purpose::Sample);
+    let samples = played.samples();
     let blocks = &samples.last().unwrap().blocks;
     blocks
         .iter()
@@ -53,9 +49,9 @@ fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
         [(BlockKind::Context, merged.to_string()), (BlockKind::User, "and now?".to_string())];
     assert_eq!(last(&played), expected, "once each, what a person wrote as it was");
     // The session that wrote these facts has them in its summary, so its prefix does not change.
-    let second = &played.with_purpose(Purpose::Sample)[1].blocks;
+    let second = &played.samples()[1].blocks;
     assert!(second.iter().any(|b| &*b.text == MINE));
-    assert_eq!(played.with_purpose(Purpose::Summary).len(), 2, "no request more");
+    assert_eq!(played.summaries().len(), 2, "no request more");
 }
 
 #[test]
@@ -75,17 +71,14 @@ fn a_new_session_is_told_of_the_one_before() {
         (BlockKind::User, "and now?".to_string()),
     ];
     assert_eq!(last(&played), expected);
-    assert_eq!(played.with_purpose(Purpose::Summary).len(), 3, "written when the session ends");
+    assert_eq!(played.summaries().len(), 3, "written when the session ends");
 }
 
 #[test]
 fn of_a_session_in_which_nothing_was_said_nothing_is_told() {
-    let script = Script {
-        actions: vec![Action::NewSession, user("u1", "hello")],
-        replies: vec![text_answer("yes")],
-        ..Script::default()
-    };
-    let played = play("openoxide:cross_session=true", 1.0, script);
+    let script =
+        Script::new(vec![Action::NewSession, user("u1", "hello")], vec![text_answer("yes")]);
+    let played = play("openoxide:cross_session=true", script);
     assert_eq!(last(&played), [(BlockKind::User, "hello".to_string())]);
-    assert!(played.with_purpose(Purpose::Summary).is_empty());
+    assert!(played.summaries().is_empty());
 }
