@@ -1,11 +1,10 @@
 //! The Anthropic SDK's tool runner: above a threshold, a summary replaces the whole conversation,
 //! and the turn that crossed the threshold is lost.
 //!
-//! `old_runner.rs` follows Python 0.125 and TypeScript 0.124, `runner.rs` Python 2.12, and
-//! `described.rs` the published description of the old runner.
+//! `old_runner.rs` follows Python 0.125 and TypeScript 0.124, and the published description of them;
+//! `runner.rs` follows Python 2.12.
 
 mod conform;
-mod described;
 mod errors;
 mod old_runner;
 mod runner;
@@ -21,7 +20,6 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Requirement, Rewind, Standing, Version,
 };
-use described::DescribedSdk;
 use old_runner::Old;
 use runner::Runner;
 use settings::SdkSettings;
@@ -127,11 +125,10 @@ impl Product for AnthropicSdk {
     }
 
     fn build(b: Build<AnthropicSdk>) -> Box<dyn Strategy> {
-        let s = &b.settings;
         match b.version {
-            SdkVersion::V0_125 => Box::new(Old::new(s, b.words)),
-            SdkVersion::V2_12 => Box::new(Runner::new(s, b.scale)),
-            SdkVersion::Described001 => Box::new(DescribedSdk::new(s, b.words)),
+            SdkVersion::V0_125 => Box::new(Old::new(false, b.settings, b.words)),
+            SdkVersion::V2_12 => Box::new(Runner::new(&b.settings, b.scale)),
+            SdkVersion::Described001 => Box::new(Old::new(true, b.settings, b.words)),
         }
     }
 }

@@ -39,7 +39,7 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Requirement, Rewind, SnapshotKind, Standing, Version,
 };
-use described::{ThreeTiers, Wu2};
+use described::{Wu2, three_tiers};
 use program::ClaudeCodeProgram;
 use settings::{ClaudeCodeSettings, Micro};
 use words::ClaudeCodeWords;
@@ -160,8 +160,10 @@ impl Product for ClaudeCode {
         let (s, words) = (b.settings, b.words);
         match b.version {
             ClaudeCodeVersion::Described001 => Box::new(Wu2::new(s, words)),
-            ClaudeCodeVersion::Described002 => Box::new(ThreeTiers::new(s, words)),
-            ClaudeCodeVersion::Program => Box::new(ClaudeCodeProgram::new(s, words)),
+            ClaudeCodeVersion::Described002 => {
+                Box::new(ClaudeCodeProgram::new(three_tiers(s), words, true))
+            }
+            ClaudeCodeVersion::Program => Box::new(ClaudeCodeProgram::new(s, words, false)),
         }
     }
 }

@@ -75,10 +75,10 @@ pub(crate) struct Codex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodexVersion {
     Program(Release),
-    /// Trims the oldest items and never summarises.
-    Trims,
-    /// Replaces the history with a note as a message of the assistant.
-    HandsOver,
+    /// Replaces the history with a note as a message of the assistant, or trims the oldest items.
+    Described {
+        hands_over: bool,
+    },
 }
 
 /// Only 0.169 compacts after a turn.
@@ -103,7 +103,7 @@ impl Product for Codex {
                  (docs/sources/codex.md §6)",
                 Reads::Only(&["tool_output_tokens", "tool_output_policy", "stream_retries"]),
             ),
-            CodexVersion::Trims,
+            CodexVersion::Described { hands_over: false },
         ),
         (
             Version::described(
@@ -121,7 +121,7 @@ impl Product for Codex {
                     "stream_retries",
                 ]),
             ),
-            CodexVersion::HandsOver,
+            CodexVersion::Described { hands_over: true },
         ),
     ];
 
@@ -138,8 +138,9 @@ impl Product for Codex {
         let (s, words, scale) = (b.settings, b.words, b.scale);
         match b.version {
             CodexVersion::Program(release) => Box::new(CodexProgram::new(release, s, words, scale)),
-            CodexVersion::Trims => Box::new(DescribedCodex::trims(&s, scale)),
-            CodexVersion::HandsOver => Box::new(DescribedCodex::hands_over(&s, words, scale)),
+            CodexVersion::Described { hands_over } => {
+                Box::new(DescribedCodex::new(hands_over, s, words, scale))
+            }
         }
     }
 }

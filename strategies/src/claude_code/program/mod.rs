@@ -37,7 +37,10 @@ const RIGHT_AFTER: u32 = 1;
 
 pub(crate) struct ClaudeCodeProgram {
     settings: Arc<ClaudeCodeSettings>,
-    words: ClaudeCodeWords,
+    pub words: ClaudeCodeWords,
+    /// True for the account with two tiers before each request (`described.rs`). It says nothing about
+    /// a restart and about summaries of one side of a message.
+    described: bool,
     pub asked: Summaries,
     pub memory: SessionMemory,
     pub state: ProgramState,
@@ -104,7 +107,7 @@ fn to_file(d: &mut Draft) {
 }
 
 impl ClaudeCodeProgram {
-    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, described: bool) -> Self {
         let settings = Arc::new(settings);
         ClaudeCodeProgram {
             asked: Summaries { settings: settings.clone(), words: words.clone() },
@@ -112,6 +115,7 @@ impl ClaudeCodeProgram {
             state: ProgramState::default(),
             settings,
             words,
+            described,
         }
     }
 
@@ -362,6 +366,9 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
+        if self.described {
+            return;
+        }
         // Background requests ended with the program.
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
@@ -375,6 +382,9 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        if self.described {
+            self.run_light_tiers(s);
+        }
         let levels = self.levels(s);
         self.micro_compact(s, &levels);
         let believed = self.believed(s);
@@ -484,6 +494,9 @@ impl Strategy for ClaudeCodeProgram {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<bool, Unsupported> {
+        if self.described {
+            return Err(Unsupported);
+        }
         Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
     }
 
