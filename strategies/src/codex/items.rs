@@ -13,6 +13,7 @@ use ctxbench_core::tokens::bytes_div4_up;
 
 use super::count::{Release, estimate_items, item_groups};
 use super::cut::cut_message;
+use crate::shared::joined;
 
 /// Output of a call without an output (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
@@ -252,17 +253,9 @@ fn cut_blocks(release: Release, message: &[Arc<Block>], mut tokens: u64) -> Vec<
 }
 
 fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
-    let parts = cut_message(release, &b.text, tokens);
-    let mut at = 0;
-    let ends = parts[..parts.len() - 1].iter().map(|p| {
-        at += p.len();
-        at
-    });
-    let splits = ends.collect();
+    let (text, splits) = joined(&cut_message(release, &b.text, tokens));
     b.map_draft(|d| {
-        d.text = parts.concat().into();
-        d.splits = splits;
-        d.form = BlockForm::Truncated;
+        (d.text, d.splits, d.form) = (text.into(), splits, BlockForm::Truncated);
     })
 }
 

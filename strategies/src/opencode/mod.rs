@@ -1,13 +1,11 @@
 //! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
 //! stay.
 //!
-//! `program.rs` follows the releases; `described_001.rs` and `described_002.rs` follow two
-//! published descriptions.
+//! `program.rs` follows the releases; `described.rs` follows two published accounts.
 
 mod conform;
 mod conform_texts;
-mod described_001;
-mod described_002;
+mod described;
 mod files;
 #[cfg(test)]
 mod hook_tests;
@@ -30,6 +28,7 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Rewind, SnapshotKind, Standing, Version,
 };
+use described::{Account, DescribedOpenCode};
 use program::OpenCodeProgram;
 use settings::OpenCodeSettings;
 use words::OpenCodeWords;
@@ -76,8 +75,7 @@ pub(crate) struct OpenCode;
 pub(crate) enum OpenCodeVersion {
     V1_18,
     V1_3,
-    Described001,
-    Described002,
+    Described(Account),
 }
 
 impl Product for OpenCode {
@@ -108,7 +106,7 @@ impl Product for OpenCode {
                  exempt. In fact (1.18) pruning is off and a tail stays verbatim",
                 Reads::Only(&["auto", "prune", "prune_protect", "prune_minimum", "prompt"]),
             ),
-            OpenCodeVersion::Described001,
+            OpenCodeVersion::Described(Account::Comparison),
         ),
         (
             Version::described(
@@ -126,7 +124,7 @@ impl Product for OpenCode {
                     "reserved",
                 ]),
             ),
-            OpenCodeVersion::Described002,
+            OpenCodeVersion::Described(Account::Article),
         ),
     ];
 
@@ -135,11 +133,8 @@ impl Product for OpenCode {
         match b.version {
             OpenCodeVersion::V1_18 => Box::new(OpenCodeProgram::new(false, s, words, scale)),
             OpenCodeVersion::V1_3 => Box::new(OpenCodeProgram::new(true, s, words, scale)),
-            OpenCodeVersion::Described001 => {
-                Box::new(described_001::DescribedComparison::new(&s, words, scale))
-            }
-            OpenCodeVersion::Described002 => {
-                Box::new(described_002::DescribedArticle::new(&s, words, scale))
+            OpenCodeVersion::Described(account) => {
+                Box::new(DescribedOpenCode::new(account, s, words, scale))
             }
         }
     }
