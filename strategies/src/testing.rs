@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use ctxbench_core::agent;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, RewindStatus, Task};
 use ctxbench_core::model::{Counting, Model, find};
@@ -56,6 +56,11 @@ pub fn user(key: &str, text: &str) -> Action {
     Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
 }
 
+/// Compacts without instructions.
+pub fn compact() -> Action {
+    Action::Compact { instructions: None }
+}
+
 /// Rewinds the conversation to a message.
 pub fn back_to(key: &str) -> Action {
     Action::Rewind { to: key.into(), mode: RewindMode::Conversation, instructions: None }
@@ -69,6 +74,11 @@ pub fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
 /// Returns the kinds of a request's blocks.
 pub fn kinds(r: &Request) -> Vec<BlockKind> {
     r.blocks.iter().map(|b| b.kind).collect()
+}
+
+/// Returns the blocks of a request as `kind:text`, with the first 24 characters of the text.
+pub fn outline(r: &Request) -> Vec<String> {
+    r.blocks.iter().map(|b| format!("{:?}:{:.24}", b.kind, b.text)).collect()
 }
 
 /// The script of a session.
@@ -103,6 +113,17 @@ impl Script {
             scale: 1.0,
             model: "claude-sonnet-4-5",
         }
+    }
+
+    /// Adds actions and the answers to their requests.
+    pub fn then<const A: usize, const R: usize>(
+        mut self,
+        actions: [Action; A],
+        replies: [Answer; R],
+    ) -> Script {
+        self.actions.extend(actions);
+        self.replies.extend(replies);
+        self
     }
 
     pub fn replies(self, replies: Vec<Answer>) -> Script {
@@ -179,16 +200,6 @@ impl Played {
     /// Returns the values that `of` finds in the events.
     pub fn events<'a, T>(&'a self, of: impl Fn(&'a Event) -> Option<T>) -> Vec<T> {
         self.engine.events.iter().filter_map(|e| of(&e.event)).collect()
-    }
-
-    /// Returns the blocks of a request as `kind:text`, with the text cut to its first 24
-    /// characters.
-    pub fn outline(r: &Request) -> Vec<String> {
-        let name = |b: &Block| format!("{:?}", b.kind);
-        r.blocks
-            .iter()
-            .map(|b| format!("{}:{}", name(b), b.text.chars().take(24).collect::<String>()))
-            .collect()
     }
 
     /// Returns the mechanisms of the compactions in order.

@@ -4,7 +4,7 @@
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
 
-use crate::testing::{Played, Script, calls, play, text_answer, user};
+use crate::testing::{Played, Script, calls, outline, play, text_answer, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
@@ -34,7 +34,7 @@ fn the_editor_sees_files_and_the_proposal_alone() {
     let p = play("aider:architect=true,editor_model=claude-haiku-4-5", script());
     let edit = edits(&p)[0];
     assert_eq!(
-        Played::outline(edit),
+        outline(edit),
         [
             "Base:base",
             "Context:memory",
@@ -57,7 +57,7 @@ fn nothing_of_the_edit_comes_back() {
     assert_eq!(edits(&p).len(), 1, "the user lets nothing but the edit pass");
     let last = p.samples()[3];
     assert_eq!(
-        Played::outline(last)[5..],
+        outline(last)[5..],
         [
             "User:do it",
             "Assistant:look",

@@ -9,7 +9,8 @@ use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, kinds, play, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, compact, kinds, outline, play, text_answer, too_long,
+    user,
 };
 
 /// Returns `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. The script provides
@@ -28,11 +29,12 @@ fn outputs(sizes: &[usize]) -> Vec<String> {
 
 /// Builds a turn of reads with outputs of these sizes in words.
 pub(super) fn reading(sizes: &[usize]) -> Script {
-    Script::new(vec![user("m", "go")], reads(sizes.len())).outputs(outputs(sizes))
+    go(reads(sizes.len())).outputs(outputs(sizes))
 }
 
-fn compact() -> Action {
-    Action::Compact { instructions: None }
+/// Builds one turn.
+fn go(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("m", "go")], replies)
 }
 
 /// Returns the texts of the restored blocks.
@@ -71,10 +73,8 @@ fn old_results_go_above_the_warning_level_if_it_is_worth_it() {
 #[test]
 fn a_long_pause_clears_in_time_mode_only() {
     let left = |spec: &str| {
-        let mut script = reading(&[10; 7]);
-        script.actions.extend([Action::Idle { ms: 3_700_000 }, user("n", "again")]);
-        script.replies.push(text_answer("ok"));
-        cleared(play(spec, script).last())
+        let again = [Action::Idle { ms: 3_700_000 }, user("n", "again")];
+        cleared(play(spec, reading(&[10; 7]).then(again, [text_answer("ok")])).last())
     };
     assert_eq!(left("claude-code:microcompact=time"), 2);
     assert_eq!(left("claude-code"), 0);
@@ -115,15 +115,9 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
 
 #[test]
 fn a_manual_compaction_takes_instructions() {
-    let actions = vec![
-        user("m", "go"),
-        Action::Compact { instructions: Some("keep the port".into()) },
-        user("n", "on"),
-    ];
-    let p = play(
-        "claude-code:cache_ttl=1h",
-        Script::new(actions, vec![text_answer("a"), text_answer("b")]),
-    );
+    let compact_so = Action::Compact { instructions: Some("keep the port".into()) };
+    let script = go(vec![text_answer("a")]).then([compact_so, user("n", "on")], [text_answer("b")]);
+    let p = play("claude-code:cache_ttl=1h", script);
     let asked = p.summaries();
     assert!(asked[0].blocks.last().unwrap().text.ends_with("keep the port"));
     assert_eq!((asked[0].phase, asked[0].ttl), (Some(Phase::StandaloneTurn), Ttl::OneHour));
@@ -137,7 +131,7 @@ fn a_manual_compaction_takes_instructions() {
 fn an_overflow_leaves_the_oldest_part_out() {
     let mut replies = reads(3);
     replies.insert(3, too_long(3_000, 2_900));
-    let script = Script::new(vec![user("m", "go")], replies)
+    let script = go(replies)
         .outputs(outputs(&[700, 700, 700]))
         .summaries(vec![too_long(3_000, 2_900), text_answer("S")]);
     let p = play("claude-code", script);
@@ -165,37 +159,21 @@ fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
 
 #[test]
 fn going_back_behind_a_compaction_brings_the_messages_back() {
-    let actions = vec![
-        user("m", "first"),
-        user("n", "second"),
-        compact(),
-        user("o", "third"),
-        back_to("n"),
-        user("p", "fourth"),
-    ];
-    let replies = ["a", "b", "c", "d"].map(text_answer).into();
-    let p = play("claude-code", Script::new(actions, replies));
-    let shown: Vec<String> = Played::outline(p.last());
+    let script = Script::new(vec![], vec![])
+        .then([user("m", "first"), user("n", "second")], ["a", "b"].map(text_answer))
+        .then([compact(), user("o", "third")], [text_answer("c")])
+        .then([back_to("n"), user("p", "fourth")], [text_answer("d")]);
+    let shown = outline(play("claude-code", script).last());
     assert_eq!(shown, ["Base:base", "User:first", "Assistant:a", "User:second", "User:fourth"]);
 }
 
 #[test]
 fn definitions_of_tools_that_were_looked_up_come_back() {
     let look_up = |id: &str| calls("look", id, "ToolSearch", r#"{"query":"select:x"}"#);
-    let script = |actions| {
-        Script::new(
-            actions,
-            vec![
-                look_up("c0"),
-                look_up("c1"),
-                look_up("c2"),
-                text_answer("done"),
-                text_answer("on"),
-            ],
-        )
-        .outputs(["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec())
-    };
-    let p = play("claude-code", script(vec![user("m", "go"), compact(), user("n", "on")]));
+    let script = go(vec![look_up("c0"), look_up("c1"), look_up("c2"), text_answer("done")])
+        .then([compact(), user("n", "on")], [text_answer("on")])
+        .outputs(["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec());
+    let p = play("claude-code", script);
     // Each once, the newest first.
     let of = |t: &str| format!("Tools that were looked up:\n{t}");
     assert_eq!(restored(&p), [of("TOOL-A"), of("TOOL-B")]);
@@ -204,7 +182,7 @@ fn definitions_of_tools_that_were_looked_up_come_back() {
 #[test]
 fn large_output_goes_to_a_file() {
     let replies = vec![calls("run", "c", "bash", "{}"), text_answer("done")];
-    let script = Script::new(vec![user("m", "go")], replies).outputs(vec!["x".repeat(60_000)]);
+    let script = go(replies).outputs(vec!["x".repeat(60_000)]);
     let p = play("claude-code", script);
     let out = p.requests[1].blocks.last().unwrap();
     assert_eq!(
@@ -227,9 +205,8 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
             Ok(reply)
         };
     let play = |spec: &str, sizes: [usize; 7]| {
-        let script =
-            Script::new(vec![user("m", "go")], vec![seven(0), seven(7), text_answer("done")])
-                .outputs(sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect());
+        let script = go(vec![seven(0), seven(7), text_answer("done")])
+            .outputs(sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect());
         play(spec, script.scaled(0.01))
     };
     let truncated = |p: &Played, request: usize| -> Vec<usize> {
@@ -302,7 +279,7 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
     let mut replies = reads(3);
     replies.insert(3, too_long(3_000, 2_900));
     let script = || {
-        Script::new(vec![user("m", "go")], replies.clone())
+        go(replies.clone())
             .outputs(outputs(&[700, 700, 700]))
             .summaries(vec![too_long(3_000, 2_900), text_answer("S")])
     };
@@ -337,14 +314,9 @@ fn overflow_retries_bound_the_attempts() {
         || two_turns(&[600; 9], vec![too_long(9, 8)], vec![]).summaries(vec![too_long(9, 8); 9]);
     let attempts = |spec: &str| play(spec, script()).summaries().len();
     // The first attempt and at most the given number of retries. With 0, none is made.
-    assert_eq!(
-        [
-            attempts("claude-code"),
-            attempts("claude-code:overflow_retries=1"),
-            attempts("claude-code:overflow_retries=0")
-        ],
-        [4, 2, 0]
-    );
+    assert_eq!(attempts("claude-code"), 4);
+    assert_eq!(attempts("claude-code:overflow_retries=1"), 2);
+    assert_eq!(attempts("claude-code:overflow_retries=0"), 0);
     // The largest value is not limited.
     assert!(attempts("claude-code:overflow_retries=4294967295") > 4);
 }
@@ -370,22 +342,14 @@ fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
 #[test]
 fn guards_count_to_their_settings() {
     let failing = |spec: &str| {
-        let summaries = (0..9).map(|_| text_answer("<analysis>none</analysis>")).collect();
+        let summaries = vec![text_answer("<analysis>none</analysis>"); 9];
         let script = reading(&[1_690, 1, 1, 1, 1, 1]).summaries(summaries);
         play(spec, script.scaled(0.01)).summaries().len()
     };
     // docs/sources/claude-code.md §1.5: three failures in a row.
-    assert_eq!(
-        [
-            failing("claude-code:microcompact=off"),
-            failing("claude-code:microcompact=off,max_failures=2")
-        ],
-        [3, 2]
-    );
-    let refilled = |spec: &str| {
-        let script = reading(&[1_700; 9]);
-        play(spec, script.scaled(0.01))
-    };
+    assert_eq!(failing("claude-code:microcompact=off"), 3);
+    assert_eq!(failing("claude-code:microcompact=off,max_failures=2"), 2);
+    let refilled = |spec: &str| play(spec, reading(&[1_700; 9]).scaled(0.01));
     // docs/sources/claude-code.md §1.5: full again right after three compactions, which the user is
     // shown.
     let p = refilled("claude-code:microcompact=off");
@@ -406,22 +370,17 @@ fn guards_count_to_their_settings() {
 #[test]
 fn at_the_limit_only_the_provider_starts_a_compaction() {
     // The second read reaches the threshold of 1,670.
-    let script = || reading(&[900, 800, 10]);
-    assert_eq!(
-        play("claude-code:microcompact=off", script().scaled(0.01)).compactions(),
-        ["compact"]
-    );
-    assert!(
-        play("claude-code:microcompact=off,trigger=limit", script().scaled(0.01))
-            .compactions()
-            .is_empty()
-    );
-    let mut overflowing = script();
-    overflowing.replies.insert(3, too_long(2_100, 2_000));
-    assert_eq!(
-        play("claude-code:microcompact=off,trigger=limit", overflowing.scaled(0.01)).compactions(),
-        ["compact"]
-    );
+    let compactions = |settings: &str, refused: bool| {
+        let mut script = reading(&[900, 800, 10]);
+        if refused {
+            script.replies.insert(3, too_long(2_100, 2_000));
+        }
+        let spec = format!("claude-code:microcompact=off{settings}");
+        play(&spec, script.scaled(0.01)).compactions()
+    };
+    assert_eq!(compactions("", false), ["compact"]);
+    assert!(compactions(",trigger=limit", false).is_empty());
+    assert_eq!(compactions(",trigger=limit", true), ["compact"]);
 }
 
 #[test]
@@ -429,16 +388,10 @@ fn five_files_come_back_within_each_limit() {
     // The limits of docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each,
     // 500 in total. The session has seven 30-word reads, about 38 tokens of four bytes each.
     let restored = |spec: &str| {
-        let actions = vec![user("m", "go"), compact(), user("n", "on")];
-        let mut replies = reads(7);
-        replies.push(text_answer("ok"));
-        let p = play(spec, Script::new(actions, replies).outputs(outputs(&[30; 7])).scaled(0.01));
-        let last = p.last();
-        last.blocks
-            .iter()
-            .filter(|b| b.kind == File)
-            .map(|b| (b.text[..5].to_string(), b.origin.iter().count()))
-            .collect::<Vec<_>>()
+        let script = reading(&[30; 7]).then([compact(), user("n", "on")], [text_answer("ok")]);
+        let p = play(spec, script.scaled(0.01));
+        let files = p.last().blocks.iter().filter(|b| b.kind == File);
+        files.map(|b| (b.text[..5].to_string(), b.origin.iter().count())).collect::<Vec<_>>()
     };
     let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();
     assert_eq!(restored("claude-code"), named(&["f6.rs", "f5.rs", "f4.rs", "f3.rs", "f2.rs"]));
@@ -457,17 +410,10 @@ fn skills_and_the_plan_come_back() {
         let skill =
             |id: &str, name: &str| calls("use", id, "Skill", &format!(r#"{{"skill":"{name}"}}"#));
         let plan = calls("plan", "p", "ExitPlanMode", r#"{"plan":"first a, then b"}"#);
-        let replies =
-            vec![skill("a", "old"), skill("b", "long"), plan, text_answer("ok"), text_answer("on")];
-        let outputs = vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()];
-        let actions = vec![user("m", "go"), compact(), user("n", "on")];
-        let p = play(spec, Script::new(actions, replies).outputs(outputs).scaled(0.01));
-        let last = p.last();
-        last.blocks
-            .iter()
-            .filter(|b| b.kind == File)
-            .map(|b| b.text.to_string())
-            .collect::<Vec<_>>()
+        let script = go(vec![skill("a", "old"), skill("b", "long"), plan, text_answer("ok")])
+            .then([compact(), user("n", "on")], [text_answer("on")])
+            .outputs(vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()]);
+        restored(&play(spec, script.scaled(0.01)))
     };
     // docs/sources/claude-code.md §1.4 at a hundredth: 50 tokens or 200 bytes of each skill, newest
     // first.
@@ -491,24 +437,12 @@ fn skills_and_the_plan_come_back() {
 fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
     const RULE: &str = "# .claude/rules/rs.md\n\n---\npaths: src/**\n---\nno unwrap";
     let script = || {
-        Script::new(
-            vec![
-                user("m", "go"),
-                user("n", "read"),
-                compact(),
-                user("o", "on"),
-                user("p", "again"),
-            ],
-            vec![
-                text_answer("a"),
-                calls("r", "c", "read_file", r#"{"path":"src/a.rs"}"#),
-                text_answer("b"),
-                text_answer("c"),
-                calls("r", "d", "read_file", r#"{"path":"src/a.rs"}"#),
-                text_answer("d"),
-            ],
-        )
-        .memory(vec!["# CLAUDE.md\n\nroot", RULE])
+        let read = |id: &str| calls("r", id, "read_file", r#"{"path":"src/a.rs"}"#);
+        go(vec![text_answer("a")])
+            .then([user("n", "read")], [read("c"), text_answer("b")])
+            .then([compact(), user("o", "on")], [text_answer("c")])
+            .then([user("p", "again")], [read("d"), text_answer("d")])
+            .memory(vec!["# CLAUDE.md\n\nroot", RULE])
     };
     let shown = |p: &Played| -> Vec<bool> {
         p.requests.iter().map(|r| r.blocks.iter().any(|b| &*b.text == RULE)).collect()
@@ -526,8 +460,7 @@ fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
     let lines: String = (1..=203).map(|i| format!("- fact {i}\n")).collect();
     let (index, other) =
         (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
-    let script = Script::new(vec![user("m", "go")], vec![text_answer("a")])
-        .memory(vec![index.leak(), other.leak()]);
+    let script = go(vec![text_answer("a")]).memory(vec![index.leak(), other.leak()]);
     let p = play("claude-code", script);
     let text = |start: &str| {
         p.requests[0].blocks.iter().find(|b| b.text.starts_with(start)).unwrap().text.to_string()
@@ -542,7 +475,7 @@ fn messages_stay_behind_the_summary_if_told() {
     let last = |spec: &str| {
         let actions = vec![user("m", "first"), user("n", "second"), compact(), user("o", "third")];
         let p = play(spec, Script::new(actions, ["a", "b", "c"].map(text_answer).into()));
-        Played::outline(p.last()).split_off(2)
+        outline(p.last()).split_off(2)
     };
     assert_eq!(last("claude-code"), ["User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
@@ -552,20 +485,13 @@ fn messages_stay_behind_the_summary_if_told() {
 fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     let form = |spec: &str, tool: &str, bytes: usize| {
         let replies = vec![calls("run", "c", tool, "{}"), text_answer("done")];
-        let p = play(
-            spec,
-            Script::new(vec![user("m", "go")], replies).outputs(vec!["x".repeat(bytes)]),
-        );
+        let p = play(spec, go(replies).outputs(vec!["x".repeat(bytes)]));
         p.requests[1].blocks.last().unwrap().form
     };
-    assert_eq!(
-        (form("claude-code", "bash", 30_001), form("claude-code:shell_chars=0", "bash", 30_001)),
-        (BlockForm::Truncated, BlockForm::Verbatim)
-    );
-    assert_eq!(
-        (form("claude-code", "Grep", 20_001), form("claude-code:search_chars=0", "Grep", 20_001)),
-        (BlockForm::Truncated, BlockForm::Verbatim)
-    );
+    assert_eq!(form("claude-code", "bash", 30_001), BlockForm::Truncated);
+    assert_eq!(form("claude-code:shell_chars=0", "bash", 30_001), BlockForm::Verbatim);
+    assert_eq!(form("claude-code", "Grep", 20_001), BlockForm::Truncated);
+    assert_eq!(form("claude-code:search_chars=0", "Grep", 20_001), BlockForm::Verbatim);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ctxbench_core::request::{ErrorKind, Reply, Usage};
 
 use crate::Spec;
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, failure, play, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, compact, failure, play, text_answer, too_long, user,
 };
 
 /// Builds a text reply with the given token counters.
@@ -19,6 +19,11 @@ fn broken() -> Answer {
 
 fn opaque(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Compaction(Some(text.into()))], ..Reply::default() })
+}
+
+/// Plays with a limit of 5,000 tokens and these settings.
+fn play_5000(settings: &str, script: Script) -> Played {
+    play(&format!("codex:auto_compact_limit=5000{settings}"), script)
 }
 
 /// Builds two turns. The first one exceeds a limit of 5,000 tokens.
@@ -47,13 +52,8 @@ fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
     // docs/sources/codex.md §1.5: one attempt plus this number of retries; then the turn fails and
     // nothing is replaced.
     let tries = |setting: &str, failures: usize| {
-        let summaries = (0..failures).map(|_| broken()).collect();
-        let p = play(
-            &format!("codex:auto_compact_limit=5000{setting}"),
-            over_after_first().summaries(summaries),
-        );
-        let failed = p.failures().len();
-        (p.summaries().len(), failed)
+        let p = play_5000(setting, over_after_first().summaries(vec![broken(); failures]));
+        (p.summaries().len(), p.failures().len())
     };
     // The third turn tries again and gets an answer.
     assert_eq!(tries(",stream_retries=2", 3), (4, 1));
@@ -79,12 +79,9 @@ fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
     // docs/sources/codex.md §1.1: with a limit of 5,000 and 20,903 bytes of base, which are 5,226
     // tokens, the session exceeds the limit even after the compaction.
     let summaries = |setting: &str| {
-        let actions =
-            vec![user("1", "U1"), Action::Compact { instructions: None }, user("2", "U2")];
+        let actions = vec![user("1", "U1"), compact(), user("2", "U2")];
         let replies = vec![used("r1", 1_000, 50), used("r2", 1_000, 50)];
-        let p =
-            play(&format!("codex:auto_compact_limit=5000{setting}"), Script::new(actions, replies));
-        p.summaries().len()
+        play_5000(setting, Script::new(actions, replies)).summaries().len()
     };
     assert_eq!(summaries(""), 1);
     assert_eq!(summaries(",base_estimate_bytes=20903"), 2);
@@ -98,7 +95,7 @@ fn the_provider_keeps_as_many_user_messages_as_set() {
             vec![used("r1", 1_000, 50), used("r2", 5_200, 50), used("r3", 1_000, 50)],
         )
         .summaries(vec![opaque("X")]);
-        kinds(&play(&format!("codex:remote=true,auto_compact_limit=5000{setting}"), script), 3)
+        kinds(&play_5000(&format!(",remote=true{setting}"), script), 3)
     };
     assert_eq!(after(""), "B 12345678 abcdefgh O U3");
     // Two tokens for each message.
@@ -129,7 +126,7 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
     assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[]), 0);
     // The summary of a manual compaction counts too: 10 + 39,990 leave 150,000. The view then has
     // no message of the model, so no message is counted in addition.
-    let compacted = [said(), Action::Compact { instructions: None }];
+    let compacted = [said(), compact()];
     assert_eq!(summaries(&compacted, &[10], 39_990, &[]), 2);
     assert_eq!(summaries(&compacted, &[10], 39_991, &[]), 1);
     // The count belongs to the session and is kept after a restart.
@@ -140,12 +137,8 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
 #[test]
 fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
     let summaries = |answers: Vec<Answer>| {
-        let p = play(
-            "codex:remote=true,auto_compact_limit=5000",
-            over_after_first().summaries(answers),
-        );
-        let turns_failed = p.failures().len();
-        (p.summaries().len(), turns_failed)
+        let p = play_5000(",remote=true", over_after_first().summaries(answers));
+        (p.summaries().len(), p.failures().len())
     };
     // docs/sources/codex.md §2: at most two stream retries, regardless of the settings. The third
     // turn sends another request.
@@ -160,14 +153,9 @@ fn the_limit_can_count_what_came_after_the_prefix() {
     // docs/sources/codex.md §1.2: active tokens minus the first input of the window; 95 % of the
     // window is a limit in any case.
     let compactions = |scope: &str, first: u64, second: u64| {
-        let script = over_after_first().replies(vec![
-            used("r1", first, 50),
-            used("r2", second, 50),
-            used("r3", 9, 1),
-        ]);
-        play(&format!("codex:auto_compact_limit=5000,limit_scope={scope}"), script)
-            .compactions()
-            .len()
+        let replies = vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)];
+        let script = over_after_first().replies(replies);
+        play_5000(&format!(",limit_scope={scope}"), script).compactions().len()
     };
     assert_eq!(compactions("total", 5_200, 5_300), 2);
     assert_eq!(compactions("body_after_prefix", 5_200, 5_300), 0);
@@ -181,7 +169,7 @@ fn the_limit_can_count_what_came_after_the_prefix() {
 
 #[test]
 fn another_prompt_can_be_set() {
-    let p = play("codex:auto_compact_limit=5000,compact_prompt=What now?", over_after_first());
+    let p = play_5000(",compact_prompt=What now?", over_after_first());
     assert_eq!(&*p.summaries()[0].blocks.last().unwrap().text, "What now?");
 }
 
@@ -190,9 +178,8 @@ fn tool_output_is_cut_in_the_unit_of_the_policy() {
     let lines: String = (1..=4_000).map(|n| format!("line number {n}\n")).collect();
     let output = |spec: &str| {
         let replies = vec![calls("", "c", "exec", "{}"), used("r", 1_000, 50)];
-        let p =
-            play(spec, Script::new(vec![user("1", "U1")], replies).outputs(vec![lines.clone()]));
-        p.requests[1].blocks.last().unwrap().text.to_string()
+        let script = Script::new(vec![user("1", "U1")], replies).outputs(vec![lines.clone()]);
+        play(spec, script).requests[1].blocks.last().unwrap().text.to_string()
     };
     // docs/sources/codex.md §3: the marks of the 66,893-byte file.
     assert!(output("codex").contains("…6724 tokens truncated…"));
@@ -284,7 +271,7 @@ fn a_restart_shows_the_same_history() {
 fn going_back_past_a_compaction_brings_the_old_history_back() {
     let mut script = over_after_first();
     script.actions = vec![user("1", "U1"), user("2", "U2"), back_to("1"), user("3", "U3")];
-    let p = play("codex:auto_compact_limit=5000", script);
+    let p = play_5000("", script);
     assert_eq!(kinds(&p, 2), "B C U1 S U2");
     // The session rewinds to the first message without its reply. The compaction of the second turn
     // is removed with that turn.
@@ -295,5 +282,5 @@ fn going_back_past_a_compaction_brings_the_old_history_back() {
 fn a_cleared_session_starts_to_count_anew() {
     let mut script = over_after_first();
     script.actions.insert(1, Action::Clear);
-    assert!(play("codex:auto_compact_limit=5000", script).compactions().is_empty());
+    assert!(play_5000("", script).compactions().is_empty());
 }

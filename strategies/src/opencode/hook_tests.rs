@@ -2,15 +2,13 @@
 //! `tests.rs`: 1,680 tokens are usable.
 
 use ctxbench_core::block::BlockKind::{self, Base, Marker, Summary, User};
-use ctxbench_core::request::{Request, Usage};
+use ctxbench_core::request::Request;
 
-use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, too_long, user};
+use super::tests::{last, play, using};
+use crate::testing::{Answer, Played, Script, calls, kinds, text_answer, too_long, user};
 
 fn full(answer: Answer) -> Answer {
-    answer.map(|mut r| {
-        r.usage = Usage { reported_total: Some(1_680), ..Usage::default() };
-        r
-    })
+    using(answer, 1_680)
 }
 
 /// Runs two turns. Each fills the window, so that the second summary follows the first.
@@ -25,7 +23,7 @@ fn twice(spec: &str) -> Played {
         ],
     )
     .summaries(vec![text_answer("first summary"), text_answer("second summary")]);
-    play(spec, script.scaled(0.01))
+    play(spec, script)
 }
 
 fn summary_prompts(p: &Played) -> Vec<String> {
@@ -80,7 +78,7 @@ fn nobody_asks_to_go_on_where_a_plugin_says_no() {
             vec![user("1", "one"), user("2", "two")],
             vec![full(calls("", "c1", "read", "{}")), text_answer("read"), text_answer("done")],
         );
-        play(spec, script.scaled(0.01))
+        play(spec, script)
     };
     assert_eq!(kinds(script("opencode:autocontinue=false").samples()[1]).last(), Some(&User));
     assert_ne!(kinds(script("opencode").samples()[1]).last(), Some(&User));
@@ -96,9 +94,8 @@ fn a_prompt_that_is_sent_again_needs_nobody_to_ask() {
         )
     };
     for spec in ["opencode", "opencode:autocontinue=false"] {
-        let p = play(spec, script().scaled(0.01));
-        let last = p.samples().pop().unwrap();
-        assert_eq!(kinds(last), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
+        let p = play(spec, script());
+        assert_eq!(kinds(last(&p)), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
         assert!(p.failures().is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use ctxbench_core::engine::{Action, RewindStatus};
 use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, back_to, play, text_answer, user};
+use crate::testing::{Played, Script, back_to, outline, play, text_answer, user};
 
 /// Plays three turns, then a rewind to the second prompt, then `then`.
 fn played(mode: RewindMode, then: Vec<Action>) -> Played {
@@ -17,7 +17,7 @@ fn played(mode: RewindMode, then: Vec<Action>) -> Played {
 
 fn last(p: &Played) -> Vec<String> {
     let short = |l: String| l.chars().take(12).collect();
-    Played::outline(p.last()).into_iter().map(short).collect()
+    outline(p.last()).into_iter().map(short).collect()
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Tests of pi's facts (docs/sources/pi.md), in a window of 200,000 tokens. 180,000 are reserved,
 //! so prompts of more than 20,000 compact.
 
-use ctxbench_core::block::{BlockKind, Media};
+use ctxbench_core::block::BlockKind::{Assistant, Base, Output, Summary, User};
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, Reply, StopReason, Usage};
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, failure, kinds, play, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, compact, failure, kinds, outline, play, text_answer,
+    too_long, user,
 };
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
@@ -21,6 +23,12 @@ fn used(answer: Answer, total: u64) -> Answer {
 fn cut_off(text: &str, output: u64) -> Answer {
     let usage = Usage { input: 1_000, output, ..Usage::default() };
     text_answer(text).map(|r| Reply { stop: StopReason::MaxTokens, usage, ..r })
+}
+
+/// Builds a reply with nothing but a call.
+fn called(arguments: &str, usage: Usage) -> Answer {
+    let call = Part::Call(ToolCall::new("c1", "read", arguments));
+    Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
 }
 
 fn failing(status: u16) -> Answer {
@@ -38,39 +46,32 @@ fn failed(p: &Played) -> usize {
 }
 
 /// Builds two turns. The second one ends with `total` tokens.
-fn two_turns(
-    total: u64,
-    more: Vec<Action>,
-    replies: Vec<Answer>,
-    summaries: Vec<Answer>,
-) -> Script {
-    let actions = [vec![user("u1", "first"), user("u2", &long(400))], more].concat();
-    let replies =
-        [vec![used(text_answer("one"), 2_000), used(text_answer("two"), total)], replies].concat();
-    Script::new(actions, replies).summaries(summaries)
+fn two_turns(total: u64) -> Script {
+    Script::new(
+        vec![user("u1", "first"), user("u2", &long(400))],
+        vec![used(text_answer("one"), 2_000), used(text_answer("two"), total)],
+    )
 }
 
 #[test]
 fn the_threshold_itself_does_not_compact() {
     for (total, compactions) in [(20_000, 0), (20_001, 1)] {
-        let p = play(SPEC, two_turns(total, vec![], vec![], vec![]));
+        let p = play(SPEC, two_turns(total));
         assert_eq!(p.compactions().len(), compactions, "{total}");
     }
-    let off = play(&format!("{SPEC},auto=false"), two_turns(90_000, vec![], vec![], vec![]));
+    let off = play(&format!("{SPEC},auto=false"), two_turns(90_000));
     assert!(off.compactions().is_empty());
 }
 
 #[test]
 fn a_cut_between_turns_takes_one_request() {
-    let p =
-        play(SPEC, two_turns(20_001, vec![user("u3", "go on")], vec![text_answer("x")], vec![]));
+    let p = play(SPEC, two_turns(20_001).then([user("u3", "go on")], [text_answer("x")]));
     let summary = p.summaries();
     assert_eq!(summary.len(), 1);
     let prompt = &summary[0].blocks[1].text;
     assert!(prompt.contains("[User]: first\n\n[Assistant]: one\n</conversation>"), "{prompt}");
     assert!(summary[0].tools.is_none() && summary[0].breakpoints.is_empty());
     let last = p.last();
-    use BlockKind::{Assistant, Base, Summary, User};
     assert_eq!(kinds(last), [Base, Summary, User, Assistant, User]);
     assert!(last.blocks[1].text.contains("\nS\n"), "{}", last.blocks[1].text);
 }
@@ -97,56 +98,49 @@ fn a_turn_is_cut_between_its_steps_before_the_next_request() {
     let text = &shown[1].text;
     assert!(text.contains("Nothing before it\n\n---\n\n") && text.contains("<read-files>\na\n"));
     assert!(!text.contains("\nb\n"), "its call is in the tail");
-    assert_eq!(shown.len(), 5, "summary, then the newest step: {:?}", Played::outline(p.last()));
+    assert_eq!(shown.len(), 5, "summary, then the newest step: {:?}", outline(p.last()));
 }
 
 #[test]
 fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
-    let p = play(
-        "pi:reserve=180k,keep_recent=100",
-        Script::new(
-            vec![user("u1", "first"), user("u2", &long(400)), user("u3", "again")],
-            vec![
-                used(text_answer("one"), 2_000),
-                used(text_answer("two"), 20_001),
-                used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
-                used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
-                used(text_answer(&long(800)), 20_001),
-                text_answer("end"),
-            ],
-        )
+    let third = [
+        used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
+        used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
+        used(text_answer(&long(800)), 20_001),
+        text_answer("end"),
+    ];
+    let script = two_turns(20_001)
+        .then([user("u3", "again")], third)
         .outputs(vec![long(40), long(40)])
-        .summaries(vec![text_answer("ONE"), text_answer("TWO"), text_answer("TURN")]),
-    );
+        .summaries(vec![text_answer("ONE"), text_answer("TWO"), text_answer("TURN")]);
+    let p = play(SPEC, script);
     let summaries = p.summaries();
     assert_eq!(summaries.len(), 3, "an update and a turn's beginning");
     let update = &summaries[1].blocks[1].text;
     assert!(update.contains("<previous-summary>\nONE\n</previous-summary>"), "{update}");
     assert!(!summaries[2].blocks[1].text.contains("ONE"), "the turn's own frame knows no summary");
-    let events = &p.engine.events;
-    let after = events.iter().rev().find_map(|e| match &e.event {
-        Event::Compaction { after, .. } => Some(after),
-        _ => None,
-    });
-    let text = &after.unwrap()[1].text;
+    let after =
+        p.events(|e| if let Event::Compaction { after, .. } = e { Some(after) } else { None });
+    let text = &after.last().unwrap()[1].text;
     assert!(text.contains("TWO\n\n---\n\n") && text.contains("TURN\n\n<read-files>\nz\n"));
     assert!(text.contains("<modified-files>\ny\n"), "{text}");
 }
 
 #[test]
 fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
-    let replies = vec![too_long(210_000, 200_000), text_answer("whole"), text_answer("bye")];
-    let more = vec![user("u3", &long(400)), user("u4", "bye")];
-    let p = play(SPEC, two_turns(9_000, more.clone(), replies, vec![]));
+    let with = |retried: Answer| {
+        let replies = [too_long(210_000, 200_000), retried, text_answer("bye")];
+        play(SPEC, two_turns(9_000).then([user("u3", &long(400)), user("u4", "bye")], replies))
+    };
+    let p = with(text_answer("whole"));
     assert_eq!(p.compactions().len(), 1);
     assert!(p.failures().is_empty());
     assert_eq!(p.triggers()[0].0, "overflow");
     // The refused prompt is summarised too, because it has no answer.
     let retried = p.samples()[3];
-    assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
+    assert_eq!(kinds(retried), [Base, Summary]);
 
-    let replies = vec![too_long(210_000, 200_000), too_long(210_000, 200_000), text_answer("bye")];
-    let p = play(SPEC, two_turns(9_000, more, replies, vec![]));
+    let p = with(too_long(210_000, 200_000));
     assert_eq!(p.compactions().len(), 1);
     assert_eq!(p.failures().len(), 1);
     // Reported when the run ends and again before the next prompt.
@@ -156,16 +150,16 @@ fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
 
 #[test]
 fn a_reply_cut_off_below_its_limit_is_left_out() {
-    let more = vec![user("u3", &long(400))];
-    let p = play(
-        SPEC,
-        two_turns(9_000, more.clone(), vec![cut_off("half", 700), text_answer("whole")], vec![]),
-    );
+    let with = |output: u64| {
+        let replies = [cut_off("half", output), text_answer("whole")];
+        play(SPEC, two_turns(9_000).then([user("u3", &long(400))], replies))
+    };
+    let p = with(700);
     assert_eq!(p.compactions().len(), 1);
     let last = p.last();
     assert!(last.blocks.iter().all(|b| !b.text.contains("half")));
     // A reply at the model's limit is kept.
-    let p = play(SPEC, two_turns(9_000, more, vec![cut_off("half", 64_000)], vec![]));
+    let p = with(64_000);
     assert!(p.compactions().is_empty() || p.triggers()[0].0 == "threshold");
 }
 
@@ -173,10 +167,8 @@ fn a_reply_cut_off_below_its_limit_is_left_out() {
 fn a_reply_to_a_prompt_beyond_the_window_compacts_and_stands() {
     let usage = Usage { input: 200_001, output: 10, ..Usage::default() };
     let over = text_answer("fine").map(|r| Reply { usage, ..r });
-    let p = play(
-        "pi:reserve=0,keep_recent=100",
-        two_turns(9_000, vec![user("u3", &long(400))], vec![over], vec![]),
-    );
+    let script = two_turns(9_000).then([user("u3", &long(400))], [over]);
+    let p = play("pi:reserve=0,keep_recent=100", script);
     assert_eq!(p.triggers()[0].0, "overflow");
     assert_eq!(p.samples().len(), 3, "nothing is sent again");
 }
@@ -186,54 +178,50 @@ fn a_summary_that_fails_is_tried_again_at_the_next_check() {
     let length = text_answer("S").map(|r| Reply { stop: StopReason::MaxTokens, ..r });
     let call = calls("", "s1", "read", "{}");
     let error = failure(ErrorKind::Invalid, 400, "no");
+    let with = |summaries| {
+        let script = two_turns(20_001).then([user("u3", "on")], [text_answer("x")]);
+        play(SPEC, script.summaries(summaries))
+    };
     for bad in [length, call, error] {
-        let more = vec![user("u3", "on")];
-        let p = play(
-            SPEC,
-            two_turns(20_001, more, vec![text_answer("x")], vec![bad, text_answer("LATE")]),
-        );
+        let p = with(vec![bad, text_answer("LATE")]);
         assert_eq!(failed(&p), 1);
         assert_eq!(p.summaries().len(), 2, "after the run and before the prompt");
         assert!(p.last().blocks[1].text.contains("LATE"));
     }
     // The request is repeated after a transient error, at most three times.
-    let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
-    let p = play(SPEC, two_turns(20_001, vec![user("u3", "on")], vec![text_answer("x")], bad));
+    let p = with(vec![failing(500); 8]);
     assert_eq!(p.summaries().len(), 8);
     assert_eq!(failed(&p), 2);
     // An empty text is a summary.
-    let p = play(SPEC, two_turns(20_001, vec![], vec![], vec![text_answer("")]));
+    let p = play(SPEC, two_turns(20_001).summaries(vec![text_answer("")]));
     assert_eq!((failed(&p), p.compactions().len()), (0, 1));
 }
 
 #[test]
 fn a_failing_request_is_sent_again_as_often_as_set() {
-    let script = |n: usize| {
-        let replies =
-            (0..n).map(|_| failing(503)).chain([text_answer("x"), text_answer("y")]).collect();
-        two_turns(9_000, vec![user("u3", "on"), user("u4", "off")], replies, vec![])
+    let failed = |n: usize| {
+        let mut script = two_turns(9_000);
+        script.replies.extend(vec![failing(503); n]);
+        let more = [user("u3", "on"), user("u4", "off")];
+        let script = script.then(more, ["x", "y"].map(text_answer));
+        play(&format!("{SPEC},retries=2"), script).failures().len()
     };
-    let p = play(&format!("{SPEC},retries=2"), script(2));
-    assert!(p.failures().is_empty());
-    let p = play(&format!("{SPEC},retries=2"), script(3));
-    assert_eq!(p.failures().len(), 1);
+    assert_eq!((failed(2), failed(3)), (0, 1));
 }
 
 #[test]
 fn the_user_may_say_what_matters() {
-    let compact = Action::Compact { instructions: Some("names".into()) };
-    let more = vec![compact.clone(), compact];
-    let p = play(SPEC, two_turns(9_000, more, vec![], vec![]));
+    let with_instructions = Action::Compact { instructions: Some("names".into()) };
+    let p = play(SPEC, two_turns(9_000).then([with_instructions.clone(), with_instructions], []));
     let summary = p.summaries();
     assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
     assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
     assert_eq!(failed(&p), 1);
     // Everything fits in the tail: a manual compaction reports a failure, and an automatic one does
     // nothing.
-    let small = |more| two_turns(20_001, more, vec![], vec![]);
-    let p = play("pi:reserve=180k", small(vec![]));
+    let p = play("pi:reserve=180k", two_turns(20_001));
     assert_eq!((failed(&p), p.summaries().len()), (0, 0));
-    let p = play("pi:reserve=180k", small(vec![Action::Compact { instructions: None }]));
+    let p = play("pi:reserve=180k", two_turns(20_001).then([compact()], []));
     assert_eq!((failed(&p), p.summaries().len()), (1, 0));
 }
 
@@ -261,52 +249,31 @@ fn without_counters_everything_is_estimated() {
 
 #[test]
 fn arguments_count_as_the_program_writes_them_again() {
-    let call = |arguments: &str| {
-        Script::new(
-            vec![user("u1", "go")],
-            vec![
-                Ok(Reply {
-                    parts: vec![Part::Call(ToolCall::new("c1", "edit", arguments))],
-                    stop: StopReason::ToolUse,
-                    usage: Usage { reasoning: 1, ..Usage::default() },
-                    ..Reply::default()
-                }),
-                text_answer("x"),
-            ],
-        )
-        .outputs(vec![long(80_400)])
+    let believed = |arguments| {
+        let call = called(arguments, Usage { reasoning: 1, ..Usage::default() });
+        let script = Script::new(vec![user("u1", "go")], vec![call, text_answer("x")]);
+        play(SPEC, script.outputs(vec![long(80_400)])).triggers()[0].1
     };
-    let believed = |arguments| play(SPEC, call(arguments)).triggers()[0].1;
     assert_eq!(believed("{\"a\": 1,\n   \"b\": [1, 2]}"), believed("{\"a\":1,\"b\":[1,2]}"));
     assert_eq!(believed("no JSON at all"), believed("{}"));
 }
 
 #[test]
 fn going_back_before_a_compaction_undoes_it() {
-    let more = vec![back_to("u2"), user("u3", "other way")];
-    let p = play(SPEC, two_turns(20_001, more, vec![text_answer("x")], vec![]));
+    let more = [back_to("u2"), user("u3", "other way")];
+    let p = play(SPEC, two_turns(20_001).then(more, [text_answer("x")]));
     assert_eq!(p.compactions().len(), 1);
     let last = p.last();
-    use BlockKind::{Assistant, Base, User};
     assert_eq!(kinds(last), [Base, User, Assistant, User, User]);
 }
 
 #[test]
 fn an_empty_result_is_told_as_such() {
-    let mut script = two_turns(9_000, vec![], vec![], vec![]);
-    script.actions.push(user("u3", "read"));
-    script.actions.push(Action::Restart);
-    script.actions.push(user("u4", "on"));
-    script.replies.push(Ok(Reply {
-        parts: vec![Part::Call(ToolCall::new("c1", "read", "{}"))],
-        stop: StopReason::ToolUse,
-        ..Reply::default()
-    }));
-    script.replies.push(text_answer("x"));
-    script.replies.push(text_answer("y"));
-    script.outputs = vec![String::new()];
-    let p = play(SPEC, script);
+    let script = two_turns(9_000)
+        .then([user("u3", "read")], [called("{}", Usage::default()), text_answer("x")])
+        .then([Action::Restart, user("u4", "on")], [text_answer("y")]);
+    let p = play(SPEC, script.outputs(vec![String::new()]));
     let outputs: Vec<&str> =
-        p.last().blocks.iter().filter(|b| b.kind == BlockKind::Output).map(|b| &*b.text).collect();
+        p.last().blocks.iter().filter(|b| b.kind == Output).map(|b| &*b.text).collect();
     assert_eq!(outputs, ["(no tool output)"], "an empty result is told as such");
 }

@@ -2,7 +2,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::Phase;
 
-use crate::testing::{Played, Script, play, text_answer, user};
+use crate::testing::{Played, Script, outline, play, text_answer, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -30,7 +30,7 @@ fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
     let p = resumed("claude-code:resume=summary", 1_100, HOUR_MS + 1);
     let asked = p.summaries();
     assert_eq!((asked.len(), asked[0].phase), (1, Some(Phase::StandaloneTurn)));
-    assert_eq!(Played::outline(p.last())[2..], ["User:second", "Assistant:b", "User:third"]);
+    assert_eq!(outline(p.last())[2..], ["User:second", "Assistant:b", "User:third"]);
     assert_eq!(p.last().blocks[1].kind, BlockKind::Summary);
     // With a value of zero, no message stays.
     let p = resumed("claude-code:resume=summary,resume_keep_messages=0", 1_100, HOUR_MS + 1);

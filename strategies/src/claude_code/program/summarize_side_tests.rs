@@ -1,7 +1,7 @@
 use ctxbench_core::engine::{Action, RewindStatus};
 use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, back_to, play, text_answer, user};
+use crate::testing::{Played, Script, back_to, outline, play, text_answer, user};
 
 fn script(mode: RewindMode, to: &str, then: Vec<Action>) -> Script {
     let at = Action::Rewind { to: to.into(), mode, instructions: Some("keep the port".into()) };
@@ -11,7 +11,7 @@ fn script(mode: RewindMode, to: &str, then: Vec<Action>) -> Script {
 }
 
 fn last(p: &Played) -> Vec<String> {
-    Played::outline(p.last()).into_iter().map(|l| l.chars().take(12).collect()).collect()
+    outline(p.last()).into_iter().map(|l| l.chars().take(12).collect()).collect()
 }
 
 #[test]
