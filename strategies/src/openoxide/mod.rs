@@ -333,7 +333,7 @@ impl OpenOxide {
         done
     }
 
-    fn cancel(&mut self, s: &mut Engine) {
+    pub(crate) fn cancel(&mut self, s: &mut Engine) {
         if let Some(job) = self.job.take() {
             s.cancel(job.task);
         }
