@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use ctxbench_core::agent;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, RewindStatus, Task};
 use ctxbench_core::model::{Counting, Model, find};
@@ -69,6 +69,30 @@ pub fn back_to(key: &str) -> Action {
 /// Builds a failed request.
 pub fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
     Err(ModelError { kind, status, code: None, message: message.into() })
+}
+
+/// Builds a block of a message with one text.
+pub fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
+    let role = match kind {
+        BlockKind::Base => Role::System,
+        BlockKind::Assistant | BlockKind::Call | BlockKind::Reasoning => Role::Assistant,
+        BlockKind::Output => Role::Tool,
+        _ => Role::User,
+    };
+    Draft::text(kind, role, text).build(MessageId(message), vec![])
+}
+
+/// Builds a call of a tool, or its output.
+pub fn call_block(kind: BlockKind, id: &str, tool: &str, text: &str) -> Arc<Block> {
+    let call = Arc::new(CallRef { id: id.into(), name: tool.into() });
+    block(kind, 9, text).map_draft(|d| d.call = Some(call))
+}
+
+/// Builds an image of a message.
+pub fn image_block(message: u32) -> Arc<Block> {
+    let (media_type, url) = ("image/png".into(), "data:x".into());
+    let media = Arc::new(Media { media_type, url, name: None });
+    block(BlockKind::Image, message, "").map_draft(|d| d.media = Some(media))
 }
 
 /// Returns the kinds of a request's blocks.
@@ -342,14 +366,11 @@ pub fn play(spec: &str, script: Script) -> Played {
     let model = Model { counting: Counting::O200K, ..find(script.model).unwrap().scaled(scale) };
     let window = model.window;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
-    let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
-    engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
-    engine.fixed.context =
-        script.memory.iter().map(|t| block(BlockKind::Context, Role::User, t)).collect();
-    engine.fixed.repo_map =
-        script.repo_map.iter().map(|t| block(BlockKind::RepoMap, Role::User, t)).collect();
-    engine.fixed.files =
-        script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
+    let fixed = |kind, texts: &[&str]| texts.iter().map(|t| block(kind, 0, t)).collect();
+    engine.fixed.base = fixed(BlockKind::Base, &["base"]);
+    engine.fixed.context = fixed(BlockKind::Context, &script.memory);
+    engine.fixed.repo_map = fixed(BlockKind::RepoMap, &script.repo_map);
+    engine.fixed.files = fixed(BlockKind::File, &script.files);
     let mut strategy = Spec::parse(spec).unwrap().build(scale, window);
     block_on(agent::run(&mut engine, &mut *strategy));
     let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();

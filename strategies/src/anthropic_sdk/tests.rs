@@ -8,10 +8,11 @@ use ctxbench_core::block::BlockKind::{
 };
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Usage,
+    ClearInputs, ClearTrigger, ErrorKind, ModelError, Reply, Request, ServerEdit, StopReason,
+    Thread, Usage,
 };
 
-use crate::testing::{Answer, Script, calls, kinds, play, text_answer, user};
+use crate::testing::{Answer, Script, calls, failure, kinds, play, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
@@ -25,6 +26,17 @@ fn block(text: &str) -> Answer {
     Ok(Reply { id: Some("c".into()), parts, stop: StopReason::Compaction, ..Reply::default() })
 }
 
+/// Builds two turns.
+fn two_turns(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("u1", "go"), user("u2", "next")], replies)
+}
+
+/// Builds two turns with a reply each. The first one reports `used` tokens.
+fn two_replies(used: u64) -> Script {
+    let done = named(text_answer("done"), "m0", used);
+    two_turns(vec![done, named(text_answer("fine"), "m1", 10)])
+}
+
 fn after(r: &Request) -> Option<(Arc<str>, usize)> {
     match r.thread.clone() {
         Some(Thread::Continue { after, held }) => Some((after, held)),
@@ -34,15 +46,12 @@ fn after(r: &Request) -> Option<(Arc<str>, usize)> {
 
 #[test]
 fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_request() {
-    let script = Script::new(
-        vec![user("u1", "go"), user("u2", "next")],
-        vec![
-            named(calls("", "a", "read", "{}"), "m0", 999),
-            named(calls("", "b", "read", "{}"), "m1", 1_000),
-            named(text_answer("done"), "m2", 10),
-            named(text_answer("fine"), "m3", 10),
-        ],
-    )
+    let script = two_turns(vec![
+        named(calls("", "a", "read", "{}"), "m0", 999),
+        named(calls("", "b", "read", "{}"), "m1", 1_000),
+        named(text_answer("done"), "m2", 10),
+        named(text_answer("fine"), "m3", 10),
+    ])
     .summaries(vec![block("so far")]);
     let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
     let samples = p.samples();
@@ -73,11 +82,7 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
 
 #[test]
 fn behind_the_final_answer_it_compacts_too() {
-    let script = Script::new(
-        vec![user("u1", "go"), user("u2", "next")],
-        vec![named(text_answer("done"), "m0", 1_000), named(text_answer("fine"), "m1", 10)],
-    )
-    .summaries(vec![block("so far")]);
+    let script = two_replies(1_000).summaries(vec![block("so far")]);
     let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
     assert_eq!(kinds(p.summaries()[0]), [Base, User, Assistant, CompactionTrigger]);
     assert_eq!(kinds(p.samples()[1]), [Base, Compaction, User]);
@@ -85,12 +90,7 @@ fn behind_the_final_answer_it_compacts_too() {
 
 #[test]
 fn where_the_provider_cannot_compact_nobody_asks() {
-    let script = || {
-        Script::new(
-            vec![user("u1", "go"), user("u2", "next")],
-            vec![named(text_answer("done"), "m0", 500_000), named(text_answer("fine"), "m1", 10)],
-        )
-    };
+    let script = || two_replies(500_000);
     for model in ["claude-sonnet-4-5", "gpt-5"] {
         let p = play("anthropic-sdk@2.12", script().on(model));
         assert!(p.summaries().is_empty(), "{model}");
@@ -103,10 +103,7 @@ fn where_the_provider_cannot_compact_nobody_asks() {
 #[test]
 fn edits_are_passed_through_with_the_defaults_of_the_api() {
     let edits = |setting: &str| {
-        let script = Script::new(
-            vec![user("u1", "go"), user("u2", "x")],
-            vec![named(text_answer("done"), "m0", 500_000), named(text_answer("fine"), "m1", 0)],
-        );
+        let script = two_replies(500_000);
         let p = play(&format!("anthropic-sdk@2.12:edits={setting}"), script.on(MODEL).scaled(0.5));
         (p.samples()[0].server_edits.clone(), p.summaries().len())
     };
@@ -127,16 +124,13 @@ fn edits_are_passed_through_with_the_defaults_of_the_api() {
 
 #[test]
 fn a_lost_thread_is_replayed_from_the_beginning() {
-    let lost = ctxbench_core::request::ModelError {
-        kind: ctxbench_core::request::ErrorKind::Invalid,
-        status: 404,
-        code: Some("thread_not_found".into()),
-        message: "gone".into(),
-    };
-    let script = Script::new(
-        vec![user("u1", "go"), user("u2", "next")],
-        vec![named(text_answer("done"), "m0", 10), Err(lost), named(text_answer("fine"), "m1", 10)],
-    );
+    let code = Some("thread_not_found".into());
+    let lost = failure(ErrorKind::Invalid, 404, "gone").map_err(|e| ModelError { code, ..e });
+    let script = two_turns(vec![
+        named(text_answer("done"), "m0", 10),
+        lost,
+        named(text_answer("fine"), "m1", 10),
+    ]);
     let p = play("anthropic-sdk@2.12", script.on(MODEL));
     assert_eq!(
         (after(&p.requests[1]), &p.requests[2].thread),
@@ -152,10 +146,11 @@ fn max_iterations_ends_a_turn() {
         "anthropic-sdk@2.12:max_iterations=2",
         "anthropic-sdk@described-001:max_iterations=2",
     ] {
-        let script = Script::new(
-            vec![user("u1", "go"), user("u2", "next")],
-            vec![calls("", "a", "t", "{}"), calls("", "b", "t", "{}"), text_answer("done")],
-        );
+        let script = two_turns(vec![
+            calls("", "a", "t", "{}"),
+            calls("", "b", "t", "{}"),
+            text_answer("done"),
+        ]);
         let p = play(spec, script.on(MODEL));
         assert_eq!(p.requests.len(), 3, "{spec}");
         assert!(p.requests[2].blocks.iter().any(|b| &*b.text == "next"), "{spec}");

@@ -245,9 +245,10 @@ pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
     use ctxbench_core::settings::SettingsTable;
     use proptest::prelude::*;
+
+    use crate::testing::{block, call_block};
 
     /// Returns the settings of a strategy without a model.
     fn settings(spec: &str) -> ClaudeCodeSettings {
@@ -276,17 +277,8 @@ mod tests {
 
     #[test]
     fn tools_are_told_by_their_letters() {
-        for name in [
-            "Read",
-            "read_file",
-            "Bash",
-            "grep",
-            "Glob",
-            "WebFetch",
-            "web_search",
-            "edit_file",
-            "Write",
-        ] {
+        let told = "Read read_file Bash grep Glob WebFetch web_search edit_file Write";
+        for name in told.split(' ') {
             assert!(is_compactable(name), "{name}");
         }
         assert!(!is_compactable("task") && !is_compactable("todo_write"));
@@ -331,7 +323,7 @@ mod tests {
     }
 
     fn test_block(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
-        Draft::text(kind, Role::User, "x".repeat(4 * tokens)).build(MessageId(message), vec![])
+        block(kind, message, &"x".repeat(4 * tokens))
     }
 
     #[test]
@@ -404,9 +396,7 @@ mod tests {
     }
 
     fn output(name: &str, len: usize) -> Arc<Block> {
-        let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(len));
-        d.call = Some(Arc::new(CallRef { id: "1".into(), name: name.into() }));
-        d.build(MessageId(0), vec![])
+        call_block(BlockKind::Output, "1", name, &"x".repeat(len))
     }
 
     proptest! {

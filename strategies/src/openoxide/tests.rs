@@ -14,7 +14,7 @@ use crate::testing::{Answer, Played, Script, back_to, calls, kinds, text_answer,
 const GATE: u64 = 1_596;
 const MODEL: &str = "claude-sonnet-4-6";
 
-fn play_with(spec: &str, script: Script) -> Played {
+pub(super) fn play_with(spec: &str, script: Script) -> Played {
     crate::testing::play(spec, script.scaled(0.01))
 }
 
@@ -23,7 +23,7 @@ fn play(settings: &str, script: Script) -> Played {
 }
 
 /// Builds turns with these messages and text replies.
-fn turns(messages: &[&str], replies: &[&str]) -> Script {
+pub(super) fn turns(messages: &[&str], replies: &[&str]) -> Script {
     let said = messages.iter().zip(1..).map(|(text, i)| user(&format!("u{i}"), text));
     Script::new(said.collect(), replies.iter().map(|r| text_answer(r)).collect())
 }
@@ -41,12 +41,16 @@ fn outputs(sizes: &[usize]) -> Vec<String> {
     sizes.iter().map(|n| words(*n)).collect()
 }
 
+fn read(id: &str) -> Answer {
+    calls("", id, "read", "{}")
+}
+
 fn view(p: &Played) -> Vec<(BlockKind, String)> {
     let short = |text: &str| text.chars().take(5).collect();
     p.engine.context.blocks().iter().map(|b| (b.kind, short(&b.text))).collect()
 }
 
-fn words(n: usize) -> String {
+pub(super) fn words(n: usize) -> String {
     "word ".repeat(n)
 }
 
@@ -93,17 +97,12 @@ fn a_summary_that_saves_nothing_is_not_used() {
 
 #[test]
 fn clearing_comes_first_and_needs_no_model() {
-    let turns = (1..=3).map(|i| user(&format!("u{i}"), "go")).collect();
-    let replies = vec![
-        calls("", "a", "read", "{}"),
-        calls("", "b", "read", "{}"),
-        text_answer("1"),
-        text_answer("2"),
-        calls("", "c", "read", "{}"),
-        text_answer("3"),
-    ];
+    let script = Script::new(vec![], vec![])
+        .then([user("u1", "go")], [read("a"), read("b"), text_answer("1")])
+        .then([user("u2", "go")], [text_answer("2")])
+        .then([user("u3", "go")], [read("c"), text_answer("3")])
+        .outputs(outputs(&[500, 400, 700]));
     // A history budget of 600 keeps the second tier inactive.
-    let script = Script::new(turns, replies).outputs(outputs(&[500, 400, 700]));
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert_eq!(p.compacted(), [("prune", Phase::MidTurn)]);
     assert!(p.summaries().is_empty());
@@ -118,8 +117,7 @@ fn clearing_comes_first_and_needs_no_model() {
 
 #[test]
 fn one_long_turn_becomes_the_request_and_a_session_summary() {
-    let replies =
-        vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), text_answer("done")];
+    let replies = vec![read("a"), read("b"), text_answer("done")];
     let script = Script::new(vec![user("u1", "fix it")], replies)
         .outputs(outputs(&[900, 700]))
         .summaries(texts(&["read two files"]));
@@ -266,16 +264,9 @@ fn going_back_behind_a_compaction_brings_the_history_back() {
 
 #[test]
 fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
-    let said = (1..=4).map(|i| user(&format!("u{i}"), "go")).collect();
-    let replies = vec![
-        calls("", "a", "read", "{}"),
-        calls("", "b", "read", "{}"),
-        text_answer("1"),
-        text_answer("2"),
-        text_answer("3"),
-        text_answer("4"),
-    ];
-    let p = play("phases=two", Script::new(said, replies).outputs(outputs(&[500, 450])));
+    let mut script = turns(&["go"; 4], &["1", "2", "3", "4"]).outputs(outputs(&[500, 450]));
+    script.replies.splice(0..0, [read("a"), read("b")]);
+    let p = play("phases=two", script);
     assert_eq!(p.compacted(), [("prune", Phase::PostTurn)]);
 
     let p = play("phases=two", turns(&[&words(900), "next"], &[&words(1_000), "fine"]));
