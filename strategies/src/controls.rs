@@ -2,8 +2,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Requirement, Rewind, Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
+    Standing, Version,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -42,7 +42,6 @@ pub const REFERENCE: Descriptor = Descriptor {
     color: PlotColor::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,
-    knobs: &[],
     page: "docs/systems/techniques.md",
     factory: Factory::of::<Nothing>(),
 };
@@ -63,10 +62,7 @@ impl Product for Nothing {
     type Version = ();
     type Settings = ();
     type Words = ();
-
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
-        None
-    }
+    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
 
     fn build(_b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(Nothing)
@@ -102,10 +98,7 @@ impl Product for KeepNothing {
     type Version = ();
     type Settings = ();
     type Words = ();
-
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
-        None
-    }
+    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
 
     fn build(_b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(KeepNothing)

@@ -4,10 +4,11 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+pub use crate::own_settings::{Named, SettingsFile, UserSetting};
 use crate::sweep::SweepError;
 use ctxbench_core::model::{Capabilities, Model};
 use ctxbench_core::session::RewindMode;
-use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable, Value};
+use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
@@ -103,6 +104,9 @@ pub enum Reads {
 }
 
 impl Version {
+    /// The version of a strategy with a single one.
+    pub const ONLY: Version = Version::released("1");
+
     /// Creates a version of a released program.
     pub const fn released(name: &'static str) -> Version {
         Version { name, program: name, about: "as released", reads: Reads::All }
@@ -131,17 +135,6 @@ impl Version {
             Reads::AllBut(names) => !names.contains(&setting),
         }
     }
-}
-
-/// Versions of a product, each with the value that its code uses for it.
-pub trait Versions: Copy + 'static {
-    /// All versions. The first one is used for a name without `@`.
-    const TABLE: &'static [(Version, Self)];
-}
-
-/// Table of a product with a single version.
-impl Versions for () {
-    const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
 
 /// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
@@ -207,45 +200,6 @@ pub enum SpecError {
     Program(String),
 }
 
-/// Settings by name, each value as on the command line.
-pub type Named = Vec<(&'static str, String)>;
-
-/// The file in which users keep their settings of a product.
-#[derive(Clone, Copy, Debug)]
-pub struct SettingsFile {
-    /// Folder of the file. It distinguishes products that use the same file name.
-    pub folder: &'static str,
-    /// Possible endings of the file's name.
-    pub names: &'static [&'static str],
-    /// Extracts our settings from the file's text. The error names the place and the fault.
-    pub read: fn(&str) -> Result<Named, String>,
-}
-
-/// A documented setting that users can change in the product.
-#[derive(Clone, Copy, Debug)]
-pub struct Knob {
-    /// Name of our setting.
-    pub setting: &'static str,
-    /// Values worth trying, as on the command line. Amounts use the unit of the product's own
-    /// settings and are never shares of a window, because one line serves sessions of every model.
-    pub values: &'static [&'static str],
-    /// Page of the product's documentation.
-    pub documented: &'static str,
-    /// File or shell in which the line is written.
-    pub place: &'static str,
-    /// The settings line, with `{value}` for the value.
-    pub template: &'static str,
-    /// Limits of the figures for this setting, as a sentence; empty = none.
-    pub caveat: &'static str,
-}
-
-impl Knob {
-    /// Returns the settings line with this value.
-    pub fn line(&self, value: &Value) -> String {
-        self.template.replace("{value}", &value.to_string())
-    }
-}
-
 /// A model capability that a strategy requires.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
@@ -257,8 +211,8 @@ pub struct Requirement {
 
 /// Code of a strategy, next to its descriptor.
 pub trait Product: 'static {
-    /// `()` if there is only one.
-    type Version: Versions;
+    /// Value that the code uses for a version; `()` if there is only one.
+    type Version: Copy;
 
     /// Made by [`settings!`](ctxbench_core::settings!); `()` if it has none.
     type Settings: SettingsTable;
@@ -266,12 +220,23 @@ pub trait Product: 'static {
     /// `()` if it has none.
     type Words: PromptTexts;
 
+    /// All versions. The first one is used for a name without `@`.
+    const VERSIONS: &'static [(Version, Self::Version)];
+
     /// Returns the capability that a version with these settings requires.
-    fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Requirement>;
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
+        None
+    }
 
     fn build(b: Build<Self>) -> Box<dyn Strategy>
     where
         Self: Sized;
+
+    /// Returns the value of one of [`Product::VERSIONS`].
+    fn version(version: Version) -> Self::Version {
+        let found = Self::VERSIONS.iter().find(|(v, _)| v.name == version.name);
+        found.expect("a version comes from the product's own table").1
+    }
 }
 
 /// A [`Product`] as a trait object, which ensures that table and code belong to the same product.
@@ -279,7 +244,9 @@ pub trait DynProduct: Sync {
     /// Returns the versions that can be selected, the default first.
     fn versions(&self) -> Vec<Version>;
     /// Returns the capability that a version with these settings requires.
-    fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement>;
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
+        None
+    }
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy>;
     /// Returns true if each session runs twice, and a differing second run is an error. Used for
     /// external programs.
@@ -305,27 +272,21 @@ struct Erased<P>(PhantomData<fn() -> P>);
 
 impl<P: Product> DynProduct for Erased<P> {
     fn versions(&self) -> Vec<Version> {
-        P::Version::TABLE.iter().map(|(v, _)| *v).collect()
+        P::VERSIONS.iter().map(|(v, _)| *v).collect()
     }
 
     fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement> {
-        P::needs(parse_version(version), &P::Settings::read(settings))
+        P::needs(P::version(version), &P::Settings::read(settings))
     }
 
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         P::build(Build {
-            version: parse_version(order.version),
+            version: P::version(order.version),
             settings: P::Settings::read(order.settings),
             words: P::Words::default(),
             scale: order.scale,
         })
     }
-}
-
-/// Returns the value that a product's code uses for a version.
-pub(crate) fn parse_version<V: Versions>(version: Version) -> V {
-    let found = V::TABLE.iter().find(|(v, _)| v.name == version.name);
-    found.expect("a version comes from the factory's own table").1
 }
 
 impl Factory {
@@ -509,9 +470,6 @@ pub struct Descriptor {
     pub files: MemoryFiles,
     /// File in which users keep settings of the product, if it has one.
     pub settings_file: Option<SettingsFile>,
-    /// Documented settings with which users change the product's compaction; empty if there are
-    /// none.
-    pub knobs: &'static [Knob],
     /// Documentation page, as a path from the root of the repository.
     pub page: &'static str,
     /// Versions, settings, required capabilities and construction.
@@ -519,6 +477,17 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// Returns the documented settings with which users change the product's compaction, with their
+    /// file.
+    pub fn knobs(
+        &'static self,
+    ) -> impl Iterator<Item = (&'static SettingsFile, &'static UserSetting)> {
+        let file = self.settings_file.as_ref();
+        file.into_iter()
+            .flat_map(|f| f.settings.iter().map(move |s| (f, s)))
+            .filter(|(_, s)| !s.values.is_empty())
+    }
+
     /// Describes a strategy of another crate that is not a product. Add further facts with
     /// `Descriptor { page: "…", ..Descriptor::own::<P>(…) }`.
     pub const fn own<P: Product>(name: &'static str, summary: &'static str) -> Descriptor {
@@ -550,7 +519,6 @@ impl Descriptor {
             color: PlotColor::Palette(0),
             files: MemoryFiles::None("not a product"),
             settings_file: None,
-            knobs: &[],
             page: "docs/method.md",
             factory,
         }

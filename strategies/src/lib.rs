@@ -19,6 +19,7 @@ pub mod persist;
 mod pi;
 mod registry;
 mod scoped;
+mod shared;
 mod sliding_window;
 pub mod sweep;
 #[cfg(test)]

@@ -7,8 +7,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Requirement, Rewind, Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
+    Standing, Version,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -45,7 +45,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     color: PlotColor::Palette(7),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
-    knobs: &[],
     page: "docs/systems/techniques.md",
     factory: Factory::of::<ObservationMasking>(),
 };
@@ -75,10 +74,7 @@ impl Product for ObservationMasking {
     type Version = ();
     type Settings = ObservationMaskingSettings;
     type Words = MaskingWords;
-
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
-        None
-    }
+    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
 
     fn build(b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(ObservationMasking {

@@ -1,17 +1,75 @@
-//! Reads compaction settings from users' own settings files in JSON.
+//! Settings files of products: which of their settings change compaction, how each is read, and the
+//! line that changes it.
 
+use ctxbench_core::settings;
+use ctxbench_kit::memory::parse_jsonc;
 use serde_json::Value;
 
-use crate::descriptor::Named;
+/// Settings by name, each value as on the command line.
+pub type Named = Vec<(&'static str, String)>;
 
-/// Path in the file, name of our setting, and the kind of value.
-pub(crate) type UserSetting = (&'static [&'static str], &'static str, ValueKind);
+/// The file in which users keep their settings of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingsFile {
+    /// Folder of the file. It distinguishes products that use the same file name.
+    pub folder: &'static str,
+    /// Possible endings of the file's name.
+    pub names: &'static [&'static str],
+    pub format: SettingsFormat,
+    /// File or shell in which a line of [`SettingsFile::line`] is written.
+    pub place: &'static str,
+    /// Page of the product's documentation.
+    pub documented: &'static str,
+    /// Settings that affect compaction. If several give one of ours, the first one counts.
+    pub settings: &'static [UserSetting],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsFormat {
+    /// JSON with comments and trailing commas.
+    Jsonc,
+    Toml,
+}
+
+/// A setting of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct UserSetting {
+    /// Path in the file.
+    pub path: &'static [&'static str],
+    /// Name of our setting.
+    pub setting: &'static str,
+    pub kind: ValueKind,
+    /// Values worth trying, as on the command line. Amounts use the unit of the product's own
+    /// settings and are never shares of a window, because one line serves sessions of every model.
+    pub values: &'static [&'static str],
+    /// Page of the documentation, if it is not that of the file.
+    pub documented: Option<&'static str>,
+    /// Limits of the figures for this setting, as a sentence; empty = none.
+    pub caveat: &'static str,
+}
+
+impl UserSetting {
+    pub(crate) const fn new(
+        path: &'static [&'static str],
+        setting: &'static str,
+        kind: ValueKind,
+    ) -> UserSetting {
+        UserSetting { path, setting, kind, values: &[], documented: None, caveat: "" }
+    }
+
+    /// Adds values worth trying. The product's documentation must describe the setting.
+    pub(crate) const fn trying(self, values: &'static [&'static str]) -> UserSetting {
+        UserSetting { values, ..self }
+    }
+}
 
 /// Expected kind of a value.
-#[derive(Clone, Copy)]
-pub(crate) enum ValueKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
     Flag,
     Number,
+    /// A number above 0 that sets nothing here.
+    Checked,
     /// A number, or a word that leaves the value to the product.
     NumberOr(&'static str),
     /// A share from 0 to 1.
@@ -20,6 +78,7 @@ pub(crate) enum ValueKind {
     Quoted,
     /// A variable that switches the setting off.
     Disabled,
+    Text,
     /// PROVIDER/MODEL; the part before the last slash is dropped.
     Model,
 }
@@ -28,44 +87,74 @@ impl ValueKind {
     /// Converts a value to our notation; `None` = the value does not set anything.
     fn read(self, value: &Value) -> Result<Option<String>, &'static str> {
         let number = || value.as_i64().map(|n| n.to_string());
+        let text = || value.as_str().map(str::to_string);
         match self {
             ValueKind::Flag => value.as_bool().map(|b| Some(b.to_string())).ok_or("true or false"),
             ValueKind::Number => number().map(Some).ok_or("a whole number without quotes"),
+            ValueKind::Checked => match value.as_i64() {
+                Some(1..) => Ok(None),
+                _ => Err("a number of tokens above 0"),
+            },
             ValueKind::NumberOr(word) if value.as_str() == Some(word) => Ok(None),
             ValueKind::NumberOr(_) => number().map(Some).ok_or("a whole number, or \"auto\""),
             ValueKind::Quoted => {
-                let text = value.as_str().filter(|t| t.parse::<f64>().is_ok());
-                text.map(|t| Some(t.into())).ok_or("a number in quotes such as \"60\"")
+                let text = text().filter(|t| t.parse::<f64>().is_ok());
+                text.map(Some).ok_or("a number in quotes such as \"60\"")
             }
             ValueKind::Disabled => {
-                let text = value.as_str().map(str::to_lowercase);
                 let disabled = |t: String| matches!(&*t, "1" | "true" | "yes" | "on");
-                text.map(|t| disabled(t).then(|| "false".into())).ok_or("a text such as \"1\"")
+                let off = |t: String| disabled(t.to_lowercase()).then(|| "false".into());
+                text().map(off).ok_or("a text such as \"1\"")
             }
             ValueKind::Share => {
                 value.as_f64().map(|f| Some(f.to_string())).ok_or("a number such as 0.5")
             }
+            ValueKind::Text => text().map(Some).ok_or("a text in quotes"),
             ValueKind::Model => {
-                let name = value.as_str().map(|m| m.rsplit('/').next().unwrap_or(m).to_string());
+                let name = text().map(|m| m.rsplit('/').next().map_or(m.clone(), str::to_string));
                 name.map(Some).ok_or("a text such as \"provider/model\"")
             }
         }
     }
 }
 
-/// Extracts our settings from a file. If several paths give one setting, the first wins.
-pub(crate) fn extract(settings: &Value, own: &[UserSetting]) -> Result<Named, String> {
-    let mut out = Named::new();
-    for (place, ours, shape) in own {
-        let Some(value) = lookup(settings, place)? else { continue };
-        let value = shape
-            .read(value)
-            .map_err(|e| format!("{}: expected {e}, not {}", place.join("."), truncate(value)))?;
-        if let Some(value) = value.filter(|_| out.iter().all(|(known, _)| known != ours)) {
-            out.push((*ours, value));
+impl SettingsFile {
+    /// Extracts our settings from the file's text. The error names the place and the fault.
+    pub fn read(&self, text: &str) -> Result<Named, String> {
+        let given = match self.format {
+            SettingsFormat::Jsonc => parse_jsonc(text)?,
+            SettingsFormat::Toml => toml::from_str(text).map_err(|e| e.to_string())?,
+        };
+        let mut out = Named::new();
+        for UserSetting { path, setting, kind, .. } in self.settings {
+            let Some(value) = lookup(&given, path)? else { continue };
+            let value = kind.read(value).map_err(|e| {
+                format!("{}: expected {e}, not {}", path.join("."), truncate(value))
+            })?;
+            if let Some(value) = value.filter(|_| out.iter().all(|(known, _)| known != setting)) {
+                out.push((*setting, value));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Returns the line that gives a setting this value.
+    pub fn line(&self, setting: &UserSetting, value: &settings::Value) -> String {
+        match (setting.path, self.format) {
+            (["env", variable], _) if setting.kind == ValueKind::Disabled => {
+                format!("export {variable}=1")
+            }
+            (["env", variable], _) => format!("export {variable}={value}"),
+            ([name], SettingsFormat::Toml) => format!("{name} = {value}"),
+            (path, _) => {
+                let member = |inner: Option<String>, name: &&str| {
+                    let inner = inner.map_or(value.to_string(), |inner| format!("{{ {inner} }}"));
+                    Some(format!("\"{name}\": {inner}"))
+                };
+                path.iter().rev().fold(None, member).unwrap_or_default()
+            }
         }
     }
-    Ok(out)
 }
 
 /// Returns the value at a path, if any. Every value on the way must be an object.

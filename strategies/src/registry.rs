@@ -1,7 +1,7 @@
 //! List of strategies. To add one, write a file and add a line to [`ALL`]; other crates use
 //! [`add`].
 
-use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
+use crate::descriptor::{BuildRequest, Descriptor, SettingsFile, SpecError, UserSetting, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
@@ -17,14 +17,14 @@ pub const ALL: &[Descriptor] = &[
     crate::controls::KEEP_NOTHING,
     crate::sliding_window::DESCRIPTOR,
     crate::observation_masking::DESCRIPTOR,
-    crate::aider::descriptor::DESCRIPTOR,
-    crate::codex::descriptor::DESCRIPTOR,
-    crate::opencode::descriptor::DESCRIPTOR,
-    crate::pi::descriptor::DESCRIPTOR,
-    crate::gemini_cli::descriptor::DESCRIPTOR,
-    crate::claude_code::descriptor::DESCRIPTOR,
-    crate::anthropic_sdk::descriptor::DESCRIPTOR,
-    crate::claude_code_api::descriptor::DESCRIPTOR,
+    crate::aider::DESCRIPTOR,
+    crate::codex::DESCRIPTOR,
+    crate::opencode::DESCRIPTOR,
+    crate::pi::DESCRIPTOR,
+    crate::gemini_cli::DESCRIPTOR,
+    crate::claude_code::DESCRIPTOR,
+    crate::anthropic_sdk::DESCRIPTOR,
+    crate::claude_code_api::DESCRIPTOR,
     crate::openoxide::DESCRIPTOR,
 ];
 
@@ -94,7 +94,7 @@ impl Spec {
     /// such file.
     pub fn with_file(mut self, text: &str) -> Result<Spec, String> {
         let Some(file) = self.descriptor.settings_file else { return Ok(self) };
-        for (name, value) in (file.read)(text)? {
+        for (name, value) in file.read(text)? {
             if self.version.knows(name) {
                 let filled = self.settings.fill(self.descriptor.name, name, &value);
                 filled.map_err(|e| e.to_string())?;
@@ -109,9 +109,9 @@ impl Spec {
         Ok(self)
     }
 
-    /// Returns the product's knobs that its version reads.
-    pub fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
-        self.descriptor.knobs.iter().filter(|k| self.version.knows(k.setting))
+    /// Returns those of [`Descriptor::knobs`] that the version reads.
+    pub fn knobs(&self) -> impl Iterator<Item = (&'static SettingsFile, &'static UserSetting)> {
+        self.descriptor.knobs().filter(|(_, s)| self.version.knows(s.setting))
     }
 
     /// Returns every strategy with its defaults.
@@ -136,9 +136,10 @@ impl Spec {
         if given.is_empty() { out } else { format!("{out}:{given}") }
     }
 
-    /// Returns the settings for a model with a window of `window` tokens, scale applied.
+    /// Returns the settings for a model with a window of `window` tokens, scale applied. Those that
+    /// the version does not read have their defaults.
     pub fn applied(&self, scale: f64, window: u64) -> Settings {
-        self.settings.applied(scale, window)
+        self.settings.limited_to(|name| self.version.knows(name)).applied(scale, window)
     }
 
     /// Returns why the strategy cannot run with a model; `None` = it can.
@@ -175,25 +176,28 @@ mod tests {
 
     #[test]
     fn a_knob_turns_a_setting_that_exists_to_values_that_fit_and_writes_them() {
-        let with: Vec<&str> = ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name).collect();
+        let with: Vec<&str> =
+            ALL.iter().filter(|d| d.knobs().next().is_some()).map(|d| d.name).collect();
         assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code"]);
         for spec in Spec::defaults() {
-            for k in spec.knobs() {
+            for (file, k) in spec.knobs() {
                 let name = format!("{}:{}", spec.descriptor.name, k.setting);
-                assert!(k.documented.starts_with("https://") && !k.place.is_empty(), "{name}");
+                let documented = k.documented.unwrap_or(file.documented);
+                assert!(documented.starts_with("https://") && !file.place.is_empty(), "{name}");
                 let mut lines = HashSet::new();
                 for value in k.values {
                     let turned = spec.clone().with(k.setting, value).expect(&name);
                     let (_, value) = turned.settings.explicit().next().expect("one is given");
-                    let line = k.line(value);
+                    let line = file.line(k, value);
                     let fixed = *value == Value::Flag(false);
                     assert!(fixed || line.contains(&value.to_string()), "{name}: {line}");
-                    assert!(!line.contains("{value}") && lines.insert(line), "{name}");
+                    assert!(lines.insert(line), "{name}");
                 }
             }
         }
-        let knobs =
-            |name: &str| Spec::parse(name).unwrap().knobs().map(|k| k.setting).collect::<Vec<_>>();
+        let knobs = |name: &str| {
+            Spec::parse(name).unwrap().knobs().map(|(_, k)| k.setting).collect::<Vec<_>>()
+        };
         assert!(knobs("codex").contains(&"post_turn_percent"));
         assert!(!knobs("codex@0.104").contains(&"post_turn_percent"));
     }

@@ -6,8 +6,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Requirement, Rewind, Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
+    Standing, Version,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -43,7 +43,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     color: PlotColor::Palette(6),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
-    knobs: &[],
     page: "docs/systems/techniques.md",
     factory: Factory::of::<SlidingWindow>(),
 };
@@ -63,10 +62,7 @@ impl Product for SlidingWindow {
     type Version = ();
     type Settings = SlidingWindowSettings;
     type Words = ();
-
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
-        None
-    }
+    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
 
     fn build(b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(SlidingWindow { high: b.settings.high, low: b.settings.low })

@@ -8,12 +8,12 @@ use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use ctxbench_core::agent;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, Task};
+use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, RewindStatus, Task};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
-    ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
+    ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason, Usage,
 };
 use ctxbench_core::session::{Millis, RewindMode};
 
@@ -60,13 +60,56 @@ pub fn user(key: &str, text: &str) -> Action {
     Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
 }
 
+/// Compacts without instructions.
+pub fn compact() -> Action {
+    Action::Compact { instructions: None }
+}
+
 /// Rewinds the conversation to a message.
 pub fn back_to(key: &str) -> Action {
     Action::Rewind { to: key.into(), mode: RewindMode::Conversation, instructions: None }
 }
 
+/// Builds a failed request.
+pub fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
+    Err(ModelError { kind, status, code: None, message: message.into() })
+}
+
+/// Builds a block of a message with one text.
+pub fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
+    let role = match kind {
+        BlockKind::Base => Role::System,
+        BlockKind::Assistant | BlockKind::Call | BlockKind::Reasoning => Role::Assistant,
+        BlockKind::Output => Role::Tool,
+        _ => Role::User,
+    };
+    Draft::text(kind, role, text).build(MessageId(message), vec![])
+}
+
+/// Builds a call of a tool, or its output.
+pub fn call_block(kind: BlockKind, id: &str, tool: &str, text: &str) -> Arc<Block> {
+    let call = Arc::new(CallRef { id: id.into(), name: tool.into() });
+    block(kind, 9, text).map_draft(|d| d.call = Some(call))
+}
+
+/// Builds an image of a message.
+pub fn image_block(message: u32) -> Arc<Block> {
+    let (media_type, url) = ("image/png".into(), "data:x".into());
+    let media = Arc::new(Media { media_type, url, name: None });
+    block(BlockKind::Image, message, "").map_draft(|d| d.media = Some(media))
+}
+
+/// Returns the kinds of a request's blocks.
+pub fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+/// Returns the blocks of a request as `kind:text`, with the first 24 characters of the text.
+pub fn outline(r: &Request) -> Vec<String> {
+    r.blocks.iter().map(|b| format!("{:?}:{:.24}", b.kind, b.text)).collect()
+}
+
 /// The script of a session.
-#[derive(Default)]
 pub struct Script {
     /// User actions in order.
     pub actions: Vec<Action>,
@@ -78,8 +121,77 @@ pub struct Script {
     pub outputs: Vec<String>,
     pub files: Vec<&'static str>,
     pub memory: Vec<&'static str>,
-    /// Repository map.
     pub repo_map: Vec<&'static str>,
+    looks: u32,
+    scale: f64,
+    model: &'static str,
+}
+
+impl Script {
+    pub fn new(actions: Vec<Action>, replies: Vec<Answer>) -> Script {
+        Script {
+            actions,
+            replies,
+            summaries: Vec::new(),
+            outputs: Vec::new(),
+            files: Vec::new(),
+            memory: Vec::new(),
+            repo_map: Vec::new(),
+            looks: 0,
+            scale: 1.0,
+            model: "claude-sonnet-4-5",
+        }
+    }
+
+    /// Adds actions and the answers to their requests.
+    pub fn then<const A: usize, const R: usize>(
+        mut self,
+        actions: [Action; A],
+        replies: [Answer; R],
+    ) -> Script {
+        self.actions.extend(actions);
+        self.replies.extend(replies);
+        self
+    }
+
+    pub fn replies(self, replies: Vec<Answer>) -> Script {
+        Script { replies, ..self }
+    }
+
+    pub fn summaries(self, summaries: Vec<Answer>) -> Script {
+        Script { summaries, ..self }
+    }
+
+    pub fn outputs(self, outputs: Vec<String>) -> Script {
+        Script { outputs, ..self }
+    }
+
+    pub fn files(self, files: Vec<&'static str>) -> Script {
+        Script { files, ..self }
+    }
+
+    pub fn memory(self, memory: Vec<&'static str>) -> Script {
+        Script { memory, ..self }
+    }
+
+    pub fn repo_map(self, repo_map: Vec<&'static str>) -> Script {
+        Script { repo_map, ..self }
+    }
+
+    /// Makes background requests complete after this number of looks.
+    pub fn ready_after(self, looks: u32) -> Script {
+        Script { looks, ..self }
+    }
+
+    /// Multiplies token constants and the model's limits.
+    pub fn scaled(self, scale: f64) -> Script {
+        Script { scale, ..self }
+    }
+
+    /// Selects a model of the catalogue.
+    pub fn on(self, model: &'static str) -> Script {
+        Script { model, ..self }
+    }
 }
 
 /// Result of a script.
@@ -98,39 +210,60 @@ impl Played {
         self.requests.iter().filter(|r| r.purpose == purpose).collect()
     }
 
-    /// Returns the blocks of a request as `kind:text`, with the text cut to its first 24
-    /// characters.
-    pub fn outline(r: &Request) -> Vec<String> {
-        let name = |b: &Block| format!("{:?}", b.kind);
-        r.blocks
-            .iter()
-            .map(|b| format!("{}:{}", name(b), b.text.chars().take(24).collect::<String>()))
-            .collect()
+    /// Returns the normal requests.
+    pub fn samples(&self) -> Vec<&Request> {
+        self.with_purpose(Purpose::Sample)
+    }
+
+    /// Returns the summary requests.
+    pub fn summaries(&self) -> Vec<&Request> {
+        self.with_purpose(Purpose::Summary)
+    }
+
+    /// Returns the last request.
+    pub fn last(&self) -> &Request {
+        self.requests.last().unwrap()
+    }
+
+    /// Returns the values that `of` finds in the events.
+    pub fn events<'a, T>(&'a self, of: impl Fn(&'a Event) -> Option<T>) -> Vec<T> {
+        self.engine.events.iter().filter_map(|e| of(&e.event)).collect()
     }
 
     /// Returns the mechanisms of the compactions in order.
     pub fn compactions(&self) -> Vec<&'static str> {
-        let mechanism = |e: &Event| match e {
-            Event::Compaction { mechanism, .. } => Some(*mechanism),
+        self.compacted().into_iter().map(|(mechanism, _)| mechanism).collect()
+    }
+
+    /// Returns the mechanisms and phases of the compactions in order.
+    pub fn compacted(&self) -> Vec<(&'static str, Phase)> {
+        self.events(|e| match e {
+            Event::Compaction { mechanism, phase, .. } => Some((*mechanism, *phase)),
             _ => None,
-        };
-        self.engine.events.iter().filter_map(|s| mechanism(&s.event)).collect()
+        })
+    }
+
+    /// Returns the checks that fired, with the tokens that the strategy believed.
+    pub fn triggers(&self) -> Vec<(&'static str, u64)> {
+        self.events(|e| match e {
+            Event::Trigger { check, believed, .. } => Some((*check, *believed)),
+            _ => None,
+        })
     }
 
     /// Returns the number of times that a user had to intervene.
     pub fn interventions(&self) -> usize {
-        self.engine.events.iter().filter(|s| matches!(s.event, Event::Intervention(_))).count()
+        self.events(|e| matches!(e, Event::Intervention(_)).then_some(())).len()
     }
 
     /// Returns the errors of failed turns.
     pub fn failures(&self) -> Vec<&str> {
-        let mut out = Vec::new();
-        for e in &self.engine.events {
-            if let Event::TurnFailed(t) = &e.event {
-                out.push(t.as_str());
-            }
-        }
-        out
+        self.events(|e| if let Event::TurnFailed(t) = e { Some(t.as_str()) } else { None })
+    }
+
+    /// Returns the outcomes of rewinds.
+    pub fn rewinds(&self) -> Vec<RewindStatus> {
+        self.events(|e| if let Event::Rewound { status, .. } = e { Some(*status) } else { None })
     }
 }
 
@@ -139,7 +272,9 @@ struct Fake {
     replies: VecDeque<Answer>,
     summaries: VecDeque<Answer>,
     outputs: VecDeque<String>,
-    tasks: Vec<Answer>,
+    /// Answers of background requests, each with the number of looks until it arrives.
+    tasks: Vec<(u32, Answer)>,
+    looks: u32,
     log: Arc<Mutex<Vec<(Millis, Request)>>>,
     now: Millis,
     /// End of the current idle time.
@@ -198,12 +333,17 @@ impl Host for Fake {
 
     async fn spawn(&mut self, request: &Request) -> Task {
         let answer = self.answer(request);
-        self.tasks.push(answer);
+        self.tasks.push((self.looks, answer));
         Task(self.tasks.len() as u64 - 1)
     }
 
-    async fn collect(&mut self, task: Task, _wait: bool) -> Option<Answer> {
-        self.tasks.get(task.0 as usize).cloned()
+    async fn collect(&mut self, task: Task, wait: bool) -> Option<Answer> {
+        let (looks, answer) = self.tasks.get_mut(task.0 as usize)?;
+        if *looks > 0 && !wait {
+            *looks -= 1;
+            return None;
+        }
+        Some(answer.clone())
     }
 
     fn now(&self) -> Millis {
@@ -211,38 +351,30 @@ impl Host for Fake {
     }
 }
 
-/// Plays a script with a strategy given as on the command line. Token constants are multiplied by
-/// `scale`.
-pub fn play(spec: &str, scale: f64, script: Script) -> Played {
-    play_on("claude-sonnet-4-5", spec, scale, script)
-}
-
-/// Plays a script with a given model of the catalogue.
-pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
+/// Plays a script with a strategy given as on the command line.
+pub fn play(spec: &str, script: Script) -> Played {
     let log = Arc::new(Mutex::new(Vec::new()));
+    let scale = script.scale;
     let world = Fake {
         actions: script.actions.into(),
         replies: script.replies.into(),
         summaries: script.summaries.into(),
         outputs: script.outputs.into(),
         tasks: Vec::new(),
+        looks: script.looks,
         log: log.clone(),
         now: 0,
         idle_until: None,
     };
     // Sizes in scripts count o200k tokens.
-    let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(scale) };
+    let model = Model { counting: Counting::O200K, ..find(script.model).unwrap().scaled(scale) };
     let window = model.window;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
-    let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
-    engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
-    engine.fixed.context =
-        script.memory.iter().map(|t| block(BlockKind::Context, Role::User, t)).collect();
-    engine.fixed.repo_map =
-        script.repo_map.iter().map(|t| block(BlockKind::RepoMap, Role::User, t)).collect();
-    engine.fixed.files =
-        script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
-    engine.fixed.tools = Tools::new(&[]);
+    let fixed = |kind, texts: &[&str]| texts.iter().map(|t| block(kind, 0, t)).collect();
+    engine.fixed.base = fixed(BlockKind::Base, &["base"]);
+    engine.fixed.context = fixed(BlockKind::Context, &script.memory);
+    engine.fixed.repo_map = fixed(BlockKind::RepoMap, &script.repo_map);
+    engine.fixed.files = fixed(BlockKind::File, &script.files);
     let mut strategy = Spec::parse(spec).unwrap().build(scale, window);
     block_on(agent::run(&mut engine, &mut *strategy));
     let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();

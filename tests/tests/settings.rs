@@ -5,7 +5,7 @@ use crate::random;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::settings::{DefaultValue, Setting, SettingKind};
+use ctxbench_core::settings::{Setting, SettingKind, Value};
 use ctxbench_harness::replay::{Options, replay};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
 use ctxbench_strategies::descriptor::Descriptor;
@@ -131,7 +131,7 @@ fn values(s: &Setting) -> Vec<String> {
     let numbers = |n: u64| {
         [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec()
     };
-    match (s.kind, s.default) {
+    match (s.kind, &s.default) {
         (SettingKind::Choice(words), _) => words.iter().map(|w| w.to_string()).collect(),
         (SettingKind::Flag, _) => vec!["true".into(), "false".into()],
         (SettingKind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
@@ -140,7 +140,7 @@ fn values(s: &Setting) -> Vec<String> {
         (SettingKind::Limit, _) => {
             ["1", "300", "4000", "60000", "200000"].map(String::from).to_vec()
         }
-        (_, DefaultValue::Int(n)) => numbers(n),
+        (_, Value::Int(n)) => numbers(*n),
         _ => ["0", "1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
     }
 }

@@ -23,22 +23,6 @@ pub struct BudgetConfig {
     pub output_reserve: u64,
 }
 
-/// The blueprint's figures (docs/sources/openoxide.md §2.2).
-impl Default for BudgetConfig {
-    fn default() -> Self {
-        BudgetConfig {
-            system_prompt_reserve: 0,
-            repo_map_fraction: 0.125,
-            repo_map_min: 1_024,
-            repo_map_max: 8_192,
-            chat_history_fraction: 0.0625,
-            chat_history_max: 8_192,
-            safety_margin_fraction: 0.05,
-            output_reserve: 32_000,
-        }
-    }
-}
-
 /// The demand of each part, tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
@@ -144,41 +128,26 @@ impl BudgetConfig {
     }
 }
 
-impl Allocation {
-    /// Returns the sum of all fields, which equals the window.
-    pub fn sum(&self) -> u64 {
-        let fixed =
-            self.output_reserve + self.safety_margin + self.system + self.current + self.reminder;
-        fixed
-            + self.repo_map
-            + self.read_only_files
-            + self.chat_files
-            + self.chat_history
-            + self.left
-    }
-
-    /// Returns the parts that got less than their demand, with the missing tokens.
-    pub fn shortfall(&self, demand: &Demand) -> Vec<(BudgetPart, u64)> {
-        [
-            (BudgetPart::RepoMap, demand.repo_map - self.repo_map),
-            (BudgetPart::ReadOnlyFiles, demand.read_only_files - self.read_only_files),
-            (BudgetPart::ChatFiles, demand.chat_files - self.chat_files),
-            (BudgetPart::ChatHistory, demand.chat_history - self.chat_history),
-        ]
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The blueprint's figures (docs/sources/openoxide.md §2.2).
+    const BLUEPRINT: BudgetConfig = BudgetConfig {
+        system_prompt_reserve: 0,
+        repo_map_fraction: 0.125,
+        repo_map_min: 1_024,
+        repo_map_max: 8_192,
+        chat_history_fraction: 0.0625,
+        chat_history_max: 8_192,
+        safety_margin_fraction: 0.05,
+        output_reserve: 32_000,
+    };
+
     #[test]
     fn the_blueprint_on_200k() {
-        let c = BudgetConfig { system_prompt_reserve: 9_600, ..BudgetConfig::default() };
+        let c = BudgetConfig { system_prompt_reserve: 9_600, ..BLUEPRINT };
         let d = Demand {
             repo_map: 50_000,
             chat_files: 20_000,
@@ -193,10 +162,6 @@ mod tests {
             (8_192, 20_000, 8_192, 1_000)
         );
         assert_eq!(a.left, 159_600 - 9_600 - 8_192 - 20_000 - 8_192 - 1_000);
-        assert_eq!(
-            a.shortfall(&d),
-            [(BudgetPart::RepoMap, 41_808), (BudgetPart::ChatHistory, 21_808)]
-        );
         assert_eq!(c.history_cap(64_000), 4_000);
         assert_eq!(
             [c.repo_map_budget(4_000), c.repo_map_budget(40_000), c.repo_map_budget(500)],
@@ -206,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_current_turn_comes_before_all_optional_parts() {
-        let c = BudgetConfig { system_prompt_reserve: 1_000, ..BudgetConfig::default() };
+        let c = BudgetConfig { system_prompt_reserve: 1_000, ..BLUEPRINT };
         let d =
             Demand { repo_map: 9_000, chat_files: 90_000, current: 26_000, ..Demand::default() };
         let a = c.allocate(62_000, &d).unwrap();
@@ -253,7 +218,9 @@ mod tests {
         #[test]
         fn conserves_the_window_and_respects_every_clamp(c in config(), d in demand(), window in 0u64..300_000) {
             let Ok(a) = c.allocate(window, &d) else { return Ok(()) };
-            prop_assert_eq!(a.sum(), window);
+            let optional = a.repo_map + a.read_only_files + a.chat_files + a.chat_history + a.left;
+            let fixed = a.output_reserve + a.safety_margin + a.system + a.current + a.reminder;
+            prop_assert_eq!(fixed + optional, window);
             prop_assert!(window - a.left <= window);
             prop_assert!(a.repo_map <= c.repo_map_max && a.repo_map <= d.repo_map);
             prop_assert!(a.chat_history <= c.history_cap(window) && a.chat_history <= d.chat_history);

@@ -5,7 +5,6 @@
 pub struct MiddleCut<'a> {
     pub head: &'a str,
     pub tail: &'a str,
-    pub removed_bytes: usize,
     pub removed_chars: usize,
 }
 
@@ -20,12 +19,7 @@ pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     let head = &text[..text.floor_char_boundary(left)];
     let tail = &text[text.ceil_char_boundary(text.len() - right)..];
     let removed = &text[head.len()..text.len() - tail.len()];
-    Some(MiddleCut {
-        head,
-        tail,
-        removed_bytes: removed.len(),
-        removed_chars: removed.chars().count(),
-    })
+    Some(MiddleCut { head, tail, removed_chars: removed.chars().count() })
 }
 
 /// Returns the first `max` UTF-16 units of a text, at a character boundary; `None` if it fits.
@@ -50,7 +44,7 @@ mod tests {
         // docs/sources/codex.md §1.4: 66,004 bytes to 4 × 5,147 leaves 10,294 at each end.
         let text = "x".repeat(66_004);
         let cut = middle_cut(&text, 4 * 5_147).unwrap();
-        assert_eq!((cut.head.len(), cut.tail.len(), cut.removed_bytes), (10_294, 10_294, 45_416));
+        assert_eq!((cut.head.len(), cut.tail.len(), cut.removed_chars), (10_294, 10_294, 45_416));
         // w_utf8_cap: 90,000 bytes of three-byte characters, 19,999 tokens left.
         let text = "日".repeat(30_000);
         let cut = middle_cut(&text, 4 * 19_999).unwrap();
@@ -72,7 +66,8 @@ mod tests {
                 None => prop_assert!(text.len() <= budget),
                 Some(c) => {
                     prop_assert!(c.head.len() + c.tail.len() <= budget);
-                    prop_assert_eq!(c.head.len() + c.tail.len() + c.removed_bytes, text.len());
+                    let chars = |t: &str| t.chars().count();
+                    prop_assert_eq!(chars(c.head) + chars(c.tail) + c.removed_chars, chars(&text));
                     prop_assert!(text.starts_with(c.head) && text.ends_with(c.tail));
                 }
             }

@@ -5,7 +5,7 @@ use ctxbench_harness::own::core::compaction::CompactionKind;
 use ctxbench_harness::own::core::engine::Engine;
 use ctxbench_harness::own::core::request::Phase;
 use ctxbench_harness::own::core::strategy::{Flow, Strategy, is_fixed};
-use ctxbench_harness::own::descriptor::{Build, Descriptor, Requirement, Product};
+use ctxbench_harness::own::descriptor::{Build, Descriptor, Product, Version};
 use ctxbench_harness::own::{async_trait, settings};
 
 pub const DESCRIPTOR: Descriptor =
@@ -27,6 +27,7 @@ impl Product for NewestTurns {
     type Version = ();
     type Settings = NewestTurnsSettings;
     type Words = ();
+    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
 
     fn needs(_version: (), _settings: &NewestTurnsSettings) -> Option<Requirement> {
         None

@@ -129,7 +129,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
 /// Returns the selected products with the user's settings. Without a selection, returns all
 /// products that have settings to try.
 fn products(args: &AdviseArgs) -> anyhow::Result<Vec<Spec>> {
-    let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
+    let with_knobs = || all().filter(|d| d.knobs().next().is_some()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
         [] => with_knobs().map(str::to_string).collect(),
         named => named.to_vec(),
@@ -170,7 +170,7 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
         return Err("not recorded by a program".into());
     };
     if !products.iter().any(|p| p.descriptor.name == program) {
-        let knobs = all().any(|d| d.name == program && !d.knobs.is_empty());
+        let knobs = all().any(|d| d.name == program && d.knobs().next().is_some());
         return Err(match knobs {
             true => format!("recorded by {}, which is not selected", one_line(program)),
             false => {
@@ -239,7 +239,7 @@ fn of_product(
     runs.retain(used);
     let recorded_usd = recorded.iter().filter(|r| used(r)).map(|r| r.summary.cost_usd).sum();
     let (mut changes, mut limits) = (Vec::new(), Vec::new());
-    for knob in product.knobs() {
+    for (file, knob) in product.knobs() {
         for value in knob.values {
             let turned = product.clone().with(knob.setting, value)?;
             let given = turned.settings.explicit().find(|(name, _)| *name == knob.setting);
@@ -248,9 +248,9 @@ fn of_product(
                 label: turned.label(),
                 setting: knob.setting.into(),
                 value: value.to_string(),
-                line: knob.line(value),
-                place: knob.place.into(),
-                documented: knob.documented.into(),
+                line: file.line(knob, value),
+                place: file.place.into(),
+                documented: knob.documented.unwrap_or(file.documented).into(),
             });
             plan.specs.push(turned);
         }

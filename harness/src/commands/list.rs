@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anyhow::bail;
 use ctxbench_core::model;
-use ctxbench_core::settings::{DefaultValue, SettingKind};
+use ctxbench_core::settings::{SettingKind, Value};
 use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::conform::Conformance;
@@ -264,12 +264,9 @@ pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
         out.push_str("\nsettings\n");
     }
     for s in d.factory.settings.iter().filter(|s| spec.version.knows(s.name)) {
-        let default = match s.default {
-            DefaultValue::Int(n) => n.to_string(),
-            DefaultValue::Real(x) => x.to_string(),
-            DefaultValue::Flag(b) => b.to_string(),
-            DefaultValue::Word(w) => w.to_string(),
-            DefaultValue::Auto => "auto".to_string(),
+        let default = match &s.default {
+            Value::Word(w) => w.to_string(),
+            value => value.to_string(),
         };
         let unit = match s.kind {
             SettingKind::Tokens => "tokens".to_string(),

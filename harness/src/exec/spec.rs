@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use ctxbench_core::settings::{
-    DefaultValue, Setting, SettingKind, Settings, Value, split_pair, split_pairs,
-};
+use ctxbench_core::settings::{Setting, SettingKind, Settings, Value, split_pair, split_pairs};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::descriptor::{
     BuildRequest, Descriptor, DynProduct, Factory, MemoryFiles, Reads, Requirement, Version,
@@ -60,7 +58,7 @@ fn json(value: &Value) -> serde_json::Value {
         // Numbers and flags are sent as such.
         Value::Word(w) => match serde_json::from_str(w) {
             Ok(v @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => v,
-            _ => w.as_str().into(),
+            _ => w.clone().into(),
         },
     }
 }
@@ -170,7 +168,7 @@ fn setting(name: &str, value: &str) -> Setting {
     Setting {
         name: intern(name),
         kind: if tokens { SettingKind::Tokens } else { SettingKind::Text },
-        default: DefaultValue::Word(""),
+        default: Value::Word("".into()),
         help: "a setting of the program",
         source: "the program",
     }

@@ -121,7 +121,8 @@ fn a_shape_that_the_product_would_not_read_is_refused_with_its_place() {
         assert!(wrong.contains(&told), "{text}: {wrong}");
     }
     let wrong = said("codex", "config.toml", "model_auto_compact_token_limit = \"90k\"\n");
-    let told = "model_auto_compact_token_limit: expected a TOML integer, not \"90k\"";
+    let told =
+        "model_auto_compact_token_limit: expected a whole number without quotes, not \"90k\"";
     assert!(wrong.contains(told), "{wrong}");
     for window in ["0", "-1", "\"200k\""] {
         let wrong = said("codex", "config.toml", &format!("model_context_window = {window}\n"));

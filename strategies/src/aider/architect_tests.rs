@@ -4,26 +4,25 @@
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
 
-use crate::testing::{Played, Script, calls, play, play_on, text_answer, user};
+use crate::testing::{Played, Script, calls, outline, play, text_answer, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
 /// A turn that reads, edits and closes, followed by a question that is only answered.
 fn script() -> Script {
-    Script {
-        actions: vec![user("m1", "do it"), user("m2", "why?")],
-        replies: vec![
+    Script::new(
+        vec![user("m1", "do it"), user("m2", "why?")],
+        vec![
             calls("look", "c1", "read_file", PATH),
             calls("plan", "c2", "edit_file", PATH),
             text_answer("closing"),
             text_answer("because"),
         ],
-        outputs: vec!["content".into(), "written, see line 7".into()],
-        files: vec!["file"],
-        memory: vec!["memory"],
-        repo_map: vec!["map"],
-        ..Script::default()
-    }
+    )
+    .outputs(vec!["content".into(), "written, see line 7".into()])
+    .files(vec!["file"])
+    .memory(vec!["memory"])
+    .repo_map(vec!["map"])
 }
 
 fn edits(p: &Played) -> Vec<&Request> {
@@ -32,10 +31,10 @@ fn edits(p: &Played) -> Vec<&Request> {
 
 #[test]
 fn the_editor_sees_files_and_the_proposal_alone() {
-    let p = play("aider:architect=true,editor_model=claude-haiku-4-5", 1.0, script());
+    let p = play("aider:architect=true,editor_model=claude-haiku-4-5", script());
     let edit = edits(&p)[0];
     assert_eq!(
-        Played::outline(edit),
+        outline(edit),
         [
             "Base:base",
             "Context:memory",
@@ -47,18 +46,18 @@ fn the_editor_sees_files_and_the_proposal_alone() {
     );
     // The editor's rules follow the proposal. The architect has no rules.
     let asks = |r: &Request| r.blocks.last().unwrap().text.contains("Show every change");
-    assert!(asks(edit) && !p.with_purpose(Purpose::Sample).into_iter().any(asks));
+    assert!(asks(edit) && !p.samples().into_iter().any(asks));
     assert_eq!(&*edit.model.name, "claude-haiku-4-5");
     assert!(edit.tools.is_none() && edit.breakpoints.is_empty());
 }
 
 #[test]
 fn nothing_of_the_edit_comes_back() {
-    let p = play("aider:architect=true,auto_accept=false", 1.0, script());
+    let p = play("aider:architect=true,auto_accept=false", script());
     assert_eq!(edits(&p).len(), 1, "the user lets nothing but the edit pass");
-    let last = p.with_purpose(Purpose::Sample)[3];
+    let last = p.samples()[3];
     assert_eq!(
-        Played::outline(last)[5..],
+        outline(last)[5..],
         [
             "User:do it",
             "Assistant:look",
@@ -80,7 +79,7 @@ fn nothing_of_the_edit_comes_back() {
 
 #[test]
 fn accepted_unseen_an_answer_goes_to_the_editor_too() {
-    let p = play("aider:architect=true", 1.0, script());
+    let p = play("aider:architect=true", script());
     let shown: Vec<_> = edits(&p).iter().map(|r| r.blocks.last().unwrap().text.clone()).collect();
     // Neither the reply that asks for a file nor the reply that closes a turn with an edit.
     assert_eq!(shown.len(), 2);
@@ -94,8 +93,8 @@ fn accepted_unseen_an_answer_goes_to_the_editor_too() {
 
 #[test]
 fn the_programs_table_names_the_editor() {
-    let editor = |model: &str, spec: &str| {
-        let p = play_on(model, spec, 1.0, script());
+    let editor = |model, spec: &str| {
+        let p = play(spec, script().on(model));
         edits(&p)[0].model.name.to_string()
     };
     assert_eq!(editor("claude-opus-4-6", "aider:architect=true"), "claude-sonnet-4-5");
@@ -116,7 +115,7 @@ fn no_ping_follows_an_edit_until_the_program_is_started_again() {
             text_answer("closing"),
             text_answer("yes"),
         ];
-        let p = play(&spec, 1.0, Script { actions, replies, ..Script::default() });
+        let p = play(&spec, Script::new(actions, replies));
         p.with_purpose(Purpose::Ping).len()
     };
     let idle = || Action::Idle { ms: 600_000 };
@@ -129,14 +128,15 @@ fn no_ping_follows_an_edit_until_the_program_is_started_again() {
 #[test]
 fn a_prompt_too_large_for_the_editor_is_a_question() {
     // At this scale, gpt-4.1 takes a thousand tokens instead of a million, and Haiku two hundred.
-    let long = || Script {
-        actions: vec![user("m1", "do it")],
-        replies: vec![calls(&"word ".repeat(300), "c1", "edit_file", PATH), text_answer("closing")],
-        ..Script::default()
+    let long = || {
+        Script::new(
+            vec![user("m1", "do it")],
+            vec![calls(&"word ".repeat(300), "c1", "edit_file", PATH), text_answer("closing")],
+        )
     };
     let asked = |editor: &str, oversize: &str| {
         let spec = format!("aider:architect=true,editor_model={editor},oversize={oversize}");
-        let p = play_on("gpt-4.1", &spec, 0.001, long());
+        let p = play(&spec, long().on("gpt-4.1").scaled(0.001));
         (p.interventions(), edits(&p).len())
     };
     assert_eq!(asked("gpt-4.1", "decline"), (0, 1));

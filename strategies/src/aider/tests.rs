@@ -1,12 +1,15 @@
 use std::collections::HashSet;
 
-use ctxbench_core::block::{BlockKind, MessageId};
+use ctxbench_core::block::BlockKind::{self, Assistant, Base, Summary, User};
+use ctxbench_core::block::MessageId;
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Request};
+use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
 use ctxbench_core::tokens::o200k;
 use proptest::prelude::*;
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, user};
+use crate::testing::{
+    Script, back_to, calls, failure, kinds, outline, play, text_answer, too_long, user,
+};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
@@ -20,19 +23,40 @@ fn no_files_tokens() -> u64 {
 
 /// Returns turns of a user message, an edit and a closing reply. Each message has about `words`
 /// tokens.
-fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
-    let text = |who: &str, i: usize| format!("{who}{i}{}", " word".repeat(words));
-    let actions = (0..turns).map(|i| user(&format!("m{i}"), &text("u", i))).collect();
-    let replies = (0..turns)
-        .flat_map(|i| {
-            [calls(&text("a", i), &format!("c{i}"), "edit_file", PATH), text_answer(&text("z", i))]
-        })
-        .collect();
-    (actions, replies)
+fn edit_turns(turns: usize, words: usize) -> Script {
+    (0..turns).fold(Script::new(vec![], vec![]), |script, i| {
+        let text = |who: &str| format!("{who}{i}{}", " word".repeat(words));
+        let edit = calls(&text("a"), &format!("c{i}"), "edit_file", PATH);
+        script.then([user(&format!("m{i}"), &text("u"))], [edit, text_answer(&text("z"))])
+    })
 }
 
-fn outline(r: &Request) -> Vec<String> {
-    Played::outline(r)
+/// Returns turns of a user message and a reply of 100 words each.
+fn talk(turns: usize) -> Script {
+    (0..turns).fold(Script::new(vec![], vec![]), |script, i| {
+        let text = "word ".repeat(100);
+        script.then([user(&format!("m{i}"), &text)], [text_answer(&text)])
+    })
+}
+
+/// Returns a user message and a reply, at a scale.
+fn one_turn(text: &str, scale: f64) -> Script {
+    Script::new(vec![user("m", text)], vec![text_answer("x")]).scaled(scale)
+}
+
+/// Returns a text of `n` tokens.
+fn words(n: usize) -> String {
+    "word".to_string() + &" word".repeat(n - 1)
+}
+
+/// Restarts the program and sends another message.
+fn restarted(script: Script) -> Script {
+    script.then([Action::Restart, user("n", "again")], [text_answer("yes")])
+}
+
+/// Lets every summary request fail.
+fn without_summaries(script: Script) -> Script {
+    script.summaries(vec![failure(ErrorKind::Server, 500, "no"); 9])
 }
 
 /// Returns the position of the editing rules: a separate message, the last message, or neither.
@@ -45,26 +69,11 @@ fn reminder(r: &Request) -> &'static str {
     }
 }
 
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
-}
-
 #[test]
 fn the_prompt_stands_in_aiders_order_and_has_no_tools() {
-    let (actions, replies) = edit_turns(2, 3);
-    let p = play(
-        "aider",
-        1.0,
-        Script {
-            actions,
-            replies,
-            files: vec!["file"],
-            memory: vec!["memory"],
-            repo_map: vec!["map"],
-            ..Script::default()
-        },
-    );
-    let last = p.requests.last().unwrap();
+    let script = edit_turns(2, 3).files(vec!["file"]).memory(vec!["memory"]);
+    let p = play("aider", script.repo_map(vec!["map"]));
+    let last = p.last();
     let expected = [
         "Base:base",
         "Context:memory",
@@ -96,20 +105,14 @@ fn while_no_file_is_shared_the_prompt_says_so() {
         let write = r#"{"path":"new.rs","content":"fn a() {}"}"#;
         let p = play(
             spec,
-            1.0,
-            Script {
-                actions: vec![user("m", "do it"), user("n", "more")],
-                replies: vec![
-                    calls("so", "c", "write_file", write),
-                    text_answer("done"),
-                    text_answer("x"),
-                ],
-                repo_map: map,
-                ..Script::default()
-            },
+            Script::new(
+                vec![user("m", "do it"), user("n", "more")],
+                vec![calls("so", "c", "write_file", write), text_answer("done"), text_answer("x")],
+            )
+            .repo_map(map),
         );
         let first = outline(&p.requests[0]);
-        let words = outline(p.requests.last().unwrap());
+        let words = outline(p.last());
         let file = words.iter().any(|b| b.starts_with("File:These files are *part"));
         (
             first[first.len() - 3..first.len() - 1].to_vec(),
@@ -123,30 +126,19 @@ fn while_no_file_is_shared_the_prompt_says_so() {
 
 #[test]
 fn without_an_edit_nothing_is_ever_shortened() {
-    let actions = (0..30).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
-    let replies = (0..30).map(|_| text_answer(&"word ".repeat(100))).collect();
-    let p = play(
-        "aider:max_chat_history_tokens=200",
-        1.0,
-        Script { actions, replies, ..Script::default() },
-    );
-    assert_eq!((p.with_purpose(Purpose::Summary).len(), p.compactions().len()), (0, 0));
+    let p = play("aider:max_chat_history_tokens=200", talk(30));
+    assert_eq!((p.summaries().len(), p.compactions().len()), (0, 0));
     // The system prompt, the two messages about files, and the turns.
-    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 2 + 59);
+    assert_eq!(p.last().blocks.len(), 1 + 2 + 59);
 }
 
 #[test]
 fn a_background_summary_replaces_what_it_covers() {
     // Three turns of about 250 tokens exceed the budget. The summary is ready before the first
     // request of the fourth.
-    let (actions, replies) = edit_turns(4, 60);
-    let summaries = vec![text_answer("short")];
-    let p = play(
-        "aider@intended:max_chat_history_tokens=700",
-        1.0,
-        Script { actions, replies, summaries, ..Script::default() },
-    );
-    let asked = p.with_purpose(Purpose::Summary);
+    let script = edit_turns(4, 60).summaries(vec![text_answer("short")]);
+    let p = play("aider@intended:max_chat_history_tokens=700", script);
+    let asked = p.summaries();
     assert_eq!(
         (&*asked[0].model.name, asked[0].phase, asked[0].tools.is_none()),
         ("claude-haiku-4-5", Some(Phase::Background), true)
@@ -156,7 +148,7 @@ fn a_background_summary_replaces_what_it_covers() {
             && asked[0].blocks[1].text.contains("# ASSISTANT\na0 word")
     );
     assert_eq!(p.compactions(), ["summary"]);
-    let at = p.requests.iter().position(|r| kinds(r).contains(&BlockKind::Summary)).unwrap();
+    let at = p.requests.iter().position(|r| kinds(r).contains(&Summary)).unwrap();
     let shown = outline(&p.requests[at]);
     assert_eq!(shown[..2], ["Base:base", "Summary:Before this we spoke abo"]);
     assert!(p.requests[at].blocks[1].text.ends_with("\nshort"));
@@ -172,27 +164,18 @@ fn a_background_summary_replaces_what_it_covers() {
 
 #[test]
 fn as_released_the_summary_is_paid_for_and_thrown_away() {
-    let (actions, replies) = edit_turns(5, 60);
-    let p = play(
-        "aider:max_chat_history_tokens=700",
-        1.0,
-        Script { actions, replies, ..Script::default() },
-    );
-    assert!(p.with_purpose(Purpose::Summary).len() >= 2);
+    let p = play("aider:max_chat_history_tokens=700", edit_turns(5, 60));
+    assert!(p.summaries().len() >= 2);
     assert!(p.compactions().is_empty());
-    assert!(p.requests.iter().all(|r| !kinds(r).contains(&BlockKind::Summary)));
+    assert!(p.requests.iter().all(|r| !kinds(r).contains(&Summary)));
 }
 
 #[test]
 fn a_long_summary_is_summarised_with_its_tail() {
-    let (actions, replies) = edit_turns(4, 60);
     let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
-    let p = play(
-        "aider@intended:max_chat_history_tokens=700",
-        1.0,
-        Script { actions, replies, summaries, ..Script::default() },
-    );
-    let asked = p.with_purpose(Purpose::Summary);
+    let script = edit_turns(4, 60).summaries(summaries);
+    let p = play("aider@intended:max_chat_history_tokens=700", script);
+    let asked = p.summaries();
     assert!(
         asked.len() >= 2
             && asked[1].blocks[1]
@@ -203,20 +186,10 @@ fn a_long_summary_is_summarised_with_its_tail() {
 
 #[test]
 fn the_main_model_answers_when_the_weak_one_fails() {
-    let (actions, replies) = edit_turns(4, 60);
-    let failed =
-        Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() });
-    let p = play(
-        "aider@intended:max_chat_history_tokens=700",
-        1.0,
-        Script {
-            actions,
-            replies,
-            summaries: vec![failed, text_answer("by main")],
-            ..Script::default()
-        },
-    );
-    let asked = p.with_purpose(Purpose::Summary);
+    let failed = failure(ErrorKind::Server, 500, "no");
+    let script = edit_turns(4, 60).summaries(vec![failed, text_answer("by main")]);
+    let p = play("aider@intended:max_chat_history_tokens=700", script);
+    let asked = p.summaries();
     assert_eq!(
         (&*asked[0].model.name, &*asked[1].model.name),
         ("claude-haiku-4-5", "claude-sonnet-4-5")
@@ -226,15 +199,8 @@ fn the_main_model_answers_when_the_weak_one_fails() {
 
 #[test]
 fn breakpoints_only_when_asked_for() {
-    let (actions, replies) = edit_turns(1, 3);
-    let script = Script {
-        actions,
-        replies,
-        files: vec!["file"],
-        repo_map: vec!["map"],
-        ..Script::default()
-    };
-    let p = play("aider:cache_prompts=true", 1.0, script);
+    let script = edit_turns(1, 3).files(vec!["file"]).repo_map(vec!["map"]);
+    let p = play("aider:cache_prompts=true", script);
     let r = &p.requests[0];
     let marked: Vec<String> = r.breakpoints.iter().map(|&i| outline(r)[i].clone()).collect();
     assert_eq!((r.breakpoints.clone(), marked.len()), (vec![0, 2, 4], 3));
@@ -242,49 +208,34 @@ fn breakpoints_only_when_asked_for() {
 
 #[test]
 fn an_oversize_prompt_is_a_question_to_the_user() {
-    let actions = || vec![user("m", &"word ".repeat(300))];
-    let p = play(
-        "aider:oversize=decline",
-        0.001,
-        Script { actions: actions(), replies: vec![text_answer("x")], ..Script::default() },
-    );
+    let script = || one_turn(&"word ".repeat(300), 0.001);
+    let p = play("aider:oversize=decline", script());
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
     // The message stays in its position.
     assert_eq!(p.engine.context.blocks().len(), 4);
-    let p = play(
-        "aider",
-        0.001,
-        Script { actions: actions(), replies: vec![text_answer("x")], ..Script::default() },
-    );
+    let p = play("aider", script());
     assert_eq!((p.requests.len(), p.interventions()), (1, 1));
     assert_eq!(reminder(&p.requests[0]), "none", "no room for it");
 }
 
 #[test]
 fn a_restart_forgets_unless_the_file_is_read_again() {
-    let script = || {
-        let (mut actions, mut replies) = edit_turns(1, 3);
-        actions.extend([Action::Restart, user("n", "again")]);
-        replies.push(text_answer("yes"));
-        Script { actions, replies, ..Script::default() }
-    };
-    let p = play("aider", 1.0, script());
+    let script = || restarted(edit_turns(1, 3));
+    let p = play("aider", script());
     let alone = ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"];
-    assert_eq!(outline(p.requests.last().unwrap()), alone);
-    let p = play("aider:restore=true", 1.0, script());
-    let shown = outline(p.requests.last().unwrap());
+    assert_eq!(outline(p.last()), alone);
+    let p = play("aider:restore=true", script());
+    let shown = outline(p.last());
     assert_eq!(shown[1], "User:u0 word word word  \n");
     assert_eq!(shown.last().unwrap(), "User:again\n\nShow every change");
 }
 
 #[test]
 fn a_rewind_takes_later_messages_out_of_both_lists() {
-    let (mut actions, mut replies) = edit_turns(2, 3);
-    actions.extend([back_to("m0"), user("n", "other")]);
-    replies.push(text_answer("yes"));
-    let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
+    let script = edit_turns(2, 3).then([back_to("m0"), user("n", "other")], [text_answer("yes")]);
+    let p = play("aider", script);
     assert_eq!(
-        outline(p.requests.last().unwrap()),
+        outline(p.last()),
         [
             "Base:base",
             "User:u0 word word word",
@@ -297,39 +248,23 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
 
 #[test]
 fn restored_history_may_be_summarised_even_as_released() {
-    let (mut actions, mut replies) = edit_turns(3, 60);
-    actions.extend([Action::Restart, user("n", "again")]);
-    replies.push(text_answer("yes"));
-    let p = play(
-        "aider:restore=true,max_chat_history_tokens=300",
-        1.0,
-        Script { actions, replies, ..Script::default() },
-    );
+    let spec = "aider:restore=true,max_chat_history_tokens=300";
+    let p = play(spec, restarted(edit_turns(3, 60)));
     assert_eq!(p.compactions(), ["summary"]);
-    assert!(kinds(p.requests.last().unwrap()).contains(&BlockKind::Summary));
+    assert!(kinds(p.last()).contains(&Summary));
 }
 
 #[test]
 fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
     // At a scale of 0.05 the window is 10,000: an eighth is 1,250, the cap 4,096 becomes 205. 100
     // lines of `word word …` count 10 each.
-    let line = "word".to_string() + &" word".repeat(8) + "\n";
+    let line = words(9) + "\n";
     assert_eq!(o200k(&line), 10);
     let map: &'static str = line.repeat(100).leak();
     let shown = |spec: &str, files: Vec<&'static str>| {
-        let script = Script {
-            actions: vec![user("m", "hi")],
-            replies: vec![text_answer("x")],
-            repo_map: vec![map],
-            files,
-            ..Script::default()
-        };
-        let p = play(spec, 0.05, script);
-        p.requests[0]
-            .blocks
-            .iter()
-            .find(|b| b.kind == BlockKind::RepoMap)
-            .map(|b| b.text.lines().count())
+        let p = play(spec, one_turn("hi", 0.05).files(files).repo_map(vec![map]));
+        let shown = p.requests[0].blocks.iter().find(|b| b.kind == BlockKind::RepoMap);
+        shown.map(|b| b.text.lines().count())
     };
     // With files 205: the search starts at 205 / 25 = 8 lines = 80, then 9..=100 -> 54 = 540,
     // 9..=53 -> 31 = 310, 9..=30 -> 19 = 190, which is within fifteen per cent. Without files 410:
@@ -351,19 +286,8 @@ fn the_reminder_needs_room_for_the_current_turns_twice() {
         "Show every change as complete blocks of old and new lines, each under the path of its \
          file.",
     );
-    let at = |spec: &str, n: u64| {
-        let text = "word".to_string() + &" word".repeat(n as usize - 1);
-        let p = play(
-            spec,
-            0.001,
-            Script {
-                actions: vec![user("m", &text)],
-                replies: vec![text_answer("x")],
-                ..Script::default()
-            },
-        );
-        reminder(&p.requests[0])
-    };
+    let at =
+        |spec: &str, n: u64| reminder(&play(spec, one_turn(&words(n as usize), 0.001)).requests[0]);
     let none = no_files_tokens();
     let most = (199 - 26 - none - r) / 2;
     assert_eq!([at("aider", most), at("aider", most + 1)], ["user", "none"]);
@@ -378,19 +302,7 @@ fn the_reminder_needs_room_for_the_current_turns_twice() {
 fn a_prompt_of_exactly_the_window_is_a_question() {
     // 12 + n and the messages on files against a window of 200; the description has no such messages
     // and asks only above it (docs/sources/token-budgeting.md §2.5).
-    let asked = |spec: &str, n: usize| {
-        let text = "word".to_string() + &" word".repeat(n - 1);
-        play(
-            spec,
-            0.001,
-            Script {
-                actions: vec![user("m", &text)],
-                replies: vec![text_answer("x")],
-                ..Script::default()
-            },
-        )
-        .interventions()
-    };
+    let asked = |spec: &str, n: usize| play(spec, one_turn(&words(n), 0.001)).interventions();
     let most = 187 - no_files_tokens() as usize;
     assert_eq!([asked("aider", most), asked("aider", most + 1)], [0, 1]);
     assert_eq!([asked("aider@described-003", 188), asked("aider@described-003", 189)], [0, 1]);
@@ -403,29 +315,18 @@ fn a_declined_message_is_sent_with_the_next_one() {
     // The first turn fits, also with the second. The third follows a 100-word reply and does not
     // fit, but is kept.
     let replies = vec![text_answer(&"word ".repeat(100))];
-    let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
+    let p = play("aider:oversize=decline", Script::new(actions, replies).scaled(0.001));
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
     let shown: Vec<_> = p.engine.context.blocks().iter().map(|b| b.kind).collect();
-    assert_eq!(
-        shown,
-        [
-            BlockKind::Base,
-            BlockKind::User,
-            BlockKind::Assistant,
-            BlockKind::User,
-            BlockKind::Assistant,
-            BlockKind::User,
-            BlockKind::User
-        ]
-    );
+    assert_eq!(shown, [Base, User, Assistant, User, Assistant, User, User]);
     assert_eq!(outline(&p.requests[0])[1..3], NO_FILES);
 }
 
 #[test]
 fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
     let actions = vec![user("m", "first"), user("n", "second")];
-    let replies = vec![crate::testing::too_long(300_000, 200_000), text_answer("x")];
-    let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
+    let replies = vec![too_long(300_000, 200_000), text_answer("x")];
+    let p = play("aider", Script::new(actions, replies));
     assert_eq!((p.requests.len(), p.failures().len()), (2, 1));
     assert_eq!(
         outline(&p.requests[1])[1..5],
@@ -436,22 +337,10 @@ fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
 #[test]
 fn keep_alive_requests_fill_a_pause() {
     let play = |spec: &str| {
-        let actions = vec![
-            user("m", "a"),
-            Action::Idle { ms: 1_200_000 },
-            user("n", "b"),
-            Action::Idle { ms: 300_000 },
-        ];
-        play(
-            spec,
-            1.0,
-            Script {
-                actions,
-                replies: vec![text_answer("x"), text_answer("y")],
-                files: vec!["file"],
-                ..Script::default()
-            },
-        )
+        let script = Script::new(vec![], vec![])
+            .then([user("m", "a"), Action::Idle { ms: 1_200_000 }], [text_answer("x")])
+            .then([user("n", "b"), Action::Idle { ms: 300_000 }], [text_answer("y")]);
+        play(spec, script.files(vec!["file"]))
     };
     // 295 s after the request and after each keep-alive request. The second pause is 300 s from the
     // end of a reply of one second.
@@ -465,35 +354,22 @@ fn keep_alive_requests_fill_a_pause() {
         );
         assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
     }
-    assert_eq!(p.with_purpose(Purpose::Ping).len(), 5);
-    assert_eq!(
-        play("aider:cache_prompts=true,keepalive_pings=2").with_purpose(Purpose::Ping).len(),
-        3
-    );
+    let pings = |spec: &str| play(spec).with_purpose(Purpose::Ping).len();
+    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=4"), 5);
+    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=2"), 3);
     // The pause has room for four.
-    assert_eq!(
-        play("aider:cache_prompts=true,keepalive_pings=9").with_purpose(Purpose::Ping).len(),
-        5
-    );
-    assert_eq!(play("aider:cache_prompts=true").with_purpose(Purpose::Ping).len(), 0);
-    assert_eq!(
-        play("aider:keepalive_pings=4").with_purpose(Purpose::Ping).len(),
-        0,
-        "nothing is marked"
-    );
+    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=9"), 5);
+    assert_eq!(pings("aider:cache_prompts=true"), 0);
+    assert_eq!(pings("aider:keepalive_pings=4"), 0, "nothing is marked");
 }
 
 #[test]
 fn a_second_pass_begins_while_the_user_is_away() {
-    let (mut actions, mut replies) = edit_turns(3, 60);
-    actions.extend([Action::Idle { ms: 60_000 }, user("n", "on")]);
-    replies.push(text_answer("yes"));
     let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
-    let p = play(
-        "aider:max_chat_history_tokens=700",
-        1.0,
-        Script { actions, replies, summaries, ..Script::default() },
-    );
+    let script = edit_turns(3, 60)
+        .then([Action::Idle { ms: 60_000 }, user("n", "on")], [text_answer("yes")])
+        .summaries(summaries);
+    let p = play("aider:max_chat_history_tokens=700", script);
     let purposes: Vec<_> = p.requests.iter().map(|r| r.purpose).collect();
     assert_eq!(purposes[6..], [Purpose::Summary, Purpose::Summary, Purpose::Sample]);
     // Checked one second after the request, and not when the user returns.
@@ -503,13 +379,11 @@ fn a_second_pass_begins_while_the_user_is_away() {
 
 #[test]
 fn a_restart_ends_keep_alive_requests() {
-    let actions =
-        vec![user("m", "a"), Action::Restart, Action::Idle { ms: 1_200_000 }, user("n", "b")];
-    let p = play(
-        "aider:cache_prompts=true,keepalive_pings=4",
-        1.0,
-        Script { actions, replies: vec![text_answer("x"), text_answer("y")], ..Script::default() },
+    let script = one_turn("a", 1.0).then(
+        [Action::Restart, Action::Idle { ms: 1_200_000 }, user("n", "b")],
+        [text_answer("y")],
     );
+    let p = play("aider:cache_prompts=true,keepalive_pings=4", script);
     assert_eq!((p.requests.len(), p.with_purpose(Purpose::Ping).len()), (2, 0));
 }
 
@@ -517,12 +391,7 @@ fn a_restart_ends_keep_alive_requests() {
 fn bounds_of_the_history_budget_decide_when_to_summarise() {
     // Scale 0.01: a sixteenth of the window is 125 tokens, the bounds 1,024 and 8,192 become 10 and
     // 82. Two turns are over 100 each.
-    let asked = |spec: &str| {
-        let (actions, replies) = edit_turns(3, 30);
-        play(spec, 0.01, Script { actions, replies, ..Script::default() })
-            .with_purpose(Purpose::Summary)
-            .len()
-    };
+    let asked = |spec: &str| play(spec, edit_turns(3, 30).scaled(0.01)).summaries().len();
     assert!(asked("aider") > 0);
     // Between 125 and 1,000: only the lower bound keeps the three turns whole, if the upper bound
     // is larger.
@@ -538,15 +407,8 @@ fn bounds_of_the_history_budget_decide_when_to_summarise() {
 #[test]
 fn restored_history_has_the_damage_of_its_file() {
     let reply = "# Title\nIntro\n#### Step\n> quoted\nEnd";
-    let script = || {
-        let actions = vec![user("m", "do it"), Action::Restart, user("n", "again")];
-        Script {
-            actions,
-            replies: vec![text_answer(reply), text_answer("yes")],
-            ..Script::default()
-        }
-    };
-    let shown = outline(play("aider:restore=true", 1.0, script()).requests.last().unwrap());
+    let script = restarted(Script::new(vec![user("m", "do it")], vec![text_answer(reply)]));
+    let shown = outline(play("aider:restore=true", script).last());
     // The title is removed, the step is read as the user's, and the quotation splits the reply and
     // is dropped (docs/sources/aider.md §1.5).
     let expected = [
@@ -564,35 +426,19 @@ fn restored_history_has_the_damage_of_its_file() {
 
 #[test]
 fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
-    let script = || {
-        let (mut actions, mut replies) = edit_turns(3, 60);
-        actions.extend([Action::Restart, user("n", "again")]);
-        replies.push(text_answer("yes"));
-        let no = || {
-            Err(ModelError {
-                kind: ErrorKind::Server,
-                status: 500,
-                code: None,
-                message: "no".into(),
-            })
-        };
-        Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() }
-    };
+    let script = || without_summaries(restarted(edit_turns(3, 60)));
     let spec = "restore=true,max_chat_history_tokens=300";
-    let p = play(&format!("aider:{spec}"), 1.0, script());
+    let p = play(&format!("aider:{spec}"), script());
     assert_eq!(p.compactions(), ["emptied"]);
     assert_eq!(
-        outline(p.requests.last().unwrap()),
+        outline(p.last()),
         ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"]
     );
     // The intended and the described version keep the whole history.
     for variant in ["aider@intended", "aider@described-003"] {
-        let p = play(&format!("{variant}:{spec}"), 1.0, script());
+        let p = play(&format!("{variant}:{spec}"), script());
         assert!(p.compactions().is_empty());
-        assert!(
-            outline(p.with_purpose(Purpose::Sample).last().unwrap())[1].starts_with("User:u0 word"),
-            "{variant}"
-        );
+        assert!(outline(p.samples().last().unwrap())[1].starts_with("User:u0 word"), "{variant}");
     }
 }
 
@@ -600,39 +446,28 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
 fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
     // Turns without an edit, with 100-word messages and a budget of 500. Five or more messages
     // exceed the budget, and two are kept.
-    let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
-    let replies: Vec<_> = (0..5).map(|_| text_answer(&"word ".repeat(100))).collect();
-    let script =
-        Script { actions, replies, summaries: vec![text_answer("short")], ..Script::default() };
-    let p = play("aider@described-003:max_chat_history_tokens=500", 1.0, script);
-    let asked = p.with_purpose(Purpose::Summary);
+    let script = talk(5).summaries(vec![text_answer("short")]);
+    let p = play("aider@described-003:max_chat_history_tokens=500", script);
+    let asked = p.summaries();
     // After the third turn there are slightly over 600 tokens. The tail fits into 250 with two
     // messages, and the head is the four before.
     assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
     assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
     assert_eq!(&*asked[0].model.name, "claude-haiku-4-5");
-    let fourth = p.with_purpose(Purpose::Sample)[3];
+    let fourth = p.samples()[3];
     let shown = outline(fourth);
     assert_eq!(shown[1], "Summary:[chat summary] short");
     // Summary, the two newest messages and the new one, without `Ok.` and notice.
-    assert_eq!(
-        kinds(fourth)[1..],
-        [BlockKind::Summary, BlockKind::User, BlockKind::Assistant, BlockKind::User]
-    );
+    assert_eq!(kinds(fourth)[1..], [Summary, User, Assistant, User]);
     assert_eq!(p.compactions().first(), Some(&"summary"));
 }
 
 #[test]
 fn as_described_a_failure_is_not_passed_to_the_main_model() {
-    let (actions, replies) = edit_turns(3, 100);
-    let no = || {
-        Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() })
-    };
-    let script =
-        Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() };
-    let p = play("aider@described-003:max_chat_history_tokens=300", 1.0, script);
-    assert!(!p.with_purpose(Purpose::Summary).is_empty());
-    assert!(p.with_purpose(Purpose::Summary).iter().all(|r| &*r.model.name == "claude-haiku-4-5"));
+    let script = without_summaries(edit_turns(3, 100));
+    let p = play("aider@described-003:max_chat_history_tokens=300", script);
+    assert!(!p.summaries().is_empty());
+    assert!(p.summaries().iter().all(|r| &*r.model.name == "claude-haiku-4-5"));
     assert!(p.compactions().is_empty());
 }
 
@@ -646,7 +481,7 @@ proptest! {
             [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), text_answer("done")]
         };
         let replies = turns.iter().enumerate().flat_map(|(i, (edit, n))| reply(i, *edit, *n)).collect();
-        let p = play("aider@intended:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
+        let p = play("aider@intended:max_chat_history_tokens=300", Script::new(actions, replies));
         prop_assert!(p.failures().is_empty());
         let covered: HashSet<_> = p.engine.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
         let said = p.engine.history.messages().iter().filter(|m| !m.synthetic);

@@ -2,16 +2,21 @@
 //!
 //! The check uses the usage of the reply just received, before that reply is appended and before
 //! its tools run. A compaction therefore loses this reply.
+//!
+//! `described-001` is the runner according to docs/sources/opencode-vs-claude-code.md §8: a threshold
+//! of 100,000 tokens on "input + output across all messages" that must be exceeded, and a history
+//! replaced by the summary. The account does not mention a lost turn, so the check runs when the step
+//! is complete, and the reply and the tool results are summarised as well.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{CallerAction, Engine, Incoming};
+use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_system};
 
 use super::errors::Raised;
 use super::settings::{Language, SdkSettings};
@@ -19,26 +24,25 @@ use super::shared::{CLIENT_RETRIES, Iterations, admit, only};
 use super::words::SdkWords;
 
 pub(crate) struct Old {
-    typescript: bool,
-    enabled: bool,
-    threshold: u64,
-    model: Option<Arc<str>>,
-    max_tokens: Option<u64>,
-    limit: Iterations,
+    /// True for `described-001`.
+    described: bool,
+    settings: SdkSettings,
     prompt: Arc<str>,
+    limit: Iterations,
 }
 
 impl Old {
-    pub(crate) fn new(s: &SdkSettings, words: SdkWords) -> Self {
+    pub(crate) fn new(described: bool, settings: SdkSettings, words: SdkWords) -> Self {
         Old {
-            typescript: s.language == Language::Typescript,
-            enabled: s.enabled,
-            threshold: s.threshold,
-            model: s.model.clone(),
-            max_tokens: s.max_tokens,
-            limit: Iterations::from_settings(s),
-            prompt: s.summary_prompt.clone().unwrap_or(words.summary_prompt),
+            described,
+            prompt: settings.summary_prompt.clone().unwrap_or(words.summary_prompt),
+            limit: Iterations::from_settings(&settings),
+            settings,
         }
+    }
+
+    fn is_typescript(&self) -> bool {
+        self.settings.language == Language::Typescript
     }
 }
 
@@ -54,7 +58,8 @@ impl Strategy for Old {
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        again_if_passing(e, attempt, CLIENT_RETRIES)
+        let retries = if self.described { PASSING_RETRIES } else { CLIENT_RETRIES };
+        again_if_passing(e, attempt, retries)
     }
 
     async fn before_request(&mut self, _s: &mut Engine) -> Flow {
@@ -63,21 +68,24 @@ impl Strategy for Old {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        r.max_tokens = self.max_tokens;
+        r.max_tokens = self.settings.max_tokens;
         r.keep_messages = true;
         r
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
         self.limit.count();
-        if reply.stop == StopReason::Refusal && !self.typescript {
+        if self.described {
+            return Flow::Proceed;
+        }
+        if reply.stop == StopReason::Refusal && !self.is_typescript() {
             return Flow::EndTurn;
         }
         let used = reply.usage.prompt() + reply.usage.output;
-        if !self.enabled || used < self.threshold {
+        if !self.settings.enabled || used < self.settings.threshold {
             return if reply.stop == StopReason::Refusal { Flow::EndTurn } else { Flow::Proceed };
         }
-        s.trigger("after_reply", used, self.threshold);
+        s.trigger("after_reply", used, self.settings.threshold);
         let request = self.summary_request(s, reply).await;
         let summary = match s.send(&request).await {
             Ok(summary) => summary,
@@ -99,6 +107,40 @@ impl Strategy for Old {
             Err(e) => Flow::FailTurn(e.to_string()),
         }
     }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        if !self.described {
+            return Flow::Proceed;
+        }
+        let mut blocks: Vec<_> =
+            s.context.blocks().iter().filter(|b| !is_system(b)).cloned().collect();
+        let used = s.tokens_of(&blocks);
+        if used <= self.settings.threshold {
+            return Flow::Proceed;
+        }
+        s.trigger("after_step", used, self.settings.threshold);
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
+        let mut request = s.summary_request(phase, blocks, false);
+        request.max_tokens = self.settings.max_tokens;
+        request.keep_messages = true;
+        match s.send(&request).await {
+            Ok(reply) => {
+                let (mut shown, block) = only(s, reply.text().unwrap_or_default().into());
+                shown.push(block);
+                match s.compacted(CompactionKind::Summarise, "summary", phase, shown) {
+                    Ok(()) => Flow::Proceed,
+                    Err(e) => Flow::FailTurn(e.to_string()),
+                }
+            }
+            // The answer of a finished turn is kept even if its summary fails.
+            Err(e) if !had_calls => {
+                s.note(Event::TurnFailed(e.to_string()));
+                Flow::Proceed
+            }
+            Err(e) => Flow::FailTurn(e.to_string()),
+        }
+    }
 }
 
 impl Old {
@@ -111,7 +153,7 @@ impl Old {
         // calls are filtered out.
         if let Some(CallerAction::Append { plain }) = s.host().caller().await {
             let texts = reply.parts.iter().filter_map(|p| match p {
-                Part::Text(t) if plain || self.typescript => Some(t.clone()),
+                Part::Text(t) if plain || self.is_typescript() => Some(t.clone()),
                 _ => None,
             });
             let last = MessageId(u32::MAX - 1);
@@ -121,13 +163,13 @@ impl Old {
         }
         let mut prompt =
             Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-        prompt.as_list = self.typescript;
+        prompt.as_list = self.is_typescript();
         blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
         let mut request = s.summary_request(Phase::MidTurn, blocks, false);
         request.breakpoints.clear();
-        request.max_tokens = self.max_tokens;
+        request.max_tokens = self.settings.max_tokens;
         request.keep_messages = true;
-        if let Some(m) = &self.model {
+        if let Some(m) = &self.settings.model {
             request.model = s.model.named(m);
         }
         request
@@ -142,9 +184,11 @@ impl Old {
             _ => None,
         };
         match summary.parts.first().map(text) {
-            Some(Some(_)) if self.typescript => Ok(summary.parts.iter().filter_map(text).collect()),
+            Some(Some(_)) if self.is_typescript() => {
+                Ok(summary.parts.iter().filter_map(text).collect())
+            }
             Some(Some(t)) => Ok(vec![t]),
-            None if !self.typescript => Err(Raised::SummaryEmpty),
+            None if !self.is_typescript() => Err(Raised::SummaryEmpty),
             _ => Err(Raised::SummaryNotText),
         }
     }

@@ -3,22 +3,18 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::BlockKind;
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Output, Summary, SummaryPrompt, User,
 };
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread, Usage,
+    ClearInputs, ClearTrigger, ErrorKind, ModelError, Reply, Request, ServerEdit, StopReason,
+    Thread, Usage,
 };
 
-use crate::testing::{Answer, Script, calls, play_on, text_answer, user};
+use crate::testing::{Answer, Script, calls, failure, kinds, play, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
-
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
-}
 
 fn named(answer: Answer, id: &str, used: u64) -> Answer {
     let usage = Usage { input: used, output: 0, ..Usage::default() };
@@ -30,6 +26,17 @@ fn block(text: &str) -> Answer {
     Ok(Reply { id: Some("c".into()), parts, stop: StopReason::Compaction, ..Reply::default() })
 }
 
+/// Builds two turns.
+fn two_turns(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("u1", "go"), user("u2", "next")], replies)
+}
+
+/// Builds two turns with a reply each. The first one reports `used` tokens.
+fn two_replies(used: u64) -> Script {
+    let done = named(text_answer("done"), "m0", used);
+    two_turns(vec![done, named(text_answer("fine"), "m1", 10)])
+}
+
 fn after(r: &Request) -> Option<(Arc<str>, usize)> {
     match r.thread.clone() {
         Some(Thread::Continue { after, held }) => Some((after, held)),
@@ -39,24 +46,20 @@ fn after(r: &Request) -> Option<(Arc<str>, usize)> {
 
 #[test]
 fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_request() {
-    let script = Script {
-        actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![
-            named(calls("", "a", "read", "{}"), "m0", 999),
-            named(calls("", "b", "read", "{}"), "m1", 1_000),
-            named(text_answer("done"), "m2", 10),
-            named(text_answer("fine"), "m3", 10),
-        ],
-        summaries: vec![block("so far")],
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
-    let samples = p.with_purpose(Purpose::Sample);
+    let script = two_turns(vec![
+        named(calls("", "a", "read", "{}"), "m0", 999),
+        named(calls("", "b", "read", "{}"), "m1", 1_000),
+        named(text_answer("done"), "m2", 10),
+        named(text_answer("fine"), "m3", 10),
+    ])
+    .summaries(vec![block("so far")]);
+    let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
+    let samples = p.samples();
     assert_eq!(
         (&samples[0].thread, after(samples[1])),
         (&Some(Thread::Create), Some(("m0".into(), 4)))
     );
-    let summary = p.with_purpose(Purpose::Summary)[0];
+    let summary = p.summaries()[0];
     // The results of the step that crossed the threshold are included, and the whole prefix was
     // cached before.
     assert_eq!(
@@ -79,62 +82,30 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
 
 #[test]
 fn behind_the_final_answer_it_compacts_too() {
-    let script = Script {
-        actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![
-            named(text_answer("done"), "m0", 1_000),
-            named(text_answer("fine"), "m1", 10),
-        ],
-        summaries: vec![block("so far")],
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
-    assert_eq!(
-        kinds(p.with_purpose(Purpose::Summary)[0]),
-        [Base, User, Assistant, CompactionTrigger]
-    );
-    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[1]), [Base, Compaction, User]);
+    let script = two_replies(1_000).summaries(vec![block("so far")]);
+    let p = play("anthropic-sdk@2.12:compact_at=1000", script.on(MODEL));
+    assert_eq!(kinds(p.summaries()[0]), [Base, User, Assistant, CompactionTrigger]);
+    assert_eq!(kinds(p.samples()[1]), [Base, Compaction, User]);
 }
 
 #[test]
 fn where_the_provider_cannot_compact_nobody_asks() {
-    let script = || Script {
-        actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![
-            named(text_answer("done"), "m0", 500_000),
-            named(text_answer("fine"), "m1", 10),
-        ],
-        ..Script::default()
-    };
+    let script = || two_replies(500_000);
     for model in ["claude-sonnet-4-5", "gpt-5"] {
-        let p = play_on(model, "anthropic-sdk@2.12", 1.0, script());
-        assert!(p.with_purpose(Purpose::Summary).is_empty(), "{model}");
+        let p = play("anthropic-sdk@2.12", script().on(model));
+        assert!(p.summaries().is_empty(), "{model}");
     }
-    assert_eq!(
-        play_on("gpt-5", "anthropic-sdk@2.12", 1.0, script()).with_purpose(Purpose::Sample)[1]
-            .thread,
-        None
-    );
-    let p = play_on(MODEL, "anthropic-sdk@2.12:threads=false,compact_at=0", 1.0, script());
+    assert_eq!(play("anthropic-sdk@2.12", script().on("gpt-5")).samples()[1].thread, None);
+    let p = play("anthropic-sdk@2.12:threads=false,compact_at=0", script().on(MODEL));
     assert_eq!((p.requests.len(), &p.requests[1].thread), (2, &None));
 }
 
 #[test]
 fn edits_are_passed_through_with_the_defaults_of_the_api() {
     let edits = |setting: &str| {
-        let script = Script {
-            actions: vec![user("u1", "go"), user("u2", "x")],
-            replies: vec![
-                named(text_answer("done"), "m0", 500_000),
-                named(text_answer("fine"), "m1", 0),
-            ],
-            ..Script::default()
-        };
-        let p = play_on(MODEL, &format!("anthropic-sdk@2.12:edits={setting}"), 0.5, script);
-        (
-            p.with_purpose(Purpose::Sample)[0].server_edits.clone(),
-            p.with_purpose(Purpose::Summary).len(),
-        )
+        let script = two_replies(500_000);
+        let p = play(&format!("anthropic-sdk@2.12:edits={setting}"), script.on(MODEL).scaled(0.5));
+        (p.samples()[0].server_edits.clone(), p.summaries().len())
     };
     let clear = ServerEdit::ClearToolUses {
         trigger: ClearTrigger::InputTokens(50_000),
@@ -153,22 +124,14 @@ fn edits_are_passed_through_with_the_defaults_of_the_api() {
 
 #[test]
 fn a_lost_thread_is_replayed_from_the_beginning() {
-    let lost = ctxbench_core::request::ModelError {
-        kind: ctxbench_core::request::ErrorKind::Invalid,
-        status: 404,
-        code: Some("thread_not_found".into()),
-        message: "gone".into(),
-    };
-    let script = Script {
-        actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![
-            named(text_answer("done"), "m0", 10),
-            Err(lost),
-            named(text_answer("fine"), "m1", 10),
-        ],
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "anthropic-sdk@2.12", 1.0, script);
+    let code = Some("thread_not_found".into());
+    let lost = failure(ErrorKind::Invalid, 404, "gone").map_err(|e| ModelError { code, ..e });
+    let script = two_turns(vec![
+        named(text_answer("done"), "m0", 10),
+        lost,
+        named(text_answer("fine"), "m1", 10),
+    ]);
+    let p = play("anthropic-sdk@2.12", script.on(MODEL));
     assert_eq!(
         (after(&p.requests[1]), &p.requests[2].thread),
         (Some(("m0".into(), 3)), &Some(Thread::Create))
@@ -183,16 +146,12 @@ fn max_iterations_ends_a_turn() {
         "anthropic-sdk@2.12:max_iterations=2",
         "anthropic-sdk@described-001:max_iterations=2",
     ] {
-        let script = Script {
-            actions: vec![user("u1", "go"), user("u2", "next")],
-            replies: vec![
-                calls("", "a", "t", "{}"),
-                calls("", "b", "t", "{}"),
-                text_answer("done"),
-            ],
-            ..Script::default()
-        };
-        let p = play_on(MODEL, spec, 1.0, script);
+        let script = two_turns(vec![
+            calls("", "a", "t", "{}"),
+            calls("", "b", "t", "{}"),
+            text_answer("done"),
+        ]);
+        let p = play(spec, script.on(MODEL));
         assert_eq!(p.requests.len(), 3, "{spec}");
         assert!(p.requests[2].blocks.iter().any(|b| &*b.text == "next"), "{spec}");
     }
@@ -203,43 +162,38 @@ fn as_described_nothing_is_lost_and_the_threshold_must_be_exceeded() {
     // Messages: "go" 1 + 4; call "{}" 1 + name 1 + 4 and an empty text 0 + 4; output "out" 1 + 4 =
     // 20 tokens.
     let p = |threshold: u64| {
-        let script = Script {
-            actions: vec![user("u1", "go")],
-            replies: vec![calls("", "a", "read", "{}"), text_answer("done")],
-            ..Script::default()
-        };
-        play_on(MODEL, &format!("anthropic-sdk@described-001:threshold={threshold}"), 1.0, script)
+        let script = Script::new(
+            vec![user("u1", "go")],
+            vec![calls("", "a", "read", "{}"), text_answer("done")],
+        );
+        play(&format!("anthropic-sdk@described-001:threshold={threshold}"), script.on(MODEL))
     };
     let kept = p(20);
     assert!(
-        kept.compactions().is_empty() || kept.with_purpose(Purpose::Sample)[1].blocks.len() == 5,
+        kept.compactions().is_empty() || kept.samples()[1].blocks.len() == 5,
         "{:?}",
         kept.compactions()
     );
     let done = p(19);
-    assert_eq!(
-        kinds(done.with_purpose(Purpose::Summary)[0]),
-        [User, Assistant, Call, Output, SummaryPrompt]
-    );
-    assert_eq!(kinds(done.with_purpose(Purpose::Sample)[1]), [Base, Summary]);
+    assert_eq!(kinds(done.summaries()[0]), [User, Assistant, Call, Output, SummaryPrompt]);
+    assert_eq!(kinds(done.samples()[1]), [Base, Summary]);
 }
 
 #[test]
 fn the_older_runner_can_be_switched_off_and_given_another_prompt() {
     let play = |settings: &str| {
-        let script = Script {
-            actions: vec![user("u1", "go")],
-            replies: vec![
+        let script = Script::new(
+            vec![user("u1", "go")],
+            vec![
                 named(calls("", "a", "read", "{}"), "m0", 1_000),
                 named(text_answer("done"), "m1", 10),
             ],
-            summaries: vec![text_answer("so far")],
-            ..Script::default()
-        };
-        play_on(MODEL, &format!("anthropic-sdk:threshold=1000{settings}"), 1.0, script)
+        )
+        .summaries(vec![text_answer("so far")]);
+        play(&format!("anthropic-sdk:threshold=1000{settings}"), script.on(MODEL))
     };
     let p = play(",summary_prompt=What now?");
-    let asked = p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().clone();
+    let asked = p.summaries()[0].blocks.last().unwrap().clone();
     assert_eq!((asked.kind, &*asked.text), (SummaryPrompt, "What now?"));
-    assert!(play(",enabled=false").with_purpose(Purpose::Summary).is_empty());
+    assert!(play(",enabled=false").summaries().is_empty());
 }

@@ -17,14 +17,14 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
+use ctxbench_core::request::{Phase, Reply, Request};
+use ctxbench_core::strategy::{Flow, Strategy, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;
-use super::program::{ClaudeCodeProgram, believed, summaries};
+use super::program::{ClaudeCodeProgram, believed};
 use super::rules::{estimate, last_messages};
-use super::settings::{ClaudeCodeSettings, HookBlocks, Micro, Resume, Trim};
+use super::settings::{ClaudeCodeSettings, Trim};
 use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
 use crate::durable::{remember, sections};
@@ -52,8 +52,9 @@ pub(crate) struct Wu2 {
 }
 
 impl Wu2 {
-    pub fn new(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
-        let asked = summaries(s, words, &words.wu2_prompt);
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        let words = ClaudeCodeWords { summary_prompt: words.wu2_prompt.clone(), ..words };
+        let asked = Summaries { settings: Arc::new(settings), words };
         Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 
@@ -132,49 +133,36 @@ impl Strategy for Wu2 {
     }
 }
 
-/// Three tiers from light to heavy, the model called last (docs/sources/login-bug.md §3).
-pub(crate) struct ThreeTiers {
-    inner: ClaudeCodeProgram,
-    cut: Arc<str>,
+/// Three tiers from light to heavy, the model called last (docs/sources/login-bug.md §3): the program
+/// with two tiers before it. The account does not mention the other mechanisms, so they are off.
+pub(crate) fn three_tiers(s: ClaudeCodeSettings) -> ClaudeCodeSettings {
+    ClaudeCodeSettings {
+        session_memory: true,
+        trim: Trim::Tail,
+        output_chars: 0,
+        shell_chars: 0,
+        search_chars: 0,
+        results_chars: 0,
+        idle_compaction: false,
+        ..s
+    }
 }
 
-impl ThreeTiers {
-    pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        let s = ClaudeCodeSettings {
-            session_memory: true,
-            trim: Trim::Tail,
-            // The account does not mention the following mechanisms, so they are off.
-            microcompact: Micro::Off,
-            output_chars: 0,
-            shell_chars: 0,
-            search_chars: 0,
-            results_chars: 0,
-            hook_before: None,
-            hook_blocks: HookBlocks::Nothing,
-            hook_after: None,
-            idle_compaction: false,
-            resume: Resume::Full,
-            // Only used with `microcompact`, `idle_compaction` or `resume`.
-            micro_minimum: 0,
-            micro_gap_ms: 0,
-            micro_gap_keep: 0,
-            micro_active: 0,
-            idle_min_tokens: 0,
-            idle_share: 0.0,
-            resume_idle_ms: 0,
-            resume_min_tokens: 0,
-            resume_keep_messages: 0,
-            ..s
-        };
-        ThreeTiers { cut: words.cut.clone(), inner: ClaudeCodeProgram::new(s, words) }
+impl ClaudeCodeProgram {
+    /// Runs tier 1, which clears old results before every request, except for the newest, and tier 2.
+    /// Tier 3 is the program's: notes of the session memory, or else a summary with nine sections.
+    pub(super) fn run_light_tiers(&mut self, s: &mut Engine) {
+        let old = self.old_results(s);
+        self.clear(s, &old, None);
+        self.cut_the_end(s);
     }
 
     /// Runs tier 2: cuts the results at the unsent end, all to the same share, until the context is
     /// below the threshold. Content that was already sent stays unchanged, so that the cache still
     /// contains it.
     fn cut_the_end(&mut self, s: &mut Engine) {
-        let limit = self.inner.levels(s).compact;
-        let over = (self.inner.believed(s) + 1).saturating_sub(limit);
+        let limit = self.levels(s).compact;
+        let over = (self.believed(s) + 1).saturating_sub(limit);
         let blocks = s.context.blocks();
         let new = blocks
             .iter()
@@ -197,13 +185,13 @@ impl ThreeTiers {
         }
         let shorter = |b: &Arc<Block>| {
             let budget = (b.text.len() as u64 * left / all) as usize;
-            let room = budget.saturating_sub(self.cut.len() + 2);
+            let room = budget.saturating_sub(self.words.cut.len() + 2);
             middle_cut(&b.text, room).map_or_else(
                 || b.clone(),
                 |c| {
                     b.with_text(
                         BlockForm::Truncated,
-                        format!("{}\n{}\n{}", c.head, self.cut, c.tail),
+                        format!("{}\n{}\n{}", c.head, self.words.cut, c.tail),
                     )
                 },
             )
@@ -213,53 +201,9 @@ impl ThreeTiers {
             .enumerate()
             .map(|(i, b)| if may_go(i, b) { shorter(b) } else { b.clone() })
             .collect();
-        s.trigger("over_the_limit", self.inner.believed(s), limit);
+        s.trigger("over_the_limit", self.believed(s), limit);
         // Shorter results do not separate a call from its result.
         let _ = s.compacted(CompactionKind::Truncate, "tail_cut", Phase::MidTurn, view);
-    }
-}
-
-#[async_trait]
-impl Strategy for ThreeTiers {
-    async fn on_start(&mut self, s: &mut Engine) {
-        self.inner.on_start(s).await;
-    }
-
-    async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        // Tier 1: old results are cleared before every request, except for the newest.
-        let old = self.inner.old_results(s);
-        self.inner.clear(s, &old, None);
-        self.cut_the_end(s);
-        // Tier 3: notes of the session memory, or else a summary with nine sections.
-        self.inner.before_request(s).await
-    }
-
-    fn request(&mut self, s: &Engine) -> Request {
-        self.inner.request(s)
-    }
-
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
-        self.inner.on_reply(s, reply).await
-    }
-
-    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        self.inner.after_step(s, had_calls).await
-    }
-
-    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        self.inner.on_error(s, e, attempt).await
-    }
-
-    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.inner.on_rewind(s, to).await;
-    }
-
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
-        self.inner.compact(s, instructions).await
     }
 }
 

@@ -1,30 +1,11 @@
 use ctxbench_core::request::{Purpose, Request};
 
 use super::*;
-use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
-
-fn reads(n: usize) -> Vec<Answer> {
-    let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
-    (0..n)
-        .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
-        .chain([text_answer("done")])
-        .collect()
-}
+use crate::claude_code::tests::reading;
+use crate::testing::{Answer, Played, Script, kinds, play, text_answer, too_long, user};
 
 fn script(sizes: &[usize], summaries: Vec<Answer>) -> Script {
-    let outputs =
-        sizes.iter().enumerate().map(|(i, n)| format!("{i}{}", " word".repeat(*n))).collect();
-    Script {
-        actions: vec![user("m", "go")],
-        replies: reads(sizes.len()),
-        outputs,
-        summaries,
-        ..Script::default()
-    }
-}
-
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
+    reading(sizes).summaries(summaries)
 }
 
 const ANSWER: &str = "## Goal\n- the goal\n\n## Project Memory\n- the port is 8443\n- root\n\n## \
@@ -36,7 +17,7 @@ const ANSWER: &str = "## Goal\n- the goal\n\n## Project Memory\n- the port is 84
 fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
     let mut s = script(&[700, 700, 250, 250, 10], vec![text_answer(ANSWER)]);
     s.memory = vec!["# CLAUDE.md\n\n- root"];
-    let p = play("claude-code@described-001", 0.01, s);
+    let p = play("claude-code@described-001", s.scaled(0.01));
     assert_eq!(p.compactions(), ["wU2"]);
     let after =
         p.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary)).unwrap();
@@ -57,8 +38,10 @@ fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
 #[test]
 fn wu2_keeps_the_last_ten_messages_where_they_fit() {
     // Large steps first, then small ones. Ten messages are five steps of text + call and result.
-    let p =
-        play("claude-code@described-001", 0.01, script(&[1_400, 20, 20, 20, 20, 300, 10], vec![]));
+    let p = play(
+        "claude-code@described-001",
+        script(&[1_400, 20, 20, 20, 20, 300, 10], vec![]).scaled(0.01),
+    );
     assert_eq!(p.compactions(), ["wU2"]);
     let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
     let (asked, after) = (&p.requests[at], &p.requests[at + 1]);
@@ -73,9 +56,10 @@ fn what_moved_to_memory_survives_every_later_compaction() {
     let answers = [ANSWER, "## Project Memory\n- the host is db1\n- the port is 8443"]
         .map(text_answer)
         .to_vec();
-    let p = play("claude-code@described-001", 0.01, script(&[900, 900, 900, 900, 10], answers));
+    let p =
+        play("claude-code@described-001", script(&[900, 900, 900, 900, 10], answers).scaled(0.01));
     assert_eq!(p.compactions(), ["wU2", "wU2"]);
-    let memory = &p.requests.last().unwrap().blocks[1];
+    let memory = &p.last().blocks[1];
     assert_eq!((memory.kind, memory.text.matches("8443").count()), (BlockKind::Context, 1));
     assert!(memory.text.ends_with("- the host is db1"));
 }
@@ -88,29 +72,28 @@ fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
         user("n", "on"),
     ];
     let replies = vec![text_answer("a"), too_long(9, 8)];
-    let p =
-        play("claude-code@described-001", 1.0, Script { actions, replies, ..Script::default() });
-    assert!(p.with_purpose(Purpose::Summary).is_empty() && p.failures().len() == 1);
+    let p = play("claude-code@described-001", Script::new(actions, replies));
+    assert!(p.summaries().is_empty() && p.failures().len() == 1);
 }
 
 #[test]
 fn the_first_tier_clears_before_every_request() {
-    let p = play("claude-code@described-002", 1.0, script(&[10; 6], vec![]));
+    let p = play("claude-code@described-002", script(&[10; 6], vec![]));
     let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count();
     assert_eq!(
         p.requests.iter().filter(|r| r.purpose == Purpose::Sample).map(cleared).collect::<Vec<_>>(),
         [0, 0, 0, 0, 1, 2, 3]
     );
-    let facts = play("claude-code", 1.0, script(&[10; 6], vec![]));
+    let facts = play("claude-code", script(&[10; 6], vec![]));
     assert!(facts.requests.iter().all(|r| cleared(r) == 0), "below the warning level nothing goes");
 }
 
 #[test]
 fn the_second_tier_cuts_the_unsent_end_only() {
     // Two 900-word results make about 2,300 tokens of four bytes, over a threshold of 1,670.
-    let p = play("claude-code@described-002", 0.01, script(&[900, 900, 10], vec![]));
+    let p = play("claude-code@described-002", script(&[900, 900, 10], vec![]).scaled(0.01));
     assert!(p.compactions().contains(&"tail_cut"));
-    let samples = p.with_purpose(Purpose::Sample);
+    let samples = p.samples();
     let (before, cut) = (samples[1], samples[2]);
     assert!(
         before.blocks.iter().zip(&cut.blocks).all(|(a, b)| a.hash == b.hash),
@@ -125,7 +108,7 @@ fn the_second_tier_cuts_the_unsent_end_only() {
 fn the_third_tier_uses_notes_before_it_calls_for_a_summary() {
     // 260-word results: cutting the newest one does not free enough, so the third tier runs.
     let p: Played =
-        play("claude-code@described-002:micro_keep=99", 0.01, script(&[260; 9], vec![]));
+        play("claude-code@described-002:micro_keep=99", script(&[260; 9], vec![]).scaled(0.01));
     assert!(p.compactions().contains(&"session_memory"), "{:?}", p.compactions());
-    assert!(p.with_purpose(Purpose::Summary).iter().all(|r| r.phase == Some(Phase::Background)));
+    assert!(p.summaries().iter().all(|r| r.phase == Some(Phase::Background)));
 }

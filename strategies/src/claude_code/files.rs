@@ -1,34 +1,49 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
-use ctxbench_kit::memory::{
-    IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout, parse_jsonc,
-};
+use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
 
-use super::version::ClaudeCodeVersion;
-use crate::descriptor::{Named, SettingsFile, Version, parse_version};
-use crate::own_settings::{UserSetting, ValueKind, extract};
+use super::{ClaudeCode, ClaudeCodeVersion};
+use crate::descriptor::{Product, Version};
+use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
 
 /// Memory files that apply to their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
-/// Compaction settings in a user's file: environment variables that it sets
-/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings by name. The
-/// variables win (docs/sources/claude-code.md §1.1).
-const OWN: [UserSetting; 6] = [
-    (&["env", "DISABLE_COMPACT"], "auto", ValueKind::Disabled),
-    (&["env", "DISABLE_AUTO_COMPACT"], "auto", ValueKind::Disabled),
-    (&["autoCompactEnabled"], "auto", ValueKind::Flag),
-    (&["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"], "threshold_percent", ValueKind::Quoted),
-    (&["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"], "auto_compact_window", ValueKind::Quoted),
-    (&["autoCompactWindow"], "auto_compact_window", ValueKind::NumberOr("auto")),
-];
-
-pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { folder: ".claude", names: &["settings.json"], read: own_settings };
-
-fn own_settings(text: &str) -> Result<Named, String> {
-    extract(&parse_jsonc(text)?, &OWN)
-}
+/// Settings of a user's file: environment variables that it sets, and settings by name. The variables
+/// win (docs/sources/claude-code.md §1.1). Variables in the `env` of settings.json are reported not
+/// to reach the threshold (<https://github.com/anthropics/claude-code/issues/63186>), so the place of
+/// a line is the shell.
+pub(super) const SETTINGS: SettingsFile = SettingsFile {
+    folder: ".claude",
+    names: &["settings.json"],
+    format: SettingsFormat::Jsonc,
+    place: "the shell that starts claude, such as ~/.bashrc or ~/.zshrc",
+    documented: "https://code.claude.com/docs/en/env-vars",
+    settings: &[
+        UserSetting::new(
+            &["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"],
+            "threshold_percent",
+            ValueKind::Quoted,
+        )
+        .trying(&["50", "60", "70", "80"]),
+        // 100,000 is the minimum that it accepts.
+        UserSetting::new(
+            &["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"],
+            "auto_compact_window",
+            ValueKind::Quoted,
+        )
+        .trying(&["100k", "150k", "400k"]),
+        UserSetting::new(
+            &["autoCompactWindow"],
+            "auto_compact_window",
+            ValueKind::NumberOr("auto"),
+        ),
+        UserSetting::new(&["env", "DISABLE_COMPACT"], "auto", ValueKind::Disabled),
+        UserSetting::new(&["env", "DISABLE_AUTO_COMPACT"], "auto", ValueKind::Disabled)
+            .trying(&["false"]),
+        UserSetting::new(&["autoCompactEnabled"], "auto", ValueKind::Flag),
+    ],
+};
 
 const LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
@@ -63,7 +78,7 @@ static RELEASED: MemoryLayout = LAYOUT;
 static DESCRIBED: MemoryLayout = MemoryLayout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
 pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-    let layout = match parse_version(version) {
+    let layout = match ClaudeCode::version(version) {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };

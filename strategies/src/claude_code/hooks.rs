@@ -12,20 +12,10 @@ use ctxbench_core::engine::Engine;
 
 use super::settings::{ClaudeCodeSettings, HookBlocks};
 
-pub(crate) struct Hooks {
-    before: Option<Arc<str>>,
-    after: Option<Arc<str>>,
-    blocks: HookBlocks,
-}
-
-impl Hooks {
-    pub fn from_settings(s: &ClaudeCodeSettings) -> Self {
-        Hooks { before: s.hook_before.clone(), after: s.hook_after.clone(), blocks: s.hook_blocks }
-    }
-
-    /// Returns whether a compaction is blocked: a manual one (`by_hand`) or an automatic one.
+impl ClaudeCodeSettings {
+    /// Returns whether a hook blocks a compaction: a manual one (`by_hand`) or an automatic one.
     pub fn blocks_compaction(&self, by_hand: bool) -> bool {
-        match self.blocks {
+        match self.hook_blocks {
             HookBlocks::Nothing => false,
             HookBlocks::ManualCompaction => by_hand,
             HookBlocks::Auto => !by_hand,
@@ -33,20 +23,15 @@ impl Hooks {
         }
     }
 
-    /// Returns whether a hook adds instructions; a summary prepared without them is not used.
-    pub fn instructs(&self) -> bool {
-        self.before.is_some()
-    }
-
     /// Joins the additions to the summary's instruction: the user's, then the hook's.
     pub fn instructions(&self, user: Option<&str>) -> Option<String> {
-        let said: Vec<&str> = user.into_iter().chain(self.before.as_deref()).collect();
+        let said: Vec<&str> = user.into_iter().chain(self.hook_before.as_deref()).collect();
         (!said.is_empty()).then(|| said.join("\n\n"))
     }
 
     /// Returns the hook's text to show after the summary and the restored blocks.
-    pub fn block(&self, s: &mut Engine) -> Option<Arc<Block>> {
-        let text = self.after.clone()?;
+    pub fn hook_block(&self, s: &mut Engine) -> Option<Arc<Block>> {
+        let text = self.hook_after.clone()?;
         Some(s.synthetic(BlockKind::Marker, Role::User, text, Vec::new()))
     }
 }

@@ -1,6 +1,6 @@
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::engine::{Action, Event};
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::Phase;
 
 use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
 
@@ -18,7 +18,7 @@ fn compacted_twice(spec: &str, instructions: Option<&str>) -> Played {
         user("o", "and on"),
     ];
     let replies = ["a", "b", "c"].map(text_answer).into();
-    play(spec, 1.0, Script { actions, replies, ..Script::default() })
+    play(spec, Script::new(actions, replies))
 }
 
 /// Runs three reads that exceed the threshold of 1,670 tokens at a scale of 0.01, and a closing
@@ -29,54 +29,49 @@ fn three_reads(spec: &str, refused: bool) -> Played {
     let replies: Vec<Answer> = vec![read(0), read(1), read(2), last];
     let outputs = [600, 600, 700].map(|n| " word".repeat(n)).to_vec();
     let actions = vec![user("m", "go")];
-    play(spec, 0.01, Script { actions, replies, outputs, ..Script::default() })
-}
-
-fn checks(p: &Played) -> Vec<&'static str> {
-    let of = |e: &Event| match e {
-        Event::Trigger { check, .. } => Some(*check),
-        _ => None,
-    };
-    p.engine.events.iter().filter_map(|s| of(&s.event)).collect()
+    play(spec, Script::new(actions, replies).outputs(outputs).scaled(0.01))
 }
 
 #[test]
 fn a_hook_before_adds_its_words_behind_those_of_the_user() {
     let p = compacted_twice("claude-code:hook_before=name the branch", Some("keep the port"));
     let ends: Vec<&str> = p
-        .with_purpose(Purpose::Summary)
+        .summaries()
         .iter()
         .map(|r| r.blocks.last().unwrap().text.split("summary:\n").nth(1).unwrap())
         .collect();
     assert_eq!(ends, ["keep the port\n\nname the branch", "name the branch"]);
     let asked = three_reads("claude-code:hook_before=name the branch", false);
-    let asked = asked.with_purpose(Purpose::Summary);
+    let asked = asked.summaries();
     assert!(asked[0].blocks.last().unwrap().text.ends_with("name the branch"));
 }
 
 #[test]
 fn a_hook_after_is_shown_behind_each_summary_once() {
     let p = compacted_twice("claude-code:hook_after=the port is 8443", None);
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     let kinds: Vec<_> = last.blocks.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::Marker, BlockKind::User]);
     assert_eq!(&*last.blocks[2].text, "the port is 8443");
     // The second summary request shows a context with the hook's text.
-    let second = p.with_purpose(Purpose::Summary)[1];
+    let second = p.summaries()[1];
     assert_eq!(second.blocks.iter().filter(|b| b.kind == BlockKind::Marker).count(), 1);
 }
 
 #[test]
 fn a_blocked_compaction_leaves_the_session_as_it_is() {
     let p = compacted_twice("claude-code:hook_blocks=manual", None);
-    assert!(p.with_purpose(Purpose::Summary).is_empty() && p.compactions().is_empty());
-    assert_eq!(checks(&p), ["blocked_by_hook", "blocked_by_hook"]);
+    assert!(p.summaries().is_empty() && p.compactions().is_empty());
+    assert_eq!(
+        p.triggers().iter().map(|t| t.0).collect::<Vec<_>>(),
+        ["blocked_by_hook", "blocked_by_hook"]
+    );
     let p = compacted_twice("claude-code:hook_blocks=automatic", None);
-    assert_eq!(p.with_purpose(Purpose::Summary).len(), 2, "those of the user are not its business");
+    assert_eq!(p.summaries().len(), 2, "those of the user are not its business");
 
     let p = three_reads("claude-code:hook_blocks=automatic", false);
-    assert!(p.with_purpose(Purpose::Summary).is_empty() && p.failures().is_empty());
-    assert_eq!(checks(&p), ["blocked_by_hook"]);
+    assert!(p.summaries().is_empty() && p.failures().is_empty());
+    assert_eq!(p.triggers().iter().map(|t| t.0).collect::<Vec<_>>(), ["blocked_by_hook"]);
     assert_eq!(three_reads("claude-code:hook_blocks=manual", false).compactions(), ["compact"]);
 }
 
@@ -85,13 +80,13 @@ fn at_the_limit_a_blocked_compaction_fails_the_turn() {
     let p = three_reads("claude-code:hook_blocks=both", true);
     let [failure] = p.failures()[..] else { panic!("{:?}", p.failures()) };
     assert!(failure.contains("prompt is too long: 2100") && failure.contains("hook"), "{failure}");
-    assert!(p.with_purpose(Purpose::Summary).is_empty());
+    assert!(p.summaries().is_empty());
 }
 
 #[test]
 fn a_summary_prepared_without_the_hooks_words_is_not_used() {
     let phases = |spec: &str| -> Vec<Option<Phase>> {
-        three_reads(spec, false).with_purpose(Purpose::Summary).iter().map(|r| r.phase).collect()
+        three_reads(spec, false).summaries().iter().map(|r| r.phase).collect()
     };
     let background = Some(Phase::Background);
     assert_eq!(phases("claude-code:warning_distance=60k,precompute=true"), [background]);

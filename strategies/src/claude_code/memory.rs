@@ -12,20 +12,14 @@ use ctxbench_core::compaction::{ephemeral_block, origins};
 use ctxbench_core::engine::Engine;
 
 use super::micro::Deleted;
-use super::rules::{TailRule, tail_start};
+use super::rules::tail_start;
 use super::settings::ClaudeCodeSettings;
 use super::summary::{IfNotReady, Prepared, Summaries};
 use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
-    on: bool,
-    /// Size of the context from which notes are taken, tokens.
-    start: u64,
-    /// Growth of the context until the next update, tokens.
-    growth: u64,
-    tail: TailRule,
-    prompt: Arc<str>,
-    so_far: Arc<str>,
+    settings: Arc<ClaudeCodeSettings>,
+    words: ClaudeCodeWords,
     /// Size of the context at the last update, tokens.
     updated_at: Option<u64>,
     running: Prepared,
@@ -39,18 +33,10 @@ struct Notes {
 }
 
 impl SessionMemory {
-    pub fn from_settings(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
+    pub fn new(settings: Arc<ClaudeCodeSettings>, words: ClaudeCodeWords) -> Self {
         SessionMemory {
-            on: s.session_memory,
-            start: s.memory_start_tokens,
-            growth: s.memory_growth_tokens,
-            tail: TailRule {
-                least_tokens: s.memory_keep_tokens,
-                least_texts: s.memory_keep_texts as usize,
-                most_tokens: s.memory_keep_most_tokens,
-            },
-            prompt: words.memory_prompt.clone(),
-            so_far: words.memory_so_far.clone(),
+            settings,
+            words,
             updated_at: None,
             running: Prepared::default(),
             notes: None,
@@ -60,21 +46,22 @@ impl SessionMemory {
     /// Runs after a step: takes over finished notes, and starts the next update if the context has
     /// grown enough.
     pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted, believed: u64) {
-        if !self.on {
+        if !self.settings.session_memory {
             return;
         }
         self.take_in(s).await;
-        let due =
-            believed >= self.start && self.updated_at.is_none_or(|n| believed >= n + self.growth);
-        if !due {
+        let (start, growth) =
+            (self.settings.memory_start_tokens, self.settings.memory_growth_tokens);
+        if believed < start || self.updated_at.is_some_and(|n| believed < n + growth) {
             return;
         }
         let mut blocks = s.context.blocks().to_vec();
         if let Some(n) = &self.notes {
-            let so_far = format!("{}\n\n{}", self.so_far, n.text);
+            let so_far = format!("{}\n\n{}", self.words.memory_so_far, n.text);
             blocks.push(ephemeral_block(BlockKind::Summary, Role::User, so_far));
         }
-        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+        let prompt = self.words.memory_prompt.clone();
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
         if self.running.begin(s, asked, wire, blocks, prompt).await {
             self.updated_at = Some(believed);
         }
@@ -94,7 +81,7 @@ impl SessionMemory {
         s: &mut Engine,
         history: &[Arc<Block>],
     ) -> Option<(String, usize)> {
-        if !self.on {
+        if !self.settings.session_memory {
             return None;
         }
         self.take_in(s).await;
@@ -102,7 +89,7 @@ impl SessionMemory {
         self.running.missed(s);
         let notes = self.notes.as_ref()?;
         let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
-        let from = tail_start(history, unknown, self.tail);
+        let from = tail_start(history, unknown, &self.settings);
         (from > 0).then(|| (notes.text.clone(), from))
     }
 
@@ -133,3 +120,7 @@ pub(crate) fn notes_block(
 ) -> Arc<Block> {
     s.synthetic(BlockKind::Summary, Role::User, format!("{lead_in}\n\n{text}"), origins(replaced))
 }
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@
 //! that were only cleared, so none is written, and these results are restored in full.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
-    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage, pruned,
+    BEGIN, CWD, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
+    StoredMessage, name_results, pruned,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -30,11 +31,7 @@ pub(crate) const FORMAT: PersistFormat = PersistFormat {
     open: |dir, seed| Ok(Box::new(TranscriptFile::open(dir, seed)?)),
 };
 
-const SESSION: &str = "00000000-0000-4000-8000-000000000001";
-const CWD: &str = "/work/project";
-
 struct TranscriptFile {
-    path: PathBuf,
     file: Appender,
     seed: u64,
     lines: u64,
@@ -52,10 +49,10 @@ impl TranscriptFile {
         let path = dir.join(".claude/projects").join(folder).join(format!("{SESSION}.jsonl"));
         let file = Appender::open(&path)?;
         register(&dir.join(".claude.json"))?;
-        let (lines, _) = jsonl::objects(&path)?;
+        let (lines, _) = file.objects()?;
         let last = lines.iter().rev().find_map(|l| l["uuid"].as_str().map(str::to_string));
         let (shown, _) = chain(&lines);
-        Ok(TranscriptFile { path, file, seed, lines: lines.len() as u64, last, shown })
+        Ok(TranscriptFile { file, seed, lines: lines.len() as u64, last, shown })
     }
 
     fn uuid(&mut self) -> String {
@@ -79,7 +76,7 @@ impl TranscriptFile {
             ("cwd", CWD.into()),
             ("version", "2.1.0".into()),
             ("isSidechain", false.into()),
-            ("timestamp", "2023-11-14T22:13:20.000Z".into()),
+            ("timestamp", BEGIN.into()),
         ] {
             object[key] = value;
         }
@@ -152,7 +149,7 @@ impl TranscriptFile {
         for s in &view[at + 1 + named..] {
             self.append_message(s, Some("isMeta"))?;
         }
-        self.shown = chain(&jsonl::objects(&self.path)?.0).0;
+        self.shown = chain(&self.file.objects()?.0).0;
         Ok(())
     }
 }
@@ -166,7 +163,7 @@ impl Persistence for TranscriptFile {
     }
 
     fn load(&self) -> Result<ReopenedSession, PersistError> {
-        let (lines, mut notes) = jsonl::objects(&self.path)?;
+        let (lines, mut notes) = self.file.objects()?;
         let (shown, unfinished) = chain(&lines);
         if unfinished > 0 {
             let passed = pluralize(unfinished, "compaction");
@@ -180,12 +177,12 @@ impl Persistence for TranscriptFile {
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let (lines, _) = jsonl::objects(&self.path)?;
+        let (lines, _) = self.file.objects()?;
         Ok(messages(lines.iter()).into_iter().map(|(s, _)| s).collect())
     }
 
     fn size(&self) -> u64 {
-        jsonl::size(&self.path)
+        self.file.size()
     }
 }
 
@@ -245,28 +242,18 @@ fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
 fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, Vec<String>)> {
     let mut out: Vec<(StoredMessage, Vec<String>)> = Vec::new();
     let mut response: Option<&str> = None;
-    let mut names = HashMap::new();
     for line in lines {
         let kind = line["type"].as_str().unwrap_or_default();
         if !matches!(kind, "user" | "assistant") {
             continue;
         }
         let summary = line["isCompactSummary"] == true;
-        let mut parts: Vec<Part> = line["message"]["content"]
+        let parts: Vec<Part> = line["message"]["content"]
             .as_array()
             .into_iter()
             .flatten()
             .filter_map(|b| part(b, summary))
             .collect();
-        for p in &mut parts {
-            match p {
-                Part::Call(ToolCall { id, name, .. }) => {
-                    drop(names.insert(id.clone(), name.clone()))
-                }
-                Part::Result { id, name, .. } => *name = names.get(id).cloned().unwrap_or_default(),
-                _ => {}
-            }
-        }
         let id = line["uuid"].as_str().unwrap_or_default().to_string();
         let own = line["message"]["id"].as_str();
         match out.last_mut() {
@@ -288,6 +275,7 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, V
         }
         response = own;
     }
+    name_results(out.iter_mut().map(|(said, _)| said));
     out
 }
 
@@ -299,10 +287,8 @@ fn block(p: &Part) -> Option<Value> {
         }
         Part::Call(ToolCall { id, name, arguments }) => {
             // A JSON object in the request. Other text stays unchanged.
-            let input: Value =
-                serde_json::from_str(arguments).unwrap_or_else(|_| json!(**arguments));
-            let same = *input.to_string() == **arguments;
-            json!({"type": "tool_use", "id": **id, "name": **name, "input": input, "raw": (!same).then_some(&**arguments)})
+            let (input, raw) = jsonl::arguments(arguments, json!(**arguments));
+            json!({"type": "tool_use", "id": **id, "name": **name, "input": input, "raw": raw})
         }
         Part::Result { id, output, is_error, .. } => {
             json!({"type": "tool_result", "tool_use_id": **id, "content": **output, "is_error": is_error})

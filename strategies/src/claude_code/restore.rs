@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Origin, Role};
+use ctxbench_core::compaction::tools::folded;
 use ctxbench_core::compaction::{recent_files, text_argument};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
@@ -15,89 +16,72 @@ use ctxbench_kit::memory::{CutOff, cut_index};
 use super::files::INDEX;
 use super::rules::{Restored, restorable};
 use super::settings::ClaudeCodeSettings;
-use ctxbench_core::compaction::tools::folded;
 
-/// Limits for restored files and skills, tokens.
-pub(crate) struct Restore {
-    files: usize,
-    file_tokens: u64,
-    files_tokens: u64,
-    skill_tokens: u64,
-    skills_tokens: u64,
-    plan: bool,
+/// Returns the restored blocks, without those that are still in `tail`.
+pub(crate) fn restored(
+    set: &ClaudeCodeSettings,
+    s: &mut Engine,
+    tail: &[Arc<Block>],
+) -> Vec<Arc<Block>> {
+    let mut found = recent(set, &s.history, tail);
+    found.extend(skills(set, &s.history));
+    found.extend(set.restore_plan.then(|| plan(&s.history)).flatten());
+    found.extend(fetched_tools(&s.history, tail));
+    found
+        .into_iter()
+        .map(|(text, origin)| s.synthetic(BlockKind::File, Role::User, text, origin))
+        .collect()
 }
 
-impl Restore {
-    pub fn from_settings(s: &ClaudeCodeSettings) -> Self {
-        Restore {
-            files: s.restore_files as usize,
-            file_tokens: s.restore_file_tokens,
-            files_tokens: s.restore_total_tokens,
-            skill_tokens: s.restore_skill_tokens,
-            skills_tokens: s.restore_skills_tokens,
-            plan: s.restore_plan,
-        }
-    }
-
-    /// Returns the restored blocks, without those that are still in `tail`.
-    pub fn blocks(&self, s: &mut Engine, tail: &[Arc<Block>]) -> Vec<Arc<Block>> {
-        let mut found = self.recent(&s.history, tail);
-        found.extend(self.skills(&s.history));
-        found.extend(self.plan.then(|| plan(&s.history)).flatten());
-        found.extend(fetched_tools(&s.history, tail));
-        found
-            .into_iter()
-            .map(|(text, origin)| s.synthetic(BlockKind::File, Role::User, text, origin))
-            .collect()
-    }
-
-    /// Returns the most recently used files within the budget, newest first.
-    fn recent(&self, history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
-        let standing = |t: &Arc<str>| {
-            tail.iter().any(|b| {
-                b.form == BlockForm::Verbatim && b.kind == BlockKind::Output && b.text == *t
-            })
-        };
-        let mut files = recent_files(history, self.files);
-        files.retain(|f| !f.text.as_ref().is_some_and(standing));
-        let sizes: Vec<Option<u64>> =
-            files.iter().map(|f| f.text.as_ref().map(|t| bytes_div4_up(t))).collect();
-        let shown = restorable(&sizes, self.file_tokens, self.files_tokens);
-        let mut out = Vec::new();
-        for (f, how) in files.iter().zip(shown) {
-            out.push(match (how, &f.text) {
-                (Restored::Nothing, _) => continue,
-                (Restored::Whole, Some(t)) => {
-                    (format!("{} as it was read before:\n{t}", f.path), origin_of(history, t))
-                }
-                _ => (
-                    format!("{} was worked on before; read it again if it is needed.", f.path),
-                    Vec::new(),
-                ),
-            });
-        }
-        out
-    }
-
-    /// Returns the beginnings of the most recently invoked skills within the budget, newest first.
-    fn skills(&self, history: &History) -> Vec<(String, Vec<Origin>)> {
-        let (mut left, mut seen, mut out) = (self.skills_tokens, HashSet::new(), Vec::new());
-        for (id, name, arguments) in calls(history) {
-            if folded(name) != "skill" || !seen.insert(arguments) {
-                continue;
+/// Returns the most recently used files within the budget, newest first.
+fn recent(
+    set: &ClaudeCodeSettings,
+    history: &History,
+    tail: &[Arc<Block>],
+) -> Vec<(String, Vec<Origin>)> {
+    let standing = |t: &Arc<str>| {
+        tail.iter()
+            .any(|b| b.form == BlockForm::Verbatim && b.kind == BlockKind::Output && b.text == *t)
+    };
+    let mut files = recent_files(history, set.restore_files as usize);
+    files.retain(|f| !f.text.as_ref().is_some_and(standing));
+    let sizes: Vec<Option<u64>> =
+        files.iter().map(|f| f.text.as_ref().map(|t| bytes_div4_up(t))).collect();
+    let shown = restorable(&sizes, set.restore_file_tokens, set.restore_total_tokens);
+    let mut out = Vec::new();
+    for (f, how) in files.iter().zip(shown) {
+        out.push(match (how, &f.text) {
+            (Restored::Nothing, _) => continue,
+            (Restored::Whole, Some(t)) => {
+                (format!("{} as it was read before:\n{t}", f.path), origin_of(history, t))
             }
-            let Some(text) = history.result(id) else { continue };
-            let most = usize::try_from(self.skill_tokens.min(left).saturating_mul(4))
-                .unwrap_or(usize::MAX);
-            let shown = &text[..text.floor_char_boundary(most)];
-            if shown.is_empty() {
-                break;
-            }
-            left -= bytes_div4_up(shown).min(left);
-            out.push((format!("A skill in use ({arguments}):\n{shown}"), origin_of(history, text)));
-        }
-        out
+            _ => (
+                format!("{} was worked on before; read it again if it is needed.", f.path),
+                Vec::new(),
+            ),
+        });
     }
+    out
+}
+
+/// Returns the beginnings of the most recently invoked skills within the budget, newest first.
+fn skills(set: &ClaudeCodeSettings, history: &History) -> Vec<(String, Vec<Origin>)> {
+    let (mut left, mut seen, mut out) = (set.restore_skills_tokens, HashSet::new(), Vec::new());
+    for (id, name, arguments) in calls(history) {
+        if folded(name) != "skill" || !seen.insert(arguments) {
+            continue;
+        }
+        let Some(text) = history.result(id) else { continue };
+        let most = usize::try_from(set.restore_skill_tokens.min(left).saturating_mul(4))
+            .unwrap_or(usize::MAX);
+        let shown = &text[..text.floor_char_boundary(most)];
+        if shown.is_empty() {
+            break;
+        }
+        left -= bytes_div4_up(shown).min(left);
+        out.push((format!("A skill in use ({arguments}):\n{shown}"), origin_of(history, text)));
+    }
+    out
 }
 
 /// Returns the newest plan written in plan mode.

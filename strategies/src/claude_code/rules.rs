@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::group_starts;
+use ctxbench_core::compaction::tools::folded;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use ctxbench_core::compaction::tools::folded;
+use super::settings::ClaudeCodeSettings;
 
 /// Levels of a window, tokens (docs/sources/claude-code.md §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,31 +20,13 @@ pub struct Levels {
     pub warning: u64,
 }
 
-/// Settings that define the levels, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelRule {
-    /// Window for compaction, if it differs from the model's.
-    pub window: Option<u64>,
-    /// Maximum reserve for a reply.
-    pub reserve: u64,
-    /// Distance of the compaction level below the effective window.
-    pub buffer: u64,
-    /// Distance of the warning level below the compaction level.
-    pub warning: u64,
-    /// Per cent of the effective window, which can only lower the compaction level. 100 = no
-    /// effect.
-    pub percent: u64,
-}
-
-impl LevelRule {
-    /// `effective = window − min(largest reply, reserve)`, `compact = effective − buffer`, `warning
-    /// = compact − distance`.
-    pub fn levels(&self, window: u64, max_output: u64) -> Levels {
-        let window = self.window.map_or(window, |w| w.min(window));
-        let effective = window.saturating_sub(max_output.min(self.reserve));
-        let compact = effective.saturating_sub(self.buffer).min(effective * self.percent / 100);
-        Levels { effective, compact, warning: compact.saturating_sub(self.warning) }
-    }
+/// `effective = window − min(largest reply, reserve)`, `compact = effective − buffer`, `warning =
+/// compact − distance`. The percentage can only lower the compaction level.
+pub fn levels(s: &ClaudeCodeSettings, window: u64, max_output: u64) -> Levels {
+    let window = s.auto_compact_window.map_or(window, |w| w.min(window));
+    let effective = window.saturating_sub(max_output.min(s.output_reserve));
+    let compact = effective.saturating_sub(s.buffer).min(effective * s.threshold_percent / 100);
+    Levels { effective, compact, warning: compact.saturating_sub(s.warning_distance) }
 }
 
 /// Returns whether old results of a tool may be cleared. This is allowed for results that can be
@@ -69,14 +52,14 @@ pub fn is_compactable(name: &str) -> bool {
     named || f.starts_with("web")
 }
 
-/// Returns the positions of the results to clear, and the saved tokens: all compactable results
-/// without the newest `keep`, if clearing saves at least `minimum` tokens of four bytes in total.
+/// Returns the positions of the results to clear: all compactable results without the newest `keep`,
+/// if clearing saves at least `minimum` tokens of four bytes in total.
 pub fn clearable(
     blocks: &[Arc<Block>],
     keep: usize,
     minimum: u64,
     placeholder: &str,
-) -> (Vec<usize>, u64) {
+) -> Vec<usize> {
     let may_go = |b: &Block| {
         b.kind == BlockKind::Output && b.call.as_ref().is_some_and(|c| is_compactable(&c.name))
     };
@@ -84,8 +67,8 @@ pub fn clearable(
     at.truncate(at.len().saturating_sub(keep));
     at.retain(|&i| blocks[i].form != BlockForm::Cleared);
     let left = bytes_div4_up(placeholder);
-    let saved = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
-    if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
+    let saved: u64 = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
+    if saved < minimum { Vec::new() } else { at }
 }
 
 /// Returns the number of compactable results that are not cleared.
@@ -98,55 +81,43 @@ pub fn active(blocks: &[Arc<Block>]) -> usize {
         .count()
 }
 
-/// Limits in bytes above which tool output is saved to a file; 0 = no limit
-/// (docs/sources/claude-code.md §1.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutputRule {
-    pub all: usize,
-    pub shell: usize,
-    /// Limit for a search in files.
-    pub search: usize,
-    /// Limit for all calls of one reply together.
-    pub message: usize,
+/// Returns whether the output of a tool is saved to a file because of its size in bytes; a limit of 0
+/// is none (docs/sources/claude-code.md §1.2). The output of a file read is never saved to another
+/// file. This is our choice; the sources speak of tool results in general.
+pub fn is_too_long(s: &ClaudeCodeSettings, tool: &str, bytes: u64) -> bool {
+    if is_read(tool) {
+        return false;
+    }
+    let own = match folded(tool).as_str() {
+        "bash" | "shell" => s.shell_chars,
+        "grep" => s.search_chars,
+        _ => 0,
+    };
+    [s.output_chars, own].iter().any(|&most| most > 0 && bytes > most)
 }
 
-impl OutputRule {
-    /// Returns whether the output of a tool is too long. The output of a file read is never saved
-    /// to another file. This is our choice; the sources speak of tool results in general.
-    pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
-        if is_read(tool) {
-            return false;
+/// Returns the positions of the results from `from` on that are saved to files because their total
+/// size in bytes is larger than `most`; 0 = no limit. The largest are saved first, until the rest
+/// fits. Results of file reads neither count nor are saved. Both rules are our choice.
+pub fn too_much(blocks: &[Arc<Block>], from: usize, most: u64) -> Vec<usize> {
+    let may_go = |b: &Block| {
+        b.kind == BlockKind::Output
+            && b.form == BlockForm::Verbatim
+            && !b.call.as_ref().is_some_and(|c| is_read(&c.name))
+    };
+    let size = |i: usize| blocks[i].text.len() as u64;
+    let mut found: Vec<usize> = (from..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
+    let mut total: u64 = found.iter().map(|&i| size(i)).sum();
+    found.sort_by_key(|&i| std::cmp::Reverse(size(i)));
+    let mut gone = Vec::new();
+    for i in found {
+        if most == 0 || total <= most {
+            break;
         }
-        let own = match folded(tool).as_str() {
-            "bash" | "shell" => self.shell,
-            "grep" => self.search,
-            _ => 0,
-        };
-        [self.all, own].iter().any(|&most| most > 0 && bytes > most)
+        total -= size(i);
+        gone.push(i);
     }
-
-    /// Returns the positions of the results from `from` on that are saved to files because their
-    /// total size is too large. The largest are saved first, until the rest fits. Results of file
-    /// reads neither count nor are saved. Both rules are our choice.
-    pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
-        let may_go = |b: &Block| {
-            b.kind == BlockKind::Output
-                && b.form == BlockForm::Verbatim
-                && !b.call.as_ref().is_some_and(|c| is_read(&c.name))
-        };
-        let mut found: Vec<usize> = (from..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
-        let mut total: usize = found.iter().map(|&i| blocks[i].text.len()).sum();
-        found.sort_by_key(|&i| std::cmp::Reverse(blocks[i].text.len()));
-        let mut gone = Vec::new();
-        for i in found {
-            if self.message == 0 || total <= self.message {
-                break;
-            }
-            total -= blocks[i].text.len();
-            gone.push(i);
-        }
-        gone
-    }
+    gone
 }
 
 fn is_read(tool: &str) -> bool {
@@ -176,28 +147,18 @@ fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
     group_starts(history).into_iter().rfind(|&i| i <= at).unwrap_or(0)
 }
 
-/// Size of the verbatim tail after session notes (docs/sources/claude-code.md §1.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TailRule {
-    /// Minimum number of tokens that stay.
-    pub least_tokens: u64,
-    /// Minimum number of messages with text that stay.
-    pub least_texts: usize,
-    /// Maximum number of tokens with older messages added.
-    pub most_tokens: u64,
-}
-
-/// Returns the start of the verbatim tail. This is at most `unknown`, where the notes end, and
-/// further back until the minimum is reached or the maximum would be exceeded.
-pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usize {
+/// Returns the start of the verbatim tail after session notes (docs/sources/claude-code.md §1.5). This
+/// is at most `unknown`, where the notes end, and further back until the minimum is reached or the
+/// maximum would be exceeded.
+pub fn tail_start(history: &[Arc<Block>], unknown: usize, s: &ClaudeCodeSettings) -> usize {
     let texts = |from: usize| {
         let mut messages: Vec<_> =
             history[from..].iter().filter(|b| is_words(b)).map(|b| b.message).collect();
         messages.dedup();
-        messages.len()
+        messages.len() as u64
     };
     let enough = |from: usize| {
-        estimate(&history[from..]) >= rule.least_tokens && texts(from) >= rule.least_texts
+        estimate(&history[from..]) >= s.memory_keep_tokens && texts(from) >= s.memory_keep_texts
     };
     let floor = after_summary(history);
     let mut at = if unknown == history.len() { unknown } else { whole_from(history, unknown) };
@@ -205,7 +166,7 @@ pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usi
         if i >= at {
             continue;
         }
-        if enough(at) || estimate(&history[i..]) > rule.most_tokens {
+        if enough(at) || estimate(&history[i..]) > s.memory_keep_most_tokens {
             break;
         }
         at = i;
@@ -284,45 +245,40 @@ pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
+    use ctxbench_core::settings::SettingsTable;
     use proptest::prelude::*;
 
-    const RULE: LevelRule =
-        LevelRule { window: None, reserve: 20_000, buffer: 13_000, warning: 20_000, percent: 100 };
+    use crate::testing::{block, call_block};
+
+    /// Returns the settings of a strategy without a model.
+    fn settings(spec: &str) -> ClaudeCodeSettings {
+        ClaudeCodeSettings::read(&crate::Spec::parse(spec).unwrap().applied(1.0, 0))
+    }
 
     #[test]
     fn thresholds_as_reported() {
         // docs/sources/claude-code.md §1.1: 167,000 of 200k, 967,000 of 1M, warning about 147k
+        let at = |more: &str, window, max_output| {
+            levels(&settings(&format!("claude-code:{more}")), window, max_output)
+        };
         assert_eq!(
-            RULE.levels(200_000, 64_000),
+            at("", 200_000, 64_000),
             Levels { effective: 180_000, compact: 167_000, warning: 147_000 }
         );
-        assert_eq!(RULE.levels(1_000_000, 128_000).compact, 967_000);
-        assert_eq!(RULE.levels(200_000, 8_000).compact, 179_000);
-        let narrow = LevelRule { window: Some(200_000), ..RULE };
-        assert_eq!(
-            (narrow.levels(1_000_000, 64_000).compact, narrow.levels(100_000, 64_000).compact),
-            (167_000, 67_000)
-        );
+        assert_eq!(at("", 1_000_000, 128_000).compact, 967_000);
+        assert_eq!(at("", 200_000, 8_000).compact, 179_000);
+        let narrow = |window| at("auto_compact_window=200k", window, 64_000).compact;
+        assert_eq!((narrow(1_000_000), narrow(100_000)), (167_000, 67_000));
         // 95 % of the effective window is above the default threshold, and the setting never raises
         // the threshold
-        assert_eq!(LevelRule { percent: 95, ..RULE }.levels(200_000, 64_000).compact, 167_000);
-        assert_eq!(LevelRule { percent: 50, ..RULE }.levels(200_000, 64_000).compact, 90_000);
+        assert_eq!(at("threshold_percent=95", 200_000, 64_000).compact, 167_000);
+        assert_eq!(at("threshold_percent=50", 200_000, 64_000).compact, 90_000);
     }
 
     #[test]
     fn tools_are_told_by_their_letters() {
-        for name in [
-            "Read",
-            "read_file",
-            "Bash",
-            "grep",
-            "Glob",
-            "WebFetch",
-            "web_search",
-            "edit_file",
-            "Write",
-        ] {
+        let told = "Read read_file Bash grep Glob WebFetch web_search edit_file Write";
+        for name in told.split(' ') {
             assert!(is_compactable(name), "{name}");
         }
         assert!(!is_compactable("task") && !is_compactable("todo_write"));
@@ -367,40 +323,36 @@ mod tests {
     }
 
     fn test_block(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
-        Draft::text(kind, Role::User, "x".repeat(4 * tokens)).build(MessageId(message), vec![])
+        block(kind, message, &"x".repeat(4 * tokens))
     }
 
     #[test]
     fn output_limits_hold_per_tool() {
-        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
-        assert!(rule.too_long("Bash", 30_001) && !rule.too_long("Bash", 30_000));
-        assert!(
-            rule.too_long("grep", 20_001)
-                && !rule.too_long("task", 50_000)
-                && rule.too_long("task", 50_001)
-        );
-        assert!(
-            !rule.too_long("read_file", 90_000)
-                && !OutputRule { all: 0, shell: 0, search: 0, message: 0 }.too_long("bash", 90_000)
-        );
+        let too_long = |tool, bytes| is_too_long(&settings("claude-code"), tool, bytes);
+        assert!(too_long("Bash", 30_001) && !too_long("Bash", 30_000));
+        assert!(too_long("grep", 20_001) && !too_long("task", 50_000) && too_long("task", 50_001));
+        assert!(!too_long("read_file", 90_000));
+        let none = settings("claude-code:output_chars=0,shell_chars=0,search_chars=0");
+        assert!(!is_too_long(&none, "bash", 90_000));
     }
 
     #[test]
     fn the_results_of_one_message_share_a_budget() {
-        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
+        let most = settings("claude-code").results_chars;
+        assert_eq!(most, 200_000);
         // Seven results of 29,000 characters have 203,000: the first is saved, and 174,000 remain.
         let seven: Vec<_> = (0..7).map(|_| output("bash", 29_000)).collect();
-        assert_eq!(rule.too_much(&seven, 0), [0]);
-        assert_eq!(rule.too_much(&seven[..6], 0), [0; 0], "174,000 fit");
-        assert_eq!(rule.too_much(&seven, 1), [0; 0], "an older result is of another message");
+        assert_eq!(too_much(&seven, 0, most), [0]);
+        assert_eq!(too_much(&seven[..6], 0, most), [0; 0], "174,000 fit");
+        assert_eq!(too_much(&seven, 1, most), [0; 0], "an older result is of another message");
         // The largest is saved first, and one is enough. A file that was read does not count.
         let mixed: Vec<_> = [10_000, 45_000, 46_000, 40_000, 41_000, 42_000]
             .map(|n| output("task", n))
             .into_iter()
             .chain([output("read_file", 90_000)])
             .collect();
-        assert_eq!(rule.too_much(&mixed, 0), [2], "224,000 less 46,000");
-        assert_eq!(OutputRule { message: 0, ..rule }.too_much(&mixed, 0), [0; 0]);
+        assert_eq!(too_much(&mixed, 0, most), [2], "224,000 less 46,000");
+        assert_eq!(too_much(&mixed, 0, 0), [0; 0]);
     }
 
     #[test]
@@ -425,7 +377,10 @@ mod tests {
         use BlockKind::{Assistant, User};
         // docs/sources/claude-code.md §1.5: at least 10,000 tokens and 5 text messages, at most
         // 40,000.
-        let rule = TailRule { least_tokens: 10_000, least_texts: 5, most_tokens: 40_000 };
+        let rule = &settings("claude-code");
+        let numbers =
+            (rule.memory_keep_tokens, rule.memory_keep_texts, rule.memory_keep_most_tokens);
+        assert_eq!(numbers, (10_000, 5, 40_000));
         let of = |sizes: &[usize]| -> Vec<_> {
             let kind = |i: usize| if i.is_multiple_of(2) { User } else { Assistant };
             sizes.iter().enumerate().map(|(i, n)| test_block(kind(i), i as u32, *n)).collect()
@@ -441,16 +396,15 @@ mod tests {
     }
 
     fn output(name: &str, len: usize) -> Arc<Block> {
-        let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(len));
-        d.call = Some(Arc::new(CallRef { id: "1".into(), name: name.into() }));
-        d.build(MessageId(0), vec![])
+        call_block(BlockKind::Output, "1", name, &"x".repeat(len))
     }
 
     proptest! {
         #[test]
         fn clearing_is_worth_it_and_spares_the_newest(sizes in prop::collection::vec(0usize..8_000, 0..20), keep in 0usize..5) {
             let blocks: Vec<_> = sizes.iter().map(|&n| output("bash", n)).collect();
-            let (at, saved) = clearable(&blocks, keep, 2_000, "gone");
+            let at = clearable(&blocks, keep, 2_000, "gone");
+            let saved: u64 = at.iter().map(|&i| (sizes[i] as u64).div_ceil(4).saturating_sub(1)).sum();
             prop_assert!(at.is_empty() || saved >= 2_000);
             prop_assert!(at.iter().all(|&i| i + keep < blocks.len()));
         }

@@ -11,20 +11,13 @@ use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;
 use super::rules::{estimate, excess, kept_summary};
-use super::settings::Trim;
+use super::settings::{CacheTtl, ClaudeCodeSettings, Trim};
+use super::words::ClaudeCodeWords;
 
-/// Texts and limits of summary requests.
+/// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {
-    pub prompt: Arc<str>,
-    pub lead_in: Arc<str>,
-    pub go_on: Arc<str>,
-    pub left_out: Arc<str>,
-    pub max_tokens: u64,
-    /// Number of retries if the request itself overflows.
-    pub retries: u64,
-    pub trim: Trim,
-    /// Requested lifetime of the prompt cache. `None` = as in the recorded session.
-    pub ttl: Option<Ttl>,
+    pub settings: Arc<ClaudeCodeSettings>,
+    pub words: ClaudeCodeWords,
 }
 
 /// A finished summary.
@@ -35,9 +28,13 @@ pub(crate) struct FinishedSummary {
 }
 
 impl Summaries {
-    /// Returns the requested lifetime of the prompt cache.
+    /// Returns the requested lifetime of the prompt cache; by default that of the recorded session.
     pub fn ttl(&self, s: &Engine) -> Ttl {
-        self.ttl.unwrap_or(s.ttl)
+        match self.settings.cache_ttl {
+            CacheTtl::Auto => s.ttl,
+            CacheTtl::FiveMinutes => Ttl::FiveMinutes,
+            CacheTtl::OneHour => Ttl::OneHour,
+        }
     }
 
     /// Builds a request for a summary of these blocks.
@@ -52,7 +49,7 @@ impl Summaries {
         blocks.push(prompt);
         let (blocks, server_edits) = wire.as_sent(&blocks);
         let mut request = s.summary_request(phase, blocks, true);
-        request.max_tokens = Some(self.max_tokens);
+        request.max_tokens = Some(self.settings.summary_max_tokens);
         request.ttl = self.ttl(s);
         request.server_edits = server_edits;
         request
@@ -60,14 +57,12 @@ impl Summaries {
 
     /// Returns the instruction with the user's additions from `/compact`.
     pub fn instruction(&self, extra: Option<&str>) -> Arc<Block> {
-        match extra.map(str::trim).filter(|t| !t.is_empty()) {
-            Some(extra) => ephemeral_block(
-                BlockKind::SummaryPrompt,
-                Role::User,
-                format!("{}\n\nThe user adds for this summary:\n{extra}", self.prompt),
-            ),
-            None => ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
-        }
+        let prompt = &self.words.summary_prompt;
+        let text = match extra.map(str::trim).filter(|t| !t.is_empty()) {
+            Some(extra) => format!("{prompt}\n\nThe user adds for this summary:\n{extra}").into(),
+            None => prompt.clone(),
+        };
+        ephemeral_block(BlockKind::SummaryPrompt, Role::User, text)
     }
 
     /// Requests a summary. Each time that the request is too long, one end of the history is left
@@ -87,7 +82,7 @@ impl Summaries {
             if let Some(n) = over.take() {
                 let n = n + bytes_div4_up(&prompt.text);
                 let shown = &history[from..upto];
-                match self.trim {
+                match self.settings.trim {
                     Trim::Oldest => {
                         from += without_oldest(shown, n)
                             .ok_or("the conversation is too long even without its beginning")?
@@ -101,7 +96,8 @@ impl Summaries {
             }
             let mut blocks = fixed.to_vec();
             if from > 0 {
-                blocks.push(ephemeral_block(BlockKind::Marker, Role::User, self.left_out.clone()));
+                let left_out = self.words.left_out.clone();
+                blocks.push(ephemeral_block(BlockKind::Marker, Role::User, left_out));
             }
             blocks.extend_from_slice(&history[from..upto]);
             let request = self.request(s, wire, phase, blocks, prompt.clone());
@@ -113,7 +109,7 @@ impl Summaries {
                         .ok_or("the answer holds no summary")?;
                     return Ok(FinishedSummary { text, upto });
                 }
-                Err(e) if e.is_overflow() && tries < self.retries => {
+                Err(e) if e.is_overflow() && tries < self.settings.overflow_retries => {
                     tries += 1;
                     over = Some(excess(&e.message).unwrap_or(0));
                 }
@@ -124,7 +120,7 @@ impl Summaries {
 
     /// Returns the block that replaces the conversation.
     pub fn block(&self, s: &mut Engine, text: &str, replaced: &[Arc<Block>]) -> Arc<Block> {
-        let text = format!("{}\n\n{text}\n\n{}", self.lead_in, self.go_on);
+        let text = format!("{}\n\n{text}\n\n{}", self.words.lead_in, self.words.go_on);
         s.synthetic(BlockKind::Summary, Role::User, text, origins(replaced))
     }
 }

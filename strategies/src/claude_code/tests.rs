@@ -1,9 +1,17 @@
-use ctxbench_core::block::{BlockForm, BlockKind, MessageId};
+use std::sync::Arc;
+
+use ctxbench_core::block::BlockKind::{
+    Assistant, Base, Call, Context, File, Output, Summary, User,
+};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, back_to, calls, compact, kinds, outline, play, text_answer, too_long,
+    user,
+};
 
 /// Returns `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. The script provides
 /// the outputs.
@@ -19,8 +27,24 @@ fn outputs(sizes: &[usize]) -> Vec<String> {
     sizes.iter().enumerate().map(|(i, n)| format!("{i}{}", " word".repeat(*n))).collect()
 }
 
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
+/// Builds a turn of reads with outputs of these sizes in words.
+pub(super) fn reading(sizes: &[usize]) -> Script {
+    go(reads(sizes.len())).outputs(outputs(sizes))
+}
+
+/// Builds one turn.
+fn go(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("m", "go")], replies)
+}
+
+/// Returns the texts of the restored blocks.
+fn restored(p: &Played) -> Vec<String> {
+    let files = p.last().blocks.iter().filter(|b| b.kind == File);
+    files.map(|b| b.text.to_string()).collect()
+}
+
+fn is_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.hash == b.hash)
 }
 
 fn cleared(r: &Request) -> usize {
@@ -31,76 +55,50 @@ fn cleared(r: &Request) -> usize {
 
 #[test]
 fn old_results_go_above_the_warning_level_if_it_is_worth_it() {
-    let script = |sizes: &[usize]| Script {
-        actions: vec![user("m", "go")],
-        replies: reads(sizes.len()),
-        outputs: outputs(sizes),
-        ..Script::default()
-    };
-    let p = play("claude-code:microcompact=count", 0.01, script(&[400, 400, 300, 250, 20]));
+    let played = |spec: &str| play(spec, reading(&[400, 400, 300, 250, 20]).scaled(0.01));
+    let p = played("claude-code:microcompact=count");
     assert_eq!(p.compactions(), ["microcompact"]);
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     assert_eq!(cleared(last), 1);
-    let first = last.blocks.iter().find(|b| b.kind == BlockKind::Output).unwrap();
+    let first = last.blocks.iter().find(|b| b.kind == Output).unwrap();
     assert_eq!(&*first.text, "[Old tool result content cleared]");
     // Without the setting, and with too little to save.
-    let p = play("claude-code:microcompact=off", 0.01, script(&[400, 400, 300, 250, 20]));
-    assert!(p.requests.iter().all(|r| cleared(r) == 0));
-    let p = play(
-        "claude-code:microcompact=count,micro_minimum=900k",
-        0.01,
-        script(&[400, 400, 300, 250, 20]),
-    );
-    assert!(p.requests.iter().all(|r| cleared(r) == 0));
+    for spec in
+        ["claude-code:microcompact=off", "claude-code:microcompact=count,micro_minimum=900k"]
+    {
+        assert!(played(spec).requests.iter().all(|r| cleared(r) == 0), "{spec}");
+    }
 }
 
 #[test]
 fn a_long_pause_clears_in_time_mode_only() {
-    let actions = || vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
-    let script = || {
-        let mut replies = reads(7);
-        replies.push(text_answer("ok"));
-        Script { actions: actions(), replies, outputs: outputs(&[10; 7]), ..Script::default() }
+    let left = |spec: &str| {
+        let again = [Action::Idle { ms: 3_700_000 }, user("n", "again")];
+        cleared(play(spec, reading(&[10; 7]).then(again, [text_answer("ok")])).last())
     };
-    let p = play("claude-code:microcompact=time", 1.0, script());
-    assert_eq!(cleared(p.requests.last().unwrap()), 2);
-    let p = play("claude-code", 1.0, script());
-    assert_eq!(cleared(p.requests.last().unwrap()), 0);
+    assert_eq!(left("claude-code:microcompact=time"), 2);
+    assert_eq!(left("claude-code"), 0);
+    assert_eq!(left("claude-code:microcompact=time,micro_gap_keep=1"), 6);
+    assert_eq!(left("claude-code:microcompact=time,micro_gap_ms=7200000"), 0);
 }
 
 #[test]
 fn the_summary_rides_the_warm_prefix_and_files_come_back() {
     let answer = "<analysis>thinking</analysis>\n<summary>\nTHE SUMMARY\n</summary>";
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies: reads(3),
-        outputs: outputs(&[30, 900, 700]),
-        summaries: vec![text_answer(answer)],
-        memory: vec!["CLAUDE.md"],
-        ..Script::default()
-    };
-    let p = play("claude-code", 0.01, script);
+    let script =
+        reading(&[30, 900, 700]).summaries(vec![text_answer(answer)]).memory(vec!["CLAUDE.md"]);
+    let p = play("claude-code", script.scaled(0.01));
     assert_eq!(p.compactions(), ["compact"]);
     let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
     let (before, asked, after) = (&p.requests[at - 1], &p.requests[at], &p.requests[at + 1]);
     // The prefix is the same, the instruction comes last, and the output is limited.
-    assert!(asked.blocks.iter().zip(&before.blocks).all(|(a, b)| a.hash == b.hash));
+    assert!(is_prefix(&asked.blocks, &before.blocks));
     assert_eq!(
         (asked.blocks.last().unwrap().kind, asked.max_tokens),
         (BlockKind::SummaryPrompt, Some(200))
     );
     // The newest file comes first. The two large ones are paths, and the small one is whole.
-    assert_eq!(
-        kinds(after),
-        [
-            BlockKind::Base,
-            BlockKind::Context,
-            BlockKind::Summary,
-            BlockKind::File,
-            BlockKind::File,
-            BlockKind::File
-        ]
-    );
+    assert_eq!(kinds(after), [Base, Context, Summary, File, File, File]);
     assert!(
         after.blocks[2].text.contains("THE SUMMARY") && !after.blocks[2].text.contains("thinking")
     );
@@ -117,29 +115,15 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
 
 #[test]
 fn a_manual_compaction_takes_instructions() {
-    let actions = vec![
-        user("m", "go"),
-        Action::Compact { instructions: Some("keep the port".into()) },
-        user("n", "on"),
-    ];
-    let p = play(
-        "claude-code:cache_ttl=1h",
-        1.0,
-        Script { actions, replies: vec![text_answer("a"), text_answer("b")], ..Script::default() },
-    );
-    let asked = p.with_purpose(Purpose::Summary);
+    let compact_so = Action::Compact { instructions: Some("keep the port".into()) };
+    let script = go(vec![text_answer("a")]).then([compact_so, user("n", "on")], [text_answer("b")]);
+    let p = play("claude-code:cache_ttl=1h", script);
+    let asked = p.summaries();
     assert!(asked[0].blocks.last().unwrap().text.ends_with("keep the port"));
     assert_eq!((asked[0].phase, asked[0].ttl), (Some(Phase::StandaloneTurn), Ttl::OneHour));
-    assert_eq!(
-        kinds(p.requests.last().unwrap()),
-        [BlockKind::Base, BlockKind::Summary, BlockKind::User]
-    );
+    assert_eq!(kinds(p.last()), [Base, Summary, User]);
     // With nothing to compact, no request is sent.
-    let p = play(
-        "claude-code",
-        1.0,
-        Script { actions: vec![Action::Compact { instructions: None }], ..Script::default() },
-    );
+    let p = play("claude-code", Script::new(vec![compact()], vec![]));
     assert!(p.requests.is_empty());
 }
 
@@ -147,104 +131,59 @@ fn a_manual_compaction_takes_instructions() {
 fn an_overflow_leaves_the_oldest_part_out() {
     let mut replies = reads(3);
     replies.insert(3, too_long(3_000, 2_900));
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies,
-        outputs: outputs(&[700, 700, 700]),
-        summaries: vec![too_long(3_000, 2_900), text_answer("S")],
-        ..Script::default()
-    };
-    let p = play("claude-code", 1.0, script);
+    let script = go(replies)
+        .outputs(outputs(&[700, 700, 700]))
+        .summaries(vec![too_long(3_000, 2_900), text_answer("S")]);
+    let p = play("claude-code", script);
     assert_eq!(p.failures(), Vec::<&str>::new());
-    let asked = p.with_purpose(Purpose::Summary);
+    let asked = p.summaries();
     assert_eq!(asked.len(), 2);
     assert!(asked[0].blocks[1].text.starts_with("(The beginning"));
     assert!(asked[1].blocks.len() < asked[0].blocks.len());
     assert_eq!(p.compactions(), ["compact"]);
     // The origins of the omitted part still belong to the summary.
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     assert!(last.blocks[1].origin.iter().any(|o| o.message == MessageId(0)));
-}
-
-#[test]
-fn a_context_that_refills_at_once_stops_compacting() {
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies: reads(9),
-        outputs: outputs(&[1_700; 9]),
-        ..Script::default()
-    };
-    let p = play("claude-code:microcompact=off", 0.01, script);
-    assert_eq!((p.compactions().len(), p.failures().len()), (3, 1));
 }
 
 #[test]
 fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
     let failed = || text_answer("<analysis>no summary</analysis>");
-    let script = Script {
-        actions: vec![user("m", "go"), user("n", "more")],
-        replies: reads(5),
-        outputs: outputs(&[1_690, 10, 10, 100, 10]),
-        summaries: vec![failed(), failed(), failed()],
-        ..Script::default()
-    };
-    let p = play("claude-code:microcompact=off", 0.01, script);
-    assert_eq!(p.with_purpose(Purpose::Summary).len(), 3);
+    let script = Script::new(vec![user("m", "go"), user("n", "more")], reads(5))
+        .outputs(outputs(&[1_690, 10, 10, 100, 10]))
+        .summaries(vec![failed(), failed(), failed()]);
+    let p = play("claude-code:microcompact=off", script.scaled(0.01));
+    assert_eq!(p.summaries().len(), 3);
     assert!(p.compactions().is_empty() && p.interventions() >= 1);
 }
 
 #[test]
 fn going_back_behind_a_compaction_brings_the_messages_back() {
-    let actions = vec![
-        user("m", "first"),
-        user("n", "second"),
-        Action::Compact { instructions: None },
-        user("o", "third"),
-        back_to("n"),
-        user("p", "fourth"),
-    ];
-    let replies = ["a", "b", "c", "d"].map(text_answer).into();
-    let p = play("claude-code", 1.0, Script { actions, replies, ..Script::default() });
-    let shown: Vec<String> = Played::outline(p.requests.last().unwrap());
+    let script = Script::new(vec![], vec![])
+        .then([user("m", "first"), user("n", "second")], ["a", "b"].map(text_answer))
+        .then([compact(), user("o", "third")], [text_answer("c")])
+        .then([back_to("n"), user("p", "fourth")], [text_answer("d")]);
+    let shown = outline(play("claude-code", script).last());
     assert_eq!(shown, ["Base:base", "User:first", "Assistant:a", "User:second", "User:fourth"]);
 }
 
 #[test]
 fn definitions_of_tools_that_were_looked_up_come_back() {
     let look_up = |id: &str| calls("look", id, "ToolSearch", r#"{"query":"select:x"}"#);
-    let script = |actions| Script {
-        actions,
-        replies: vec![
-            look_up("c0"),
-            look_up("c1"),
-            look_up("c2"),
-            text_answer("done"),
-            text_answer("on"),
-        ],
-        outputs: ["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec(),
-        ..Script::default()
-    };
-    let compact = || Action::Compact { instructions: None };
-    let p = play("claude-code", 1.0, script(vec![user("m", "go"), compact(), user("n", "on")]));
-    let shown = |p: &Played| -> Vec<String> {
-        let last = p.requests.last().unwrap().blocks.iter();
-        last.filter(|b| b.kind == BlockKind::File).map(|b| b.text.to_string()).collect()
-    };
+    let script = go(vec![look_up("c0"), look_up("c1"), look_up("c2"), text_answer("done")])
+        .then([compact(), user("n", "on")], [text_answer("on")])
+        .outputs(["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec());
+    let p = play("claude-code", script);
     // Each once, the newest first.
     let of = |t: &str| format!("Tools that were looked up:\n{t}");
-    assert_eq!(shown(&p), [of("TOOL-A"), of("TOOL-B")]);
+    assert_eq!(restored(&p), [of("TOOL-A"), of("TOOL-B")]);
 }
 
 #[test]
 fn large_output_goes_to_a_file() {
     let replies = vec![calls("run", "c", "bash", "{}"), text_answer("done")];
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies,
-        outputs: vec!["x".repeat(60_000)],
-        ..Script::default()
-    };
-    let p = play("claude-code", 1.0, script);
+    let script = go(replies).outputs(vec!["x".repeat(60_000)]);
+    let p = play("claude-code", script);
     let out = p.requests[1].blocks.last().unwrap();
     assert_eq!(
         (out.form, &*out.text),
@@ -266,16 +205,12 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
             Ok(reply)
         };
     let play = |spec: &str, sizes: [usize; 7]| {
-        let script = Script {
-            actions: vec![user("m", "go")],
-            replies: vec![seven(0), seven(7), text_answer("done")],
-            outputs: sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect(),
-            ..Script::default()
-        };
-        play(spec, 0.01, script)
+        let script = go(vec![seven(0), seven(7), text_answer("done")])
+            .outputs(sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect());
+        play(spec, script.scaled(0.01))
     };
     let truncated = |p: &Played, request: usize| -> Vec<usize> {
-        let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == BlockKind::Output);
+        let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == Output);
         let gone = outputs.enumerate().filter(|(_, b)| b.form == BlockForm::Truncated);
         gone.map(|(i, _)| i).collect()
     };
@@ -296,13 +231,9 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
 fn two_turns(sizes: &[usize], again: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let mut replies = reads(sizes.len());
     replies.extend(again);
-    Script {
-        actions: vec![user("m", "go"), user("n", "more")],
-        replies,
-        outputs: outputs(sizes),
-        summaries,
-        ..Script::default()
-    }
+    Script::new(vec![user("m", "go"), user("n", "more")], replies)
+        .outputs(outputs(sizes))
+        .summaries(summaries)
 }
 
 fn deleted(r: &Request) -> Vec<&str> {
@@ -316,59 +247,48 @@ fn deleted(r: &Request) -> Vec<&str> {
 #[test]
 fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_it_was() {
     // docs/sources/claude-code.md §1.2, path 2: twelve active results.
-    let script = || Script {
-        actions: vec![user("m", "go")],
-        replies: reads(14),
-        outputs: outputs(&[5; 14]),
-        ..Script::default()
-    };
-    let p = play("claude-code:microcompact=cache-edits", 1.0, script());
+    let script = || reading(&[5; 14]);
+    let p = play("claude-code:microcompact=cache-edits", script());
     assert_eq!(p.compactions(), ["cache_edits", "cache_edits"]);
     let [.., before, last] = &p.requests[..] else { panic!("several requests") };
     assert_eq!((deleted(before), deleted(last)), (vec!["c0"], vec!["c0", "c1"]));
     assert_eq!(cleared(last), 0, "what is sent stays as it was");
-    assert!(before.blocks.iter().zip(&last.blocks).all(|(a, b)| a.hash == b.hash));
+    assert!(is_prefix(&before.blocks, &last.blocks));
     assert_eq!(
         p.engine.context.blocks().iter().filter(|b| b.form == BlockForm::Cleared).count(),
         2,
         "what the model sees does not"
     );
-    let fewer = play("claude-code:microcompact=cache-edits,micro_active=20", 1.0, script());
+    let fewer = play("claude-code:microcompact=cache-edits,micro_active=20", script());
     assert!(fewer.requests.iter().all(|r| r.server_edits.is_empty()));
 }
 
 #[test]
 fn a_summary_request_names_the_deleted_results_too() {
-    let actions = vec![user("m", "go"), Action::Compact { instructions: None }];
-    let script =
-        Script { actions, replies: reads(13), outputs: outputs(&[5; 13]), ..Script::default() };
-    let p = play("claude-code:microcompact=cache-edits", 1.0, script);
-    let asked = p.requests.last().unwrap();
+    let actions = vec![user("m", "go"), compact()];
+    let script = Script::new(actions, reads(13)).outputs(outputs(&[5; 13]));
+    let p = play("claude-code:microcompact=cache-edits", script);
+    let asked = p.last();
     assert_eq!((asked.purpose, deleted(asked)), (Purpose::Summary, vec!["c0"]));
     let before = &p.requests[p.requests.len() - 2];
-    assert!(before.blocks.iter().zip(&asked.blocks).all(|(a, b)| a.hash == b.hash));
+    assert!(is_prefix(&before.blocks, &asked.blocks));
 }
 
 #[test]
 fn trimming_the_tail_keeps_prefix_and_last_request() {
     let mut replies = reads(3);
     replies.insert(3, too_long(3_000, 2_900));
-    let script = || Script {
-        actions: vec![user("m", "go")],
-        replies: replies.clone(),
-        outputs: outputs(&[700, 700, 700]),
-        summaries: vec![too_long(3_000, 2_900), text_answer("S")],
-        ..Script::default()
+    let script = || {
+        go(replies.clone())
+            .outputs(outputs(&[700, 700, 700]))
+            .summaries(vec![too_long(3_000, 2_900), text_answer("S")])
     };
-    let p = play("claude-code:trim=tail", 1.0, script());
-    let asked = p.with_purpose(Purpose::Summary);
+    let p = play("claude-code:trim=tail", script());
+    let asked = p.summaries();
     let refused = &p.requests[3];
     for a in &asked {
         let shown = a.blocks.len() - 1;
-        assert!(
-            shown < refused.blocks.len()
-                && a.blocks[..shown].iter().zip(&refused.blocks).all(|(a, b)| a.hash == b.hash)
-        );
+        assert!(shown < refused.blocks.len() && is_prefix(&a.blocks[..shown], &refused.blocks));
     }
     // The second attempt leaves out another read. The base, the user and one step of text, call and
     // result stay.
@@ -377,33 +297,26 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
         [2 + 2 * 3 + 1, 2 + 3 + 1]
     );
     // The omitted groups are verbatim after the summary; the file still in view is not restored.
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     let tail = &last.blocks[last.blocks.len() - 6..];
-    assert!(tail.iter().zip(&refused.blocks[5..]).all(|(a, b)| a.hash == b.hash));
+    assert!(is_prefix(tail, &refused.blocks[5..]));
     let shown_again: Vec<&str> =
-        last.blocks.iter().filter(|b| b.kind == BlockKind::File).map(|b| &b.text[..5]).collect();
+        last.blocks.iter().filter(|b| b.kind == File).map(|b| &b.text[..5]).collect();
     assert_eq!(shown_again, ["f0.rs"]);
     // Oldest first leaves out the beginning, so only the fixed part of the prefix is the same.
-    let oldest = play("claude-code", 1.0, script());
-    assert_eq!(oldest.with_purpose(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
+    let oldest = play("claude-code", script());
+    assert_eq!(oldest.summaries()[0].blocks[1].kind, BlockKind::Marker);
 }
 
 #[test]
 fn overflow_retries_bound_the_attempts() {
-    let script = || Script {
-        summaries: vec![too_long(9, 8); 9],
-        ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
-    };
-    let attempts = |spec: &str| play(spec, 1.0, script()).with_purpose(Purpose::Summary).len();
+    let script =
+        || two_turns(&[600; 9], vec![too_long(9, 8)], vec![]).summaries(vec![too_long(9, 8); 9]);
+    let attempts = |spec: &str| play(spec, script()).summaries().len();
     // The first attempt and at most the given number of retries. With 0, none is made.
-    assert_eq!(
-        [
-            attempts("claude-code"),
-            attempts("claude-code:overflow_retries=1"),
-            attempts("claude-code:overflow_retries=0")
-        ],
-        [4, 2, 0]
-    );
+    assert_eq!(attempts("claude-code"), 4);
+    assert_eq!(attempts("claude-code:overflow_retries=1"), 2);
+    assert_eq!(attempts("claude-code:overflow_retries=0"), 0);
     // The largest value is not limited.
     assert!(attempts("claude-code:overflow_retries=4294967295") > 4);
 }
@@ -413,7 +326,7 @@ fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
     // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with a buffer of
     // 500.
     let script = || two_turns(&[1_300], vec![text_answer("ok")], vec![]);
-    let sent = |spec: &str| play(spec, 0.01, script());
+    let sent = |spec: &str| play(spec, script().scaled(0.01));
     let free = sent("claude-code:auto=false");
     assert!(free.failures().is_empty() && free.interventions() == 0);
     let blocked = sent("claude-code:auto=false,blocking_buffer=50k");
@@ -427,56 +340,20 @@ fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
 }
 
 #[test]
-fn pause_and_number_of_the_time_rule() {
-    let left = |spec: &str| {
-        let actions = vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
-        let mut replies = reads(7);
-        replies.push(text_answer("ok"));
-        let p = play(
-            spec,
-            1.0,
-            Script { actions, replies, outputs: outputs(&[10; 7]), ..Script::default() },
-        );
-        cleared(p.requests.last().unwrap())
-    };
-    assert_eq!(left("claude-code:microcompact=time,micro_gap_keep=1"), 6);
-    assert_eq!(left("claude-code:microcompact=time,micro_gap_ms=7200000"), 0);
-}
-
-#[test]
 fn guards_count_to_their_settings() {
     let failing = |spec: &str| {
-        let summaries = (0..9).map(|_| text_answer("<analysis>none</analysis>")).collect();
-        let script = Script {
-            actions: vec![user("m", "go")],
-            replies: reads(6),
-            outputs: outputs(&[1_690, 1, 1, 1, 1, 1]),
-            summaries,
-            ..Script::default()
-        };
-        play(spec, 0.01, script).with_purpose(Purpose::Summary).len()
+        let summaries = vec![text_answer("<analysis>none</analysis>"); 9];
+        let script = reading(&[1_690, 1, 1, 1, 1, 1]).summaries(summaries);
+        play(spec, script.scaled(0.01)).summaries().len()
     };
     // docs/sources/claude-code.md §1.5: three failures in a row.
-    assert_eq!(
-        [
-            failing("claude-code:microcompact=off"),
-            failing("claude-code:microcompact=off,max_failures=2")
-        ],
-        [3, 2]
-    );
-    let refilled = |spec: &str| {
-        let script = Script {
-            actions: vec![user("m", "go")],
-            replies: reads(9),
-            outputs: outputs(&[1_700; 9]),
-            ..Script::default()
-        };
-        play(spec, 0.01, script)
-    };
+    assert_eq!(failing("claude-code:microcompact=off"), 3);
+    assert_eq!(failing("claude-code:microcompact=off,max_failures=2"), 2);
+    let refilled = |spec: &str| play(spec, reading(&[1_700; 9]).scaled(0.01));
     // docs/sources/claude-code.md §1.5: full again right after three compactions, which the user is
     // shown.
     let p = refilled("claude-code:microcompact=off");
-    assert_eq!(p.compactions().len(), 3);
+    assert_eq!((p.compactions().len(), p.failures().len()), (3, 1));
     assert!(
         p.failures()[0].contains("last 3 compactions")
             && p.failures()[0].contains("/compact or /clear"),
@@ -493,22 +370,17 @@ fn guards_count_to_their_settings() {
 #[test]
 fn at_the_limit_only_the_provider_starts_a_compaction() {
     // The second read reaches the threshold of 1,670.
-    let script = || Script {
-        actions: vec![user("m", "go")],
-        replies: reads(3),
-        outputs: outputs(&[900, 800, 10]),
-        ..Script::default()
+    let compactions = |settings: &str, refused: bool| {
+        let mut script = reading(&[900, 800, 10]);
+        if refused {
+            script.replies.insert(3, too_long(2_100, 2_000));
+        }
+        let spec = format!("claude-code:microcompact=off{settings}");
+        play(&spec, script.scaled(0.01)).compactions()
     };
-    assert_eq!(play("claude-code:microcompact=off", 0.01, script()).compactions(), ["compact"]);
-    assert!(
-        play("claude-code:microcompact=off,trigger=limit", 0.01, script()).compactions().is_empty()
-    );
-    let mut overflowing = script();
-    overflowing.replies.insert(3, too_long(2_100, 2_000));
-    assert_eq!(
-        play("claude-code:microcompact=off,trigger=limit", 0.01, overflowing).compactions(),
-        ["compact"]
-    );
+    assert_eq!(compactions("", false), ["compact"]);
+    assert!(compactions(",trigger=limit", false).is_empty());
+    assert_eq!(compactions(",trigger=limit", true), ["compact"]);
 }
 
 #[test]
@@ -516,21 +388,10 @@ fn five_files_come_back_within_each_limit() {
     // The limits of docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each,
     // 500 in total. The session has seven 30-word reads, about 38 tokens of four bytes each.
     let restored = |spec: &str| {
-        let actions =
-            vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
-        let mut replies = reads(7);
-        replies.push(text_answer("ok"));
-        let p = play(
-            spec,
-            0.01,
-            Script { actions, replies, outputs: outputs(&[30; 7]), ..Script::default() },
-        );
-        let last = p.requests.last().unwrap();
-        last.blocks
-            .iter()
-            .filter(|b| b.kind == BlockKind::File)
-            .map(|b| (b.text[..5].to_string(), b.origin.iter().count()))
-            .collect::<Vec<_>>()
+        let script = reading(&[30; 7]).then([compact(), user("n", "on")], [text_answer("ok")]);
+        let p = play(spec, script.scaled(0.01));
+        let files = p.last().blocks.iter().filter(|b| b.kind == File);
+        files.map(|b| (b.text[..5].to_string(), b.origin.iter().count())).collect::<Vec<_>>()
     };
     let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();
     assert_eq!(restored("claude-code"), named(&["f6.rs", "f5.rs", "f4.rs", "f3.rs", "f2.rs"]));
@@ -549,18 +410,10 @@ fn skills_and_the_plan_come_back() {
         let skill =
             |id: &str, name: &str| calls("use", id, "Skill", &format!(r#"{{"skill":"{name}"}}"#));
         let plan = calls("plan", "p", "ExitPlanMode", r#"{"plan":"first a, then b"}"#);
-        let replies =
-            vec![skill("a", "old"), skill("b", "long"), plan, text_answer("ok"), text_answer("on")];
-        let outputs = vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()];
-        let actions =
-            vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
-        let p = play(spec, 0.01, Script { actions, replies, outputs, ..Script::default() });
-        let last = p.requests.last().unwrap();
-        last.blocks
-            .iter()
-            .filter(|b| b.kind == BlockKind::File)
-            .map(|b| b.text.to_string())
-            .collect::<Vec<_>>()
+        let script = go(vec![skill("a", "old"), skill("b", "long"), plan, text_answer("ok")])
+            .then([compact(), user("n", "on")], [text_answer("on")])
+            .outputs(vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()]);
+        restored(&play(spec, script.scaled(0.01)))
     };
     // docs/sources/claude-code.md §1.4 at a hundredth: 50 tokens or 200 bytes of each skill, newest
     // first.
@@ -583,34 +436,23 @@ fn skills_and_the_plan_come_back() {
 #[test]
 fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
     const RULE: &str = "# .claude/rules/rs.md\n\n---\npaths: src/**\n---\nno unwrap";
-    let script = || Script {
-        actions: vec![
-            user("m", "go"),
-            user("n", "read"),
-            Action::Compact { instructions: None },
-            user("o", "on"),
-            user("p", "again"),
-        ],
-        replies: vec![
-            text_answer("a"),
-            calls("r", "c", "read_file", r#"{"path":"src/a.rs"}"#),
-            text_answer("b"),
-            text_answer("c"),
-            calls("r", "d", "read_file", r#"{"path":"src/a.rs"}"#),
-            text_answer("d"),
-        ],
-        memory: vec!["# CLAUDE.md\n\nroot", RULE],
-        ..Script::default()
+    let script = || {
+        let read = |id: &str| calls("r", id, "read_file", r#"{"path":"src/a.rs"}"#);
+        go(vec![text_answer("a")])
+            .then([user("n", "read")], [read("c"), text_answer("b")])
+            .then([compact(), user("o", "on")], [text_answer("c")])
+            .then([user("p", "again")], [read("d"), text_answer("d")])
+            .memory(vec!["# CLAUDE.md\n\nroot", RULE])
     };
     let shown = |p: &Played| -> Vec<bool> {
         p.requests.iter().map(|r| r.blocks.iter().any(|b| &*b.text == RULE)).collect()
     };
-    let p = play("claude-code", 1.0, script());
+    let p = play("claude-code", script());
     // Turn 1, turn 2 before and after the read, the summary request, turn 3, turn 4 before and
     // after the read.
     assert_eq!(shown(&p), [false, false, true, true, false, false, true]);
     assert!(p.requests.iter().all(|r| r.blocks.iter().any(|b| b.text.ends_with("root"))));
-    assert_eq!(shown(&play("claude-code:scoped_rules=false", 1.0, script())), [true; 7]);
+    assert_eq!(shown(&play("claude-code:scoped_rules=false", script())), [true; 7]);
 }
 
 #[test]
@@ -618,13 +460,8 @@ fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
     let lines: String = (1..=203).map(|i| format!("- fact {i}\n")).collect();
     let (index, other) =
         (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies: vec![text_answer("a")],
-        memory: vec![index.leak(), other.leak()],
-        ..Script::default()
-    };
-    let p = play("claude-code", 1.0, script);
+    let script = go(vec![text_answer("a")]).memory(vec![index.leak(), other.leak()]);
+    let p = play("claude-code", script);
     let text = |start: &str| {
         p.requests[0].blocks.iter().find(|b| b.text.starts_with(start)).unwrap().text.to_string()
     };
@@ -636,22 +473,9 @@ fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
 #[test]
 fn messages_stay_behind_the_summary_if_told() {
     let last = |spec: &str| {
-        let actions = vec![
-            user("m", "first"),
-            user("n", "second"),
-            Action::Compact { instructions: None },
-            user("o", "third"),
-        ];
-        let p = play(
-            spec,
-            1.0,
-            Script {
-                actions,
-                replies: ["a", "b", "c"].map(text_answer).into(),
-                ..Script::default()
-            },
-        );
-        Played::outline(p.requests.last().unwrap()).split_off(2)
+        let actions = vec![user("m", "first"), user("n", "second"), compact(), user("o", "third")];
+        let p = play(spec, Script::new(actions, ["a", "b", "c"].map(text_answer).into()));
+        outline(p.last()).split_off(2)
     };
     assert_eq!(last("claude-code"), ["User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
@@ -661,128 +485,13 @@ fn messages_stay_behind_the_summary_if_told() {
 fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     let form = |spec: &str, tool: &str, bytes: usize| {
         let replies = vec![calls("run", "c", tool, "{}"), text_answer("done")];
-        let p = play(
-            spec,
-            1.0,
-            Script {
-                actions: vec![user("m", "go")],
-                replies,
-                outputs: vec!["x".repeat(bytes)],
-                ..Script::default()
-            },
-        );
+        let p = play(spec, go(replies).outputs(vec!["x".repeat(bytes)]));
         p.requests[1].blocks.last().unwrap().form
     };
-    assert_eq!(
-        (form("claude-code", "bash", 30_001), form("claude-code:shell_chars=0", "bash", 30_001)),
-        (BlockForm::Truncated, BlockForm::Verbatim)
-    );
-    assert_eq!(
-        (form("claude-code", "Grep", 20_001), form("claude-code:search_chars=0", "Grep", 20_001)),
-        (BlockForm::Truncated, BlockForm::Verbatim)
-    );
-}
-
-// Runs the session memory at a hundredth: notes from 100 tokens on, updated after 50. At least 100
-// tokens and 5 texts stay, and at most 400 tokens.
-
-fn noted(spec: &str, outputs_of: &[usize], summaries: Vec<Answer>) -> Played {
-    let script = Script {
-        actions: vec![user("m", "go")],
-        replies: reads(outputs_of.len()),
-        outputs: outputs(outputs_of),
-        summaries,
-        ..Script::default()
-    };
-    play(spec, 0.01, script)
-}
-
-#[test]
-fn notes_take_the_place_of_a_summary_without_a_call() {
-    let sizes = [300, 300, 300, 300, 300, 300, 10];
-    let spec = "claude-code:microcompact=off,session_memory=true";
-    let p = noted(spec, &sizes, (0..9).map(|i| text_answer(&format!("NOTES {i}"))).collect());
-    assert_eq!(p.compactions(), ["session_memory"]);
-    let asked = p.with_purpose(Purpose::Summary);
-    assert!(asked.iter().all(|r| r.phase == Some(Phase::Background)), "no summary was waited for");
-    // The update uses the prefix of the previous request and shows the earlier notes before the
-    // instruction.
-    let (second, end) = (asked[1], asked[1].blocks.len());
-    assert!(
-        second.blocks[end - 2].text.ends_with("NOTES 0")
-            && second.blocks[end - 1].kind == BlockKind::SummaryPrompt
-    );
-    let last = p.requests.last().unwrap();
-    let at = last.blocks.iter().position(|b| b.kind == BlockKind::Summary).unwrap();
-    assert!(last.blocks[at].text.contains("NOTES"));
-    // A 300-word read has about 380 tokens, so a second one would exceed 400.
-    assert_eq!(last.blocks[at + 1].kind, BlockKind::Assistant);
-    assert!(ctxbench_core::context::orphans(&last.blocks).results.is_empty());
-    // Off by default: the same session requests a summary.
-    let off = noted("claude-code:microcompact=off", &sizes, vec![]);
-    assert_eq!(
-        (off.compactions(), off.with_purpose(Purpose::Summary)[0].phase),
-        (vec!["compact"], Some(Phase::MidTurn))
-    );
-}
-
-#[test]
-fn settings_of_the_session_memory() {
-    let updates = |more: &str| {
-        noted(&format!("claude-code:session_memory=true{more}"), &[100; 8], vec![])
-            .with_purpose(Purpose::Summary)
-            .len()
-    };
-    let (default, late, seldom) =
-        (updates(""), updates(",memory_start_tokens=60k"), updates(",memory_growth_tokens=60k"));
-    assert!(
-        default > late && late > 0 && default > seldom && seldom > 0,
-        "{default} {late} {seldom}"
-    );
-    // Sizes of the blocks after the notes.
-    let sizes = [150, 150, 150, 150, 150, 150, 150, 150, 150, 150, 10];
-    let tail = |more: &str| {
-        let p = noted(
-            &format!("claude-code:microcompact=off,session_memory=true{more}"),
-            &sizes,
-            vec![],
-        );
-        assert_eq!(p.compactions()[0], "session_memory");
-        let shown = p
-            .requests
-            .iter()
-            .find(|r| {
-                r.purpose == Purpose::Sample
-                    && r.blocks.iter().any(|b| b.kind == BlockKind::Summary)
-            })
-            .unwrap();
-        shown.blocks.iter().skip_while(|b| b.kind != BlockKind::Summary).count()
-    };
-    let default = tail("");
-    assert!(tail(",memory_keep_texts=1,memory_keep_tokens=1k") < default);
-    assert!(tail(",memory_keep_most_tokens=80k") > default);
-    assert!(
-        tail(",memory_keep_tokens=60k,memory_keep_texts=1,memory_keep_most_tokens=90k") > default
-    );
-}
-
-#[test]
-fn notes_that_leave_too_much_give_way_to_a_summary() {
-    // The tail that the notes do not cover is larger than the threshold.
-    let p = noted(
-        "claude-code:microcompact=off,session_memory=true,memory_growth_tokens=900k",
-        &[120, 1_700, 10],
-        vec![],
-    );
-    assert_eq!(p.compactions(), ["compact"]);
-    // Notes longer than the replaced blocks do not help either.
-    let long = || text_answer(&"note ".repeat(2_000));
-    let p = noted(
-        "claude-code:microcompact=off,session_memory=true",
-        &[300; 7],
-        (0..9).map(|_| long()).collect(),
-    );
-    assert_eq!(p.compactions()[0], "compact");
+    assert_eq!(form("claude-code", "bash", 30_001), BlockForm::Truncated);
+    assert_eq!(form("claude-code:shell_chars=0", "bash", 30_001), BlockForm::Verbatim);
+    assert_eq!(form("claude-code", "Grep", 20_001), BlockForm::Truncated);
+    assert_eq!(form("claude-code:search_chars=0", "Grep", 20_001), BlockForm::Verbatim);
 }
 
 #[test]
@@ -790,30 +499,18 @@ fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
     // Warning level 1,470, threshold 1,670. The second read exceeds the first, and the third the
     // second.
     let p = |spec: &str| {
-        let script = Script {
-            actions: vec![user("m", "go")],
-            replies: reads(4),
-            outputs: outputs(&[600, 730, 230, 10]),
-            summaries: vec![text_answer("EARLY"), text_answer("LATE")],
-            ..Script::default()
-        };
-        play(spec, 0.01, script)
+        let script = reading(&[600, 730, 230, 10])
+            .summaries(vec![text_answer("EARLY"), text_answer("LATE")]);
+        play(spec, script.scaled(0.01))
     };
     let early = p("claude-code:microcompact=off,precompute=true");
     assert_eq!(early.compactions(), ["compact"]);
-    let asked = early.with_purpose(Purpose::Summary);
+    let asked = early.summaries();
     assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
-    let after = early
-        .requests
-        .iter()
-        .find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary))
-        .unwrap();
+    let after = early.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == Summary)).unwrap();
     assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
     // The third read is newer than the notes, so text, call and result are verbatim.
-    assert_eq!(
-        kinds(after)[after.blocks.len() - 3..],
-        [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]
-    );
+    assert_eq!(kinds(after)[after.blocks.len() - 3..], [Assistant, Call, Output]);
     let foreground = p("claude-code:microcompact=off");
-    assert_eq!(foreground.with_purpose(Purpose::Summary)[0].phase, Some(Phase::MidTurn));
+    assert_eq!(foreground.summaries()[0].phase, Some(Phase::MidTurn));
 }

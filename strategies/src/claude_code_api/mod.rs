@@ -6,14 +6,17 @@
 //! messages after the summary, and requests compactions on demand. Edits that a model's provider
 //! does not support are left out. Without any, the conversation is never compacted.
 
-pub(crate) mod descriptor;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Product, Requirement, Version, Versions};
+use crate::conform::Conformance;
+use crate::descriptor::{
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Requirement, Rewind, Standing, Version,
+};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
 use ctxbench_core::compaction::{
@@ -28,7 +31,6 @@ use ctxbench_core::request::{
 use ctxbench_core::settings::AUTO;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, frontier_breakpoints, is_system};
 
-use crate::claude_code_api::descriptor::ApiWords;
 use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 
 /// Name of the memory tool (docs/sources/anthropic-sdk.md §3).
@@ -36,18 +38,50 @@ const MEMORY: &str = "memory";
 /// Number of successive pauses after which the summary is as large as the blocks that it replaced.
 const MAX_PAUSES: u32 = 3;
 
-/// The only version: the API as documented in 2026-09.
-#[derive(Clone, Copy)]
-pub(crate) struct ApiVersion;
-
-impl Versions for ApiVersion {
-    const TABLE: &'static [(Version, Self)] = &[(Version::released("2026-09"), ApiVersion)];
-}
+/// Descriptor of the strategy. Grades in the sources: A documented; "ours" = a choice that the API
+/// leaves to its client.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "claude-code-api",
+    summary: "Anthropic API: clears old tool results at 100k and compacts at 150k tokens on the \
+        provider's side",
+    sources: &[
+        "docs/sources/anthropic-api.md §2.2 to §2.5: the API's documentation (A)",
+        "docs/sources/anthropic-sdk.md §3: JSON shapes of anthropic 2.12.0",
+    ],
+    matrix: Matrix {
+        layers: "3: clear thinking, clear old tool results, summary, all by the provider",
+        llm_calls: "1 per compaction, billed as an iteration of the request (on demand: a request \
+            of its own)",
+        user_messages: "in the provider's summary; after a pause the newest are kept",
+        tool_results: "oldest beyond 3 become a placeholder from 100k tokens on",
+        cache: "clearing rewrites from the first cleared result on; the summary reads the warm \
+            prefix; the system prompt stays cached",
+        afterwards: "the provider answers from its summary in the same reply",
+        token_counting: "the provider's own",
+        pre_send_check: "none: the provider acts on arrival",
+        overflow_response: "the error goes to the caller",
+        thinking: "kept, or cleared in older turns; never within an unfinished tool cycle",
+        memory: "memory tool, off by default",
+        undo: "none",
+    },
+    standing: Standing::Contender,
+    manual: ManualCompaction::Absent,
+    rewind: Rewind::UNSUPPORTED,
+    formats: &[crate::claude_code::persist::FORMAT],
+    conform: Conformance::NO_CASES,
+    color: PlotColor::Palette(3),
+    files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
+    settings_file: None,
+    page: "docs/systems/claude-code-api.md",
+    factory: Factory::of::<Api>(),
+};
 
 impl Product for Api {
-    type Version = ApiVersion;
+    type Version = ();
     type Settings = ApiSettings;
     type Words = ApiWords;
+
+    const VERSIONS: &'static [(Version, Self::Version)] = &[(Version::released("2026-09"), ())];
 
     fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Requirement> {
         Some(Requirement {
@@ -111,6 +145,16 @@ impl Product for Api {
             seen: 0,
             applied: Applied::default(),
         })
+    }
+}
+
+crate::words::words! {
+    /// Texts that the strategy adds to requests.
+    pub(crate) struct ApiWords {
+        memory_warning = "Old tool results are about to be removed from this conversation. Write \
+            down now what is still needed of them: the task, what was found out, what was decided \
+            and why, file paths, names and values, and what comes next.";
+        memory_saved = "The note was written.";
     }
 }
 

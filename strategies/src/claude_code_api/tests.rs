@@ -5,30 +5,20 @@ use std::sync::Arc;
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
 };
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
+use ctxbench_core::block::{Block, BlockForm, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Usage,
+    ClearInputs, ClearTrigger, Purpose, Reply, ServerEdit, StopReason, Usage,
 };
 
-use crate::testing::{Answer, Played, Script, calls, play_on, text_answer, user};
+use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, user};
 
 const MODEL: &str = "claude-sonnet-4-6";
 
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
-}
-
-fn edits_of(model: &str, settings: &str) -> Vec<ServerEdit> {
-    let script = Script {
-        actions: vec![user("u", "x")],
-        replies: vec![text_answer("y")],
-        ..Script::default()
-    };
-    play_on(model, &format!("claude-code-api:{settings}"), 1.0, script).requests[0]
-        .server_edits
-        .clone()
+fn edits_of(model: &'static str, settings: &str) -> Vec<ServerEdit> {
+    let script = Script::new(vec![user("u", "x")], vec![text_answer("y")]);
+    play(&format!("claude-code-api:{settings}"), script.on(model)).requests[0].server_edits.clone()
 }
 
 fn compaction(text: &str, then: Vec<Part>) -> Answer {
@@ -43,6 +33,15 @@ fn compaction(text: &str, then: Vec<Part>) -> Answer {
     };
     parts.extend(then);
     Ok(Reply { parts, stop, ..Reply::default() })
+}
+
+/// Builds one turn on a model whose provider compacts.
+fn go(replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("u1", "go")], replies).on(MODEL)
+}
+
+fn read(id: &str) -> Answer {
+    calls("", id, "read", "{}")
 }
 
 fn call(id: &str) -> Part {
@@ -91,18 +90,10 @@ fn settings_reach_the_request() {
 
 #[test]
 fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
-    let script = Script {
-        actions: vec![user("u1", "go"), user("u2", "next")],
-        replies: vec![
-            calls("", "a", "read", "{}"),
-            compaction("so far", vec![call("b")]),
-            text_answer("done"),
-            text_answer("fine"),
-        ],
-        memory: vec!["rules"],
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "claude-code-api", 1.0, script);
+    let script = go(vec![read("a"), compaction("so far", vec![call("b")]), text_answer("done")])
+        .then([user("u2", "next")], [text_answer("fine")])
+        .memory(vec!["rules"]);
+    let p = play("claude-code-api", script);
     assert_eq!(kinds(&p.requests[0]), [Base, Context, User]);
     assert_eq!(p.requests[0].blocks[1].role, Role::System);
     assert_eq!(kinds(&p.requests[2]), [Base, Context, Compaction, Call, Output]);
@@ -118,56 +109,30 @@ fn a_compaction_begins_with_what_the_provider_shows() {
     let mut compacts = compaction("so far", vec![call("c")]);
     // With the same request, the provider cleared the first result.
     compacts.as_mut().unwrap().applied.cleared_tool_uses = 1;
-    let script = Script {
-        actions: vec![user("u1", "go")],
-        replies: vec![
-            calls("", "a", "read", "{}"),
-            calls("", "b", "read", "{}"),
-            compacts,
-            text_answer("done"),
-        ],
-        outputs: ["of a", "of b", "of c"].map(String::from).into(),
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "claude-code-api", 1.0, script);
+    let script = go(vec![read("a"), read("b"), compacts, text_answer("done")])
+        .outputs(["of a", "of b", "of c"].map(String::from).into());
+    let p = play("claude-code-api", script);
     let shown = |blocks: &[Arc<Block>]| {
         let line = |b: &Arc<Block>| (b.kind, b.form == BlockForm::Cleared);
         blocks.iter().skip(1).map(line).collect::<Vec<_>>()
     };
-    let compacted = p.engine.events.iter().find_map(|e| match &e.event {
+    let compacted = p.events(|e| match e {
         Event::Compaction { mechanism: "compact_20260112", before, after, new, .. } => {
             Some((shown(before), shown(after), *new))
         }
         _ => None,
     });
-    let before = [
-        (User, false),
-        (Assistant, false),
-        (Call, false),
-        (Output, true),
-        (Assistant, false),
-        (Call, false),
-        (Output, false),
-        (Call, false),
-        (Output, false),
-    ];
+    let before = [User, Assistant, Call, Output, Assistant, Call, Output, Call, Output];
+    let before = before.iter().enumerate().map(|(i, kind)| (*kind, i == 3)).collect();
     let after = [(Compaction, false), (Call, false), (Output, false)];
     // The reply's call and its result are new, with and without the compaction.
-    assert_eq!(compacted, Some((before.to_vec(), after.to_vec(), 2)));
+    assert_eq!(compacted, [(before, after.to_vec(), 2)]);
 }
 
 fn paused(keep: usize) -> Played {
-    let script = Script {
-        actions: vec![user("u1", "go")],
-        replies: vec![
-            calls("look", "a", "read", "{}"),
-            calls("more", "b", "read", "{}"),
-            compaction("so far", vec![]),
-            text_answer("done"),
-        ],
-        ..Script::default()
-    };
-    play_on(MODEL, &format!("claude-code-api:pause=true,keep_last={keep}"), 1.0, script)
+    let (look, more) = (calls("look", "a", "read", "{}"), calls("more", "b", "read", "{}"));
+    let script = go(vec![look, more, compaction("so far", vec![]), text_answer("done")]);
+    play(&format!("claude-code-api:pause=true,keep_last={keep}"), script)
 }
 
 #[test]
@@ -185,13 +150,7 @@ fn after_a_pause_the_newest_messages_stand_behind_the_summary() {
 
 #[test]
 fn a_summary_that_never_helps_ends_the_turn() {
-    let pause = || compaction("so far", vec![]);
-    let script = Script {
-        actions: vec![user("u1", "go")],
-        replies: (0..9).map(|_| pause()).collect(),
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "claude-code-api:pause=true", 1.0, script);
+    let p = play("claude-code-api:pause=true", go(vec![compaction("so far", vec![]); 9]));
     assert_eq!((p.requests.len(), p.failures().len()), (4, 1));
 }
 
@@ -200,52 +159,29 @@ fn on_demand_the_block_takes_the_place_of_everything() {
     let used = |answer: Answer, n: u64| {
         answer.map(|r| Reply { usage: Usage { input: n, ..Usage::default() }, ..r })
     };
-    let script = Script {
-        actions: vec![
-            user("u1", "go"),
-            Action::Compact { instructions: Some("keep names".into()) },
-            user("u2", "next"),
-        ],
-        replies: vec![
-            used(calls("", "a", "read", "{}"), 1_000),
-            used(text_answer("done"), 10),
-            used(text_answer("fine"), 10),
-        ],
-        summaries: vec![compaction("so far", vec![]), compaction("again", vec![])],
-        ..Script::default()
-    };
-    let p = play_on(MODEL, "claude-code-api:compact=on_demand,compact_trigger=1000", 1.0, script);
-    let asked = p.with_purpose(Purpose::Summary);
+    let compact_so = Action::Compact { instructions: Some("keep names".into()) };
+    let script = go(vec![used(read("a"), 1_000), used(text_answer("done"), 10)])
+        .then([compact_so, user("u2", "next")], [used(text_answer("fine"), 10)])
+        .summaries(vec![compaction("so far", vec![]), compaction("again", vec![])]);
+    let p = play("claude-code-api:compact=on_demand,compact_trigger=1000", script);
+    let asked = p.summaries();
     assert_eq!(kinds(asked[0]), [Base, User, Assistant, Call, Output, CompactionTrigger]);
     assert!(asked[0].server_edits.is_empty(), "not combinable with context_management");
-    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[1]), [Base, Compaction]);
+    assert_eq!(kinds(p.samples()[1]), [Base, Compaction]);
     assert_eq!(&*asked[1].blocks.last().unwrap().text, "keep names");
-    assert_eq!(kinds(p.with_purpose(Purpose::Sample)[2]), [Base, Compaction, User]);
+    assert_eq!(kinds(p.samples()[2]), [Base, Compaction, User]);
     assert_eq!(p.compactions(), ["on_demand", "on_demand"]);
 }
 
 #[test]
 fn with_memory_a_note_is_written_before_results_go() {
-    let script = Script {
-        actions: vec![user("u1", "go")],
-        replies: vec![
-            calls("", "a", "read", "{}"),
-            calls("", "b", "read", "{}"),
-            text_answer("done"),
-        ],
-        outputs: vec!["long ".repeat(50), "out".into()],
-        summaries: vec![text_answer("port 8443")],
-        ..Script::default()
-    };
-    let p = play_on(
-        MODEL,
-        "claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1",
-        1.0,
-        script,
-    );
-    let note = p.with_purpose(Purpose::Summary);
+    let script = go(vec![read("a"), read("b"), text_answer("done")])
+        .outputs(vec!["long ".repeat(50), "out".into()])
+        .summaries(vec![text_answer("port 8443")]);
+    let p = play("claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1", script);
+    let note = p.summaries();
     assert_eq!((note.len(), note[0].blocks.last().unwrap().kind), (1, SummaryPrompt));
-    let last = p.with_purpose(Purpose::Sample)[2];
+    let last = p.samples()[2];
     assert_eq!(
         kinds(last),
         [Base, User, Assistant, Call, Output, Assistant, Call, Output, Call, Output]
@@ -262,23 +198,9 @@ fn with_memory_a_note_is_written_before_results_go() {
 
 #[test]
 fn a_note_covers_all_that_it_has_seen() {
-    let replies = ["a", "b", "c", "d"]
-        .into_iter()
-        .map(|id| calls("", id, "read", "{}"))
-        .chain([text_answer("done")])
-        .collect();
-    let script = Script {
-        actions: vec![user("u1", "go")],
-        replies,
-        outputs: vec!["long ".repeat(50); 4],
-        ..Script::default()
-    };
-    let p = play_on(
-        MODEL,
-        "claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1",
-        1.0,
-        script,
-    );
+    let replies = vec![read("a"), read("b"), read("c"), read("d"), text_answer("done")];
+    let script = go(replies).outputs(vec!["long ".repeat(50); 4]);
+    let p = play("claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1", script);
     // One result is cleared with two in view, so the first note covers both. The third is the first
     // result that is cleared without a note.
     let order: Vec<Purpose> = p.requests.iter().map(|r| r.purpose).collect();

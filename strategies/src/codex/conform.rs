@@ -3,7 +3,7 @@
 use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 
-use super::Codex;
+use super::{Codex};
 use super::cut::OutputPolicy;
 use super::settings::CodexSettings;
 use super::words::CodexWords;
@@ -12,6 +12,7 @@ use crate::conform::text::filler;
 use crate::conform::{
     Conformance, Replay, RequestView, SetUp, SummaryForm, build, default_settings, followed,
 };
+use crate::descriptor::Product;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],
@@ -58,7 +59,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         ..defaults
     };
     Ok(SetUp {
-        strategy: build::<Codex>(followed(&case.version)?, settings, words),
+        strategy: build::<Codex>(followed::<Codex>(&case.version)?, settings, words),
         model: Model { name: "recorded".into(), window: given.context_window, ..model },
         view: RequestView {
             roleless_compaction: true,

@@ -168,43 +168,26 @@ fn serde_escape(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
-
-    fn output(bytes: usize, id: &str) -> Arc<Block> {
-        let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(bytes));
-        d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec_command".into() }));
-        d.build(MessageId(0), vec![])
-    }
+    use crate::testing::{block, call_block, image_block};
 
     #[test]
     fn the_call_id_counts() {
         // docs/sources/codex.md §3: m_tight_3890, 3,994 bytes of output and a six-byte id are 1,000
         // tokens.
-        assert_eq!(estimate_item(Release::V169, &output(3_994, "call_1")), 1_000);
+        let output = call_block(BlockKind::Output, "call_1", "exec_command", &"x".repeat(3_994));
+        assert_eq!(estimate_item(Release::V169, &output), 1_000);
     }
 
     #[test]
     fn json_form_of_a_message() {
-        let b =
-            Draft::text(BlockKind::User, Role::User, "U1 read small").build(MessageId(0), vec![]);
+        let b = block(BlockKind::User, 0, "U1 read small");
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U1 read small"}]}"#;
         assert_eq!(estimate_item(Release::V104, &b), (json.len() as u64).div_ceil(4));
     }
 
     #[test]
     fn text_and_image_of_one_message_are_one_item() {
-        let message = |m: u32| {
-            let mut image = Draft::text(BlockKind::Image, Role::User, "");
-            image.media = Some(Arc::new(Media {
-                media_type: "image/png".into(),
-                url: "data:x".into(),
-                name: None,
-            }));
-            [
-                Draft::text(BlockKind::User, Role::User, "abc").build(MessageId(m), vec![]),
-                image.build(MessageId(m), vec![]),
-            ]
-        };
+        let message = |m: u32| [block(BlockKind::User, m, "abc"), image_block(m)];
         // docs/sources/codex.md §3: an image is 7,373 bytes; with a text of 3 bytes 7,376 = 4 ×
         // 1,844.
         assert_eq!(estimate_items(Release::V169, &message(1)), 1_844);
@@ -215,11 +198,8 @@ mod tests {
 
     #[test]
     fn encrypted_reasoning_is_discounted() {
-        let mut d = Draft::text(BlockKind::Reasoning, Role::Assistant, "");
-        d.opaque = Some("A".repeat(4_000).into());
-        assert_eq!(
-            estimate_item(Release::V169, &d.build(MessageId(0), vec![])),
-            (3_000 - 650u64).div_ceil(4)
-        );
+        let reasoning = block(BlockKind::Reasoning, 0, "")
+            .map_draft(|d| d.opaque = Some("A".repeat(4_000).into()));
+        assert_eq!(estimate_item(Release::V169, &reasoning), (3_000 - 650u64).div_ceil(4));
     }
 }

@@ -25,43 +25,21 @@ use super::words::CodexWords;
 /// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;
 
-/// Reaction of a description to a full context.
-enum Variant {
-    Trim,
-    Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
-}
-
 pub(crate) struct DescribedCodex {
-    variant: Variant,
+    /// True if a note as a message of the assistant replaces a full context; false if its oldest items
+    /// are removed.
+    hands_over: bool,
+    settings: CodexSettings,
+    words: CodexWords,
     outputs: Option<OutputPolicy>,
-    retries: u64,
     /// Tokens that the provider reported last, and the number of blocks that they cover.
     counted: Option<(u64, usize)>,
 }
 
 impl DescribedCodex {
-    /// Removes the oldest items, without a summary.
-    pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
-        Self::new(Variant::Trim, s, scale)
-    }
-
-    /// Replaces the context with a note as a message of the assistant.
-    pub(crate) fn hands_over(s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
-        let variant = Variant::Handoff {
-            prompt: words.summary_prompt,
-            configured: s.auto_compact_limit,
-            budget: s.user_message_tokens,
-        };
-        Self::new(variant, s, scale)
-    }
-
-    fn new(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
-        DescribedCodex {
-            variant,
-            outputs: output_policy(s, scale),
-            retries: s.stream_retries,
-            counted: None,
-        }
+    pub(crate) fn new(hands_over: bool, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
+        let outputs = output_policy(&s, scale);
+        DescribedCodex { hands_over, settings: s, words, outputs, counted: None }
     }
 
     /// Tokens counted by the provider up to its last response, plus an estimate at four bytes a
@@ -117,39 +95,33 @@ impl DescribedCodex {
         self.counted = None;
     }
 
+    /// Hands over near the window, then removes items if that is not enough.
     async fn make_room(&mut self, s: &mut Engine, phase: Phase) -> Flow {
-        match &self.variant {
-            Variant::Trim => {
-                self.trim(s, "above_95_percent", usable_window(s.model.window));
-                Flow::Proceed
-            }
-            Variant::Handoff { configured, .. } => {
-                let limit =
-                    effective_limit(RELEASE, s.model.window, *configured).unwrap_or(s.model.window);
-                let estimate = self.estimate(s);
-                if estimate < limit {
-                    return Flow::Proceed;
-                }
-                s.trigger("near_the_window", estimate, limit);
-                if let Err(e) = self.hand_off(s, phase).await {
-                    return Flow::FailTurn(e);
-                }
-                // "If space is still insufficient after compression": from the earliest messages.
-                self.trim(s, "still_insufficient", limit.saturating_sub(1));
-                Flow::Proceed
-            }
+        let (window, configured) = (s.model.window, self.settings.auto_compact_limit);
+        let limit = effective_limit(RELEASE, window, configured).unwrap_or(window);
+        let estimate = self.estimate(s);
+        if estimate < limit {
+            return Flow::Proceed;
         }
+        s.trigger("near_the_window", estimate, limit);
+        if let Err(e) = self.hand_off(s, phase).await {
+            return Flow::FailTurn(e);
+        }
+        // "If space is still insufficient after compression": from the earliest messages.
+        self.trim(s, "still_insufficient", limit.saturating_sub(1));
+        Flow::Proceed
     }
 
     /// Requests the note for the whole conversation. If the request is refused as too long, it is
     /// repeated without the oldest items. The note and the user's messages replace the
     /// conversation.
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
-        let Variant::Handoff { prompt, budget, .. } = &self.variant else { return Ok(()) };
-        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
-        let users = kept_users(RELEASE, s.context.blocks(), *budget, false);
+        let prompt = self.words.summary_prompt.clone();
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
+        let budget = self.settings.user_message_tokens;
+        let users = kept_users(RELEASE, s.context.blocks(), budget, false);
         let items = s.context.blocks().to_vec();
-        let asked = SummaryRequest { prompt, remote: false, retries: self.retries };
+        let asked = SummaryRequest { prompt, remote: false, retries: self.settings.stream_retries };
         let reply = asked.send(s, phase, items).await.map_err(|e| e.to_string())?;
         let note = reply.text().unwrap_or_default();
         let origin = origins(s.context.blocks());
@@ -202,7 +174,7 @@ impl Strategy for DescribedCodex {
 
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
         // Trimming happens after the message arrived, because the message must fit too.
-        if matches!(self.variant, Variant::Trim) {
+        if !self.hands_over {
             return Flow::Proceed;
         }
         let flow = self.make_room(s, Phase::PreTurn).await;
@@ -213,10 +185,10 @@ impl Strategy for DescribedCodex {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        match self.variant {
-            Variant::Trim => self.make_room(s, Phase::MidTurn).await,
-            Variant::Handoff { .. } => Flow::Proceed,
+        if !self.hands_over {
+            self.trim(s, "above_95_percent", usable_window(s.model.window));
         }
+        Flow::Proceed
     }
 
     fn request(&mut self, s: &Engine) -> Request {
@@ -230,10 +202,10 @@ impl Strategy for DescribedCodex {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        match self.variant {
-            Variant::Handoff { .. } if had_calls => self.make_room(s, Phase::MidTurn).await,
-            _ => Flow::Proceed,
+        if self.hands_over && had_calls {
+            return self.make_room(s, Phase::MidTurn).await;
         }
+        Flow::Proceed
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
@@ -247,7 +219,11 @@ impl Strategy for DescribedCodex {
             }
             return Flow::FailTurn(e.to_string());
         }
-        if u64::from(attempt) <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if u64::from(attempt) <= self.settings.stream_retries {
+            Flow::Again
+        } else {
+            Flow::FailTurn(e.to_string())
+        }
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
@@ -260,14 +236,12 @@ impl Strategy for DescribedCodex {
         s: &mut Engine,
         _instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        match self.variant {
+        if !self.hands_over {
             // The description has no manual compaction.
-            Variant::Trim => Err(Unsupported),
-            Variant::Handoff { .. } => {
-                let _ = self.hand_off(s, Phase::StandaloneTurn).await;
-                Ok(())
-            }
+            return Err(Unsupported);
         }
+        let _ = self.hand_off(s, Phase::StandaloneTurn).await;
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Purpose, Reply, StopReason, Usage};
+use ctxbench_core::request::{Reply, StopReason, Usage};
 
 use crate::testing::{Answer, Played, Script, play, text_answer, too_long, user};
 
@@ -21,13 +21,13 @@ const LOGIN_BUG: &[(&str, &str, usize)] = &[
 ];
 
 fn login_bug(then: Vec<Action>, replies: Vec<Answer>) -> Script {
-    let mut out = Script {
-        actions: vec![
+    let mut out = Script::new(
+        vec![
             user("2", "Login page returns 401, help me debug"),
             user("10", "OK, but keep backward compatibility with old sessions"),
         ],
-        ..Script::default()
-    };
+        vec![],
+    );
     for (i, (words, tool, tokens)) in LOGIN_BUG.iter().enumerate() {
         let mut parts = Vec::new();
         if !words.is_empty() {
@@ -58,9 +58,8 @@ fn the_login_bug_session_becomes_four_messages() {
         vec![Action::Compact { instructions: None }, user("27", "Thanks")],
         vec![text_answer("ok")],
     );
-    let p =
-        play("codex@described-002", 1.0, Script { summaries: vec![text_answer("NOTE")], ..script });
-    let summary = p.with_purpose(Purpose::Summary)[0];
+    let p = play("codex@described-002", script.summaries(vec![text_answer("NOTE")]));
+    let summary = p.summaries()[0];
     // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is added
     // here.
     assert!(summary.tools.is_none());
@@ -78,6 +77,10 @@ fn the_login_bug_session_becomes_four_messages() {
     assert_eq!(p.requests[last].blocks[3].role, ctxbench_core::block::Role::Assistant);
 }
 
+fn texts(p: &Played, request: usize) -> Vec<&str> {
+    request_blocks(p, request).into_iter().map(|(_, text)| text).collect()
+}
+
 fn used(text: &str, total: u64) -> Answer {
     text_answer(text).map(|r| Reply { usage: Usage { input: total, ..Usage::default() }, ..r })
 }
@@ -87,40 +90,36 @@ fn a_note_that_leaves_too_little_room_is_followed_by_head_trimming() {
     // 40,000 bytes of the first message are about 10,000 tokens, above the limit of 9,000; the
     // second message is kept.
     let big = "x".repeat(40_000);
-    let script = Script {
-        actions: vec![user("1", &big), user("2", "U2"), user("3", "U3")],
-        replies: vec![used("r1", 100), used("r2", 9_500), used("r3", 100)],
-        summaries: vec![text_answer("NOTE")],
-        ..Script::default()
-    };
-    let p = play("codex@described-002:auto_compact_limit=9000", 1.0, script);
+    let script = Script::new(
+        vec![user("1", &big), user("2", "U2"), user("3", "U3")],
+        vec![used("r1", 100), used("r2", 9_500), used("r3", 100)],
+    )
+    .summaries(vec![text_answer("NOTE")]);
+    let p = play("codex@described-002:auto_compact_limit=9000", script);
     assert_eq!(p.compactions(), ["handoff_note", "trim_oldest"]);
-    let texts: Vec<&str> = request_blocks(&p, 3).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(texts, ["base", "U2", "NOTE", "U3"]);
+    assert_eq!(texts(&p, 3), ["base", "U2", "NOTE", "U3"]);
 }
 
 #[test]
 fn above_95_per_cent_the_oldest_go_without_a_summary() {
     // docs/sources/token-budgeting.md §3.2: 200,000 tokens become 190,000.
     let play = |total: u64| {
-        let script = Script {
-            actions: vec![user("1", &"a".repeat(40_000)), user("2", "U2"), user("3", "U3")],
-            replies: vec![used("r1", 10_000), used("r2", total), used("r3", 100)],
-            ..Script::default()
-        };
-        play("codex@described-000", 1.0, script)
+        let script = Script::new(
+            vec![user("1", &"a".repeat(40_000)), user("2", "U2"), user("3", "U3")],
+            vec![used("r1", 10_000), used("r2", total), used("r3", 100)],
+        );
+        play("codex@described-000", script)
     };
     // The third message's JSON form is 76 bytes, which are 19 tokens: at 189,981 it just fits.
     let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U3"}]}"#;
     let third = (json.len() as u64).div_ceil(4);
     let fits = play(190_000 - third);
-    assert!(fits.compactions().is_empty() && fits.with_purpose(Purpose::Summary).is_empty());
+    assert!(fits.compactions().is_empty() && fits.summaries().is_empty());
     let p = play(190_001 - third);
     assert_eq!(p.compactions(), ["trim_oldest"]);
-    assert!(p.with_purpose(Purpose::Summary).is_empty());
-    let texts: Vec<&str> = request_blocks(&p, 2).into_iter().map(|(_, t)| t).collect();
+    assert!(p.summaries().is_empty());
     // The reply to the removed message would come first, which providers refuse.
-    assert_eq!(texts, ["base", "U2", "r2", "U3"]);
+    assert_eq!(texts(&p, 2), ["base", "U2", "r2", "U3"]);
 }
 
 #[test]
@@ -134,30 +133,24 @@ fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
         let usage = Usage { input: total, ..Usage::default() };
         Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
     };
-    let script = Script {
-        actions: vec![user("1", "U1")],
-        replies: vec![call("a", 6_000), call("b", 190_000), used("r", 100)],
-        outputs: vec!["y".repeat(20_000), "z".into()],
-        ..Script::default()
-    };
-    let p = play("codex@described-000", 1.0, script);
-    let texts: Vec<&str> = request_blocks(&p, 2).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(texts, ["base", "U1", "{\"b\":1}", "z"]);
+    let script = Script::new(
+        vec![user("1", "U1")],
+        vec![call("a", 6_000), call("b", 190_000), used("r", 100)],
+    )
+    .outputs(vec!["y".repeat(20_000), "z".into()]);
+    let p = play("codex@described-000", script);
+    assert_eq!(texts(&p, 2), ["base", "U1", "{\"b\":1}", "z"]);
 }
 
 #[test]
 fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
-    let script = Script {
-        actions: vec![user("1", "U1"), user("2", "U2")],
-        replies: vec![used("r1", 100), too_long(9, 8), too_long(9, 8)],
-        ..Script::default()
-    };
-    let p = play("codex@described-000", 1.0, script);
-    let texts = |i: usize| {
-        request_blocks(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(texts(1), ["base", "U1", "r1", "U2"]);
-    assert_eq!(texts(2), ["base", "U2"]);
+    let script = Script::new(
+        vec![user("1", "U1"), user("2", "U2")],
+        vec![used("r1", 100), too_long(9, 8), too_long(9, 8)],
+    );
+    let p = play("codex@described-000", script);
+    assert_eq!(texts(&p, 1), ["base", "U1", "r1", "U2"]);
+    assert_eq!(texts(&p, 2), ["base", "U2"]);
     // Nothing more can be removed.
     assert_eq!((p.requests.len(), p.failures().len()), (3, 1));
 }

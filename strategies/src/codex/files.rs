@@ -8,7 +8,8 @@ use ctxbench_kit::memory::{
 };
 use toml::{Table, Value};
 
-use crate::descriptor::{Named, SettingsFile, Version};
+use crate::descriptor::Version;
+use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
 
 /// Names in order of preference. Of each folder only the first existing file is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
@@ -17,39 +18,43 @@ const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// Compaction settings in a user's `config.toml`: its name, our name, its type
-/// (docs/sources/codex.md §1.1 to §1.3, §3).
-const OWN: [(&str, &str, &str); 5] = [
-    ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
-    ("model_auto_compact_token_limit_scope", "limit_scope", "string"),
-    ("compact_prompt", "compact_prompt", "string"),
-    ("tool_output_token_limit", "tool_output_tokens", "integer"),
-    ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
-];
-
-/// The model's window in that file. Runs set their own windows (`--window`), so the value is only
-/// checked for plausibility.
-const WINDOW: &str = "model_context_window";
-
-pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { folder: ".codex", names: &["config.toml"], read: own_settings };
-
-fn own_settings(text: &str) -> Result<Named, String> {
-    let table: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
-    let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
-    let mut out = Named::new();
-    for (theirs, ours, kind) in OWN {
-        match table.get(theirs) {
-            None => {}
-            Some(v) if v.type_str() == kind => out.push((ours, plain(v))),
-            Some(v) => return Err(format!("{theirs}: expected a TOML {kind}, not {v}")),
-        }
-    }
-    if let Some(v) = table.get(WINDOW).filter(|v| v.as_integer().is_none_or(|n| n < 1)) {
-        return Err(format!("{WINDOW}: expected a number of tokens above 0, not {v}"));
-    }
-    Ok(out)
-}
+/// Settings of a user's file (docs/sources/codex.md §1.1 to §1.3, §3). Top-level keys come before the
+/// file's first table.
+pub(super) const SETTINGS: SettingsFile = SettingsFile {
+    folder: ".codex",
+    names: &["config.toml"],
+    format: SettingsFormat::Toml,
+    place: "~/.codex/config.toml, above the first [table]",
+    documented: "https://learn.chatgpt.com/docs/config-file/config-reference",
+    settings: &[
+        UserSetting::new(
+            &["model_auto_compact_token_limit"],
+            "auto_compact_limit",
+            ValueKind::Number,
+        )
+        .trying(&["100k", "150k", "200k"]),
+        UserSetting::new(&["model_auto_compact_token_limit_scope"], "limit_scope", ValueKind::Text),
+        UserSetting::new(&["compact_prompt"], "compact_prompt", ValueKind::Text),
+        UserSetting::new(
+            &["model_post_turn_compact_threshold_percent"],
+            "post_turn_percent",
+            ValueKind::Number,
+        )
+        .trying(&["50", "70"]),
+        UserSetting {
+            values: &["2500", "5k"],
+            caveat: "A recording holds tool output as Codex cut it, so larger values of \
+                tool_output_tokens cannot be tried.",
+            ..UserSetting::new(
+                &["tool_output_token_limit"],
+                "tool_output_tokens",
+                ValueKind::Number,
+            )
+        },
+        // Runs set their own windows (`--window`).
+        UserSetting::new(&["model_context_window"], "", ValueKind::Checked),
+    ],
+};
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();

@@ -13,6 +13,7 @@ use ctxbench_core::tokens::bytes_div4_up;
 
 use super::count::{Release, estimate_items, item_groups};
 use super::cut::cut_message;
+use crate::shared::joined;
 
 /// Output of a call without an output (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
@@ -252,17 +253,9 @@ fn cut_blocks(release: Release, message: &[Arc<Block>], mut tokens: u64) -> Vec<
 }
 
 fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
-    let parts = cut_message(release, &b.text, tokens);
-    let mut at = 0;
-    let ends = parts[..parts.len() - 1].iter().map(|p| {
-        at += p.len();
-        at
-    });
-    let splits = ends.collect();
+    let (text, splits) = joined(&cut_message(release, &b.text, tokens));
     b.map_draft(|d| {
-        d.text = parts.concat().into();
-        d.splits = splits;
-        d.form = BlockForm::Truncated;
+        (d.text, d.splits, d.form) = (text.into(), splits, BlockForm::Truncated);
     })
 }
 
@@ -287,29 +280,10 @@ pub(crate) fn layout(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Media, MessageId};
-
-    fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
-        let role = match kind {
-            BlockKind::Base => Role::Developer,
-            BlockKind::Assistant | BlockKind::Call => Role::Assistant,
-            BlockKind::Output => Role::Tool,
-            _ => Role::User,
-        };
-        let mut d = Draft::text(kind, role, text);
-        if kind == BlockKind::Image {
-            d.media = Some(Arc::new(Media {
-                media_type: "image/png".into(),
-                url: "data:x".into(),
-                name: None,
-            }));
-        }
-        d.build(MessageId(message), vec![])
-    }
+    use crate::testing::{block, call_block, image_block};
 
     fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
-        block(kind, 9, text)
-            .map_draft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
+        call_block(kind, id, "exec", text)
     }
 
     fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {
@@ -351,11 +325,11 @@ mod tests {
 
     #[test]
     fn the_oldest_item_goes_with_its_partner_and_with_all_its_parts() {
-        use BlockKind::{Assistant, Base, Call, Image, Output, User};
+        use BlockKind::{Assistant, Base, Call, Output, User};
         let mut items = vec![
             block(Base, 0, "B"),
             block(User, 1, "U"),
-            block(Image, 1, ""),
+            image_block(1),
             call(Call, "a", "A"),
             block(Assistant, 2, "r"),
             call(Output, "a", "o"),
@@ -410,11 +384,8 @@ mod tests {
 
     #[test]
     fn a_message_of_images_costs_one_token_where_the_provider_compacts() {
-        let history = [
-            block(BlockKind::User, 1, "old"),
-            block(BlockKind::Image, 2, ""),
-            block(BlockKind::User, 3, "new"),
-        ];
+        let history =
+            [block(BlockKind::User, 1, "old"), image_block(2), block(BlockKind::User, 3, "new")];
         let kept = |budget, remote| {
             let messages = kept_users(Release::V169, &history, budget, remote);
             messages.iter().map(|m| m[0].message.0).collect::<Vec<_>>()
@@ -429,7 +400,7 @@ mod tests {
         let history = [
             block(BlockKind::User, 1, "U1"),
             block(BlockKind::User, 2, "U2"),
-            block(BlockKind::Image, 2, ""),
+            image_block(2),
             block(BlockKind::Summary, 3, "S"),
         ];
         let after = |release| {
@@ -452,7 +423,7 @@ mod tests {
     fn a_cut_spends_the_budget_on_the_parts_in_order() {
         let message = [
             block(BlockKind::User, 1, "abcdef"),
-            block(BlockKind::Image, 1, ""),
+            image_block(1),
             block(BlockKind::User, 1, "uvwxyz"),
         ];
         let kept = kept_users(Release::V169, &message, 3, true).concat();

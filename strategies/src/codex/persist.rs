@@ -14,8 +14,8 @@ use ctxbench_kit::rollout::{
 use serde_json::{Map, Value};
 
 use crate::persist::{
-    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
-    StoredMessage, jsonl,
+    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
+    StoredMessage, jsonl, name_results,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -23,8 +23,6 @@ pub(crate) const FORMAT: PersistFormat = PersistFormat {
     about: "one JSONL file per session; a compaction is a line with the new history",
     open: |dir, _seed| Ok(Box::new(Codex::open(dir)?)),
 };
-
-const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 
 struct Codex {
     path: PathBuf,
@@ -163,7 +161,6 @@ fn item(p: &Part) -> Option<RolloutItem> {
 /// not name its tool; the call does.
 fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
     let mut out: Vec<StoredMessage> = Vec::new();
-    let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
     for i in items {
         let (role, parts) = match i {
             RolloutItem::Message { role, content, .. } => {
@@ -181,32 +178,19 @@ fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
                     .and_then(|s| s.get(0))
                     .and_then(|s| s.get("text"))
                     .and_then(Value::as_str);
+                let text = text.unwrap_or_default().into();
                 let encrypted = encrypted_content.as_deref().map(Into::into);
-                (
-                    Role::Assistant,
-                    vec![Part::Reasoning { text: text.unwrap_or_default().into(), encrypted }],
-                )
+                (Role::Assistant, vec![Part::Reasoning { text, encrypted }])
             }
             RolloutItem::FunctionCall { name, arguments, call_id, .. } => {
-                names.insert(call_id, name);
-                let (id, name) = (call_id.as_str().into(), name.as_str().into());
-                (
-                    Role::Assistant,
-                    vec![Part::Call(ToolCall { id, name, arguments: arguments.as_str().into() })],
-                )
+                let call = ToolCall::new(call_id.as_str(), name.as_str(), arguments.as_str());
+                (Role::Assistant, vec![Part::Call(call)])
             }
             RolloutItem::FunctionCallOutput { call_id, output, .. } => {
-                let name = names.get(call_id.as_str()).copied().unwrap_or_default().into();
-                let output = output.as_str().unwrap_or_default().into();
-                (
-                    Role::Tool,
-                    vec![Part::Result {
-                        id: call_id.as_str().into(),
-                        name,
-                        output,
-                        is_error: false,
-                    }],
-                )
+                let (id, output) = (call_id.as_str(), output.as_str().unwrap_or_default());
+                let (name, is_error) = ("".into(), false);
+                let result = Part::Result { id: id.into(), name, output: output.into(), is_error };
+                (Role::Tool, vec![result])
             }
             RolloutItem::Compaction { encrypted_content, .. } => {
                 (Role::Assistant, vec![Part::Compaction(Some(encrypted_content.as_str().into()))])
@@ -224,6 +208,7 @@ fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
             _ => out.push(StoredMessage { role, parts }),
         }
     }
+    name_results(out.iter_mut());
     out
 }
 

@@ -1,5 +1,4 @@
-//! A Codex session on disk: writes the strategy's log as lines of a rollout, and reads a rollout as
-//! a history.
+//! A Codex session on disk: reads a rollout as a history.
 //!
 //! Only this module handles ghost snapshots (docs/sources/codex.md §1.4): the old versions commit
 //! the working tree and keep the commit as an item of the history. Prompts do not contain it, so no
@@ -7,116 +6,10 @@
 //! find them.
 //! 0.169 drops them.
 
-use std::sync::Arc;
+use ctxbench_kit::rollout::{ResumedSession, Rollout, RolloutItem};
 
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_kit::rollout::{
-    Compacted, Counters, ItemContent, Payload, Record, ResumedSession, Rollout, RolloutEvent,
-    RolloutItem, TokenCount, TokenInfo,
-};
-
-use crate::codex::count::{Release, item_groups};
-use crate::codex::cut::retained_user_messages;
-
-/// Returns the lines of a session. The base instructions are in the first line of the file and are
-/// not an item.
-pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    while let Some(record) = log.get(at) {
-        at += 1;
-        match record {
-            Record::TurnStarted => {
-                out.push(Payload::EventMsg(RolloutEvent::TaskStarted { rest: Default::default() }))
-            }
-            Record::RolledBack { turns } => {
-                out.push(Payload::EventMsg(RolloutEvent::ThreadRolledBack {
-                    num_turns: *turns,
-                    rest: Default::default(),
-                }));
-            }
-            Record::Counted(count) => {
-                let session = Counters { total_tokens: count.session, ..Counters::default() };
-                let info = TokenInfo { total_token_usage: session, ..TokenInfo::default() };
-                let count = TokenCount::estimate(&info, count.last);
-                out.push(Payload::EventMsg(RolloutEvent::TokenCount(count)));
-            }
-            Record::Compacted { summary, replacement } => out.push(Payload::Compacted(Compacted {
-                message: summary.text.to_string(),
-                replacement_history: replacement.as_ref().map(|blocks| items(blocks)),
-                ..Compacted::default()
-            })),
-            Record::Item { item, .. } => {
-                // Consecutive blocks of one message form one line.
-                let mut blocks = vec![item.clone()];
-                while let Some(Record::Item { item, .. }) = log.get(at) {
-                    blocks.push(item.clone());
-                    at += 1;
-                }
-                out.extend(items(&blocks).into_iter().map(Payload::ResponseItem));
-            }
-        }
-    }
-    out
-}
-
-/// Converts blocks to items of the Responses API, without the base.
-pub fn items(blocks: &[Arc<Block>]) -> Vec<RolloutItem> {
-    item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base).map(item).collect()
-}
-
-fn item(group: &[Arc<Block>]) -> RolloutItem {
-    let b = &group[0];
-    let text = b.text.to_string();
-    let (name, call_id) =
-        b.call.as_ref().map(|c| (c.name.to_string(), c.id.to_string())).unwrap_or_default();
-    match b.kind {
-        BlockKind::Reasoning => RolloutItem::Reasoning {
-            encrypted_content: b.opaque.as_ref().map(|o| o.to_string()),
-            rest: Default::default(),
-        },
-        BlockKind::Call => {
-            RolloutItem::FunctionCall { name, arguments: text, call_id, rest: Default::default() }
-        }
-        BlockKind::Output => RolloutItem::FunctionCallOutput {
-            call_id,
-            output: text.into(),
-            rest: Default::default(),
-        },
-        BlockKind::Compaction => RolloutItem::Compaction {
-            encrypted_content: b.opaque.as_ref().map_or(text, |o| o.to_string()),
-            rest: Default::default(),
-        },
-        _ => {
-            let role = match b.role {
-                Role::Assistant => "assistant",
-                Role::Developer => "developer",
-                Role::System | Role::Instructions => "system",
-                Role::User | Role::Tool => "user",
-            };
-            let mut out = RolloutItem::message(role, []);
-            if let RolloutItem::Message { content, .. } = &mut out {
-                *content = group.iter().flat_map(|b| parts(b)).collect();
-            }
-            out
-        }
-    }
-}
-
-fn parts(b: &Block) -> Vec<ItemContent> {
-    if let Some(m) = &b.media {
-        return vec![ItemContent::image(&m.url)];
-    }
-    let part = |text: &str| {
-        let text = text.to_string();
-        if b.role == Role::Assistant {
-            ItemContent::OutputText { text }
-        } else {
-            ItemContent::InputText { text }
-        }
-    };
-    b.parts().map(part).collect()
-}
+use super::count::Release;
+use super::cut::retained_user_messages;
 
 /// Reads the history from which a version continues after a resume. `context` is shown again after
 /// a compaction without a replacement. `is_summary` distinguishes a summary from a user message.
@@ -166,6 +59,8 @@ pub fn prompt(items: &[RolloutItem]) -> Vec<RolloutItem> {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_kit::rollout::{Compacted, Payload};
+
     use super::*;
 
     fn is_summary(text: &str) -> bool {
@@ -184,23 +79,6 @@ mod tests {
         use ctxbench_kit::rollout::RolloutLine;
         let line = |payload| RolloutLine { timestamp: String::new(), ordinal: None, payload };
         Rollout { lines: payloads.into_iter().map(line).collect(), unreadable: Vec::new() }
-    }
-
-    /// Writes a rollout to a file and reads it again.
-    fn stored(payloads: Vec<Payload>) -> Rollout {
-        use ctxbench_kit::rollout::{SessionMeta, Writer};
-        let home =
-            std::env::temp_dir().join(format!("ctxbench-codex-rollout-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&home);
-        let meta =
-            SessionMeta { id: "s".into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
-        let mut file = Writer::create(&home, meta, Box::new(|| 0)).unwrap();
-        for p in payloads {
-            file.append(p).unwrap();
-        }
-        let read = Rollout::read(file.path()).unwrap();
-        std::fs::remove_dir_all(&home).unwrap();
-        read
     }
 
     fn session() -> Rollout {
@@ -272,74 +150,5 @@ mod tests {
             resume(Release::V063, &file, &[], is_summary, 20_000).items,
             [user(&big), user("P\nS")]
         );
-    }
-
-    #[test]
-    fn a_session_in_memory_and_its_file_go_on_alike() {
-        use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
-        use ctxbench_kit::rollout::{TokenTotals, reconstruct};
-        let block = |kind, role, message: u32, text: &str| {
-            Draft::text(kind, role, text).build(MessageId(message), vec![])
-        };
-        let call = |kind, role, id: &str| {
-            let call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() }));
-            Draft { call, ..Draft::text(kind, role, "{}") }.build(MessageId(7), vec![])
-        };
-        let image = Some(Arc::new(Media {
-            media_type: "image/png".into(),
-            url: "data:x".into(),
-            name: None,
-        }));
-        let image = Draft { media: image, ..Draft::text(BlockKind::Image, Role::User, "") }
-            .build(MessageId(1), vec![]);
-        let thought = Draft {
-            opaque: Some("QUJD".into()),
-            ..Draft::text(BlockKind::Reasoning, Role::Assistant, "")
-        };
-        let (base, context) = (
-            block(BlockKind::Base, Role::Developer, 0, "B"),
-            block(BlockKind::Context, Role::Developer, 0, "C"),
-        );
-        let (first, second) = (
-            block(BlockKind::User, Role::User, 1, "U1"),
-            block(BlockKind::User, Role::User, 9, "U2"),
-        );
-        let summary = block(BlockKind::Summary, Role::User, 8, "P\nS");
-        let says = |item: &Arc<Block>, user| Record::Item { item: item.clone(), user };
-        let replacement =
-            vec![base.clone(), context.clone(), first.clone(), image.clone(), summary.clone()];
-        let mut log = vec![
-            says(&base, false),
-            says(&context, false),
-            Record::TurnStarted,
-            says(&first, true),
-            says(&image, true),
-        ];
-        log.push(Record::Counted(TokenTotals { last: 5_250, session: 5_250 }));
-        log.extend(
-            [
-                thought.build(MessageId(6), vec![]),
-                call(BlockKind::Call, Role::Assistant, "c"),
-                call(BlockKind::Output, Role::Tool, "c"),
-            ]
-            .map(|b| says(&b, false)),
-        );
-        log.extend([
-            Record::TurnStarted,
-            Record::Compacted { summary, replacement: Some(replacement) },
-            Record::Counted(TokenTotals { last: 6_030, session: 10_500 }),
-        ]);
-        log.push(says(&second, true));
-        for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
-            let in_memory = reconstruct(&log, |before, _| before.to_vec());
-            let from_file = resume(Release::V169, &stored(lines(&log)), &[], is_summary, 20_000);
-            assert_eq!(from_file.items, items(&in_memory.items));
-            assert_eq!(from_file.counted, in_memory.counted);
-            assert_eq!(
-                from_file.items.iter().filter_map(RolloutItem::text).collect::<Vec<_>>(),
-                expected
-            );
-            log.push(Record::RolledBack { turns: 1 });
-        }
     }
 }

@@ -1,10 +1,12 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
+use ctxbench_core::request::{ErrorKind, Reply, Usage};
 
 use crate::Spec;
-use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, back_to, calls, compact, failure, play, text_answer, too_long, user,
+};
 
 /// Builds a text reply with the given token counters.
 fn used(text: &str, input: u64, output: u64) -> Answer {
@@ -12,26 +14,25 @@ fn used(text: &str, input: u64, output: u64) -> Answer {
 }
 
 fn broken() -> Answer {
-    Err(ModelError {
-        kind: ErrorKind::Stream,
-        status: 0,
-        code: None,
-        message: "the stream broke off".into(),
-    })
+    failure(ErrorKind::Stream, 0, "the stream broke off")
 }
 
 fn opaque(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Compaction(Some(text.into()))], ..Reply::default() })
 }
 
+/// Plays with a limit of 5,000 tokens and these settings.
+fn play_5000(settings: &str, script: Script) -> Played {
+    play(&format!("codex:auto_compact_limit=5000{settings}"), script)
+}
+
 /// Builds two turns. The first one exceeds a limit of 5,000 tokens.
 fn over_after_first() -> Script {
-    Script {
-        actions: vec![user("1", "U1"), user("2", "U2"), user("3", "U3")],
-        replies: vec![used("r1", 5_200, 50), used("r2", 1_000, 50), used("r3", 1_100, 50)],
-        memory: vec!["C"],
-        ..Script::default()
-    }
+    Script::new(
+        vec![user("1", "U1"), user("2", "U2"), user("3", "U3")],
+        vec![used("r1", 5_200, 50), used("r2", 1_000, 50), used("r3", 1_100, 50)],
+    )
+    .memory(vec!["C"])
 }
 
 fn kinds(p: &Played, request: usize) -> String {
@@ -51,14 +52,8 @@ fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
     // docs/sources/codex.md §1.5: one attempt plus this number of retries; then the turn fails and
     // nothing is replaced.
     let tries = |setting: &str, failures: usize| {
-        let summaries = (0..failures).map(|_| broken()).collect();
-        let p = play(
-            &format!("codex:auto_compact_limit=5000{setting}"),
-            1.0,
-            Script { summaries, ..over_after_first() },
-        );
-        let failed = p.failures().len();
-        (p.with_purpose(Purpose::Summary).len(), failed)
+        let p = play_5000(setting, over_after_first().summaries(vec![broken(); failures]));
+        (p.summaries().len(), p.failures().len())
     };
     // The third turn tries again and gets an answer.
     assert_eq!(tries(",stream_retries=2", 3), (4, 1));
@@ -70,11 +65,7 @@ fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
 fn a_normal_request_is_tried_again_too() {
     let requests = |spec: &str| {
         let replies = vec![broken(), broken(), used("r1", 100, 5)];
-        let p = play(
-            spec,
-            1.0,
-            Script { actions: vec![user("1", "U1")], replies, ..Script::default() },
-        );
+        let p = play(spec, Script::new(vec![user("1", "U1")], replies));
         (p.requests.len(), p.failures().len())
     };
     assert_eq!(requests("codex:stream_retries=2"), (3, 0));
@@ -88,15 +79,9 @@ fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
     // docs/sources/codex.md §1.1: with a limit of 5,000 and 20,903 bytes of base, which are 5,226
     // tokens, the session exceeds the limit even after the compaction.
     let summaries = |setting: &str| {
-        let actions =
-            vec![user("1", "U1"), Action::Compact { instructions: None }, user("2", "U2")];
+        let actions = vec![user("1", "U1"), compact(), user("2", "U2")];
         let replies = vec![used("r1", 1_000, 50), used("r2", 1_000, 50)];
-        let p = play(
-            &format!("codex:auto_compact_limit=5000{setting}"),
-            1.0,
-            Script { actions, replies, ..Script::default() },
-        );
-        p.with_purpose(Purpose::Summary).len()
+        play_5000(setting, Script::new(actions, replies)).summaries().len()
     };
     assert_eq!(summaries(""), 1);
     assert_eq!(summaries(",base_estimate_bytes=20903"), 2);
@@ -105,13 +90,12 @@ fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
 #[test]
 fn the_provider_keeps_as_many_user_messages_as_set() {
     let after = |setting: &str| {
-        let script = Script {
-            actions: vec![user("1", "12345678"), user("2", "abcdefgh"), user("3", "U3")],
-            replies: vec![used("r1", 1_000, 50), used("r2", 5_200, 50), used("r3", 1_000, 50)],
-            summaries: vec![opaque("X")],
-            ..Script::default()
-        };
-        kinds(&play(&format!("codex:remote=true,auto_compact_limit=5000{setting}"), 1.0, script), 3)
+        let script = Script::new(
+            vec![user("1", "12345678"), user("2", "abcdefgh"), user("3", "U3")],
+            vec![used("r1", 1_000, 50), used("r2", 5_200, 50), used("r3", 1_000, 50)],
+        )
+        .summaries(vec![opaque("X")]);
+        kinds(&play_5000(&format!(",remote=true{setting}"), script), 3)
     };
     assert_eq!(after(""), "B 12345678 abcdefgh O U3");
     // Two tokens for each message.
@@ -130,10 +114,10 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
         let mut replies: Vec<Answer> = used_by.iter().map(|n| used("r", *n, 0)).collect();
         replies.extend([too_long(9, 8), used("r", 10, 0)]);
         let summaries = vec![used("S", summary, 0)];
-        let script = Script { actions, replies, summaries, ..Script::default() };
-        let p = play("codex:auto_compact_limit=150000", 1.0, script);
+        let script = Script::new(actions, replies).summaries(summaries);
+        let p = play("codex:auto_compact_limit=150000", script);
         assert_eq!(p.failures().len(), 1);
-        p.with_purpose(Purpose::Summary).len()
+        p.summaries().len()
     };
     assert_eq!(summaries(&[said()], &[40_001], 0, &[]), 1);
     assert_eq!(summaries(&[said()], &[40_002], 0, &[]), 0);
@@ -142,7 +126,7 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
     assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[]), 0);
     // The summary of a manual compaction counts too: 10 + 39,990 leave 150,000. The view then has
     // no message of the model, so no message is counted in addition.
-    let compacted = [said(), Action::Compact { instructions: None }];
+    let compacted = [said(), compact()];
     assert_eq!(summaries(&compacted, &[10], 39_990, &[]), 2);
     assert_eq!(summaries(&compacted, &[10], 39_991, &[]), 1);
     // The count belongs to the session and is kept after a restart.
@@ -153,13 +137,8 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
 #[test]
 fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
     let summaries = |answers: Vec<Answer>| {
-        let p = play(
-            "codex:remote=true,auto_compact_limit=5000",
-            1.0,
-            Script { summaries: answers, ..over_after_first() },
-        );
-        let turns_failed = p.failures().len();
-        (p.with_purpose(Purpose::Summary).len(), turns_failed)
+        let p = play_5000(",remote=true", over_after_first().summaries(answers));
+        (p.summaries().len(), p.failures().len())
     };
     // docs/sources/codex.md §2: at most two stream retries, regardless of the settings. The third
     // turn sends another request.
@@ -174,13 +153,9 @@ fn the_limit_can_count_what_came_after_the_prefix() {
     // docs/sources/codex.md §1.2: active tokens minus the first input of the window; 95 % of the
     // window is a limit in any case.
     let compactions = |scope: &str, first: u64, second: u64| {
-        let script = Script {
-            replies: vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)],
-            ..over_after_first()
-        };
-        play(&format!("codex:auto_compact_limit=5000,limit_scope={scope}"), 1.0, script)
-            .compactions()
-            .len()
+        let replies = vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)];
+        let script = over_after_first().replies(replies);
+        play_5000(&format!(",limit_scope={scope}"), script).compactions().len()
     };
     assert_eq!(compactions("total", 5_200, 5_300), 2);
     assert_eq!(compactions("body_after_prefix", 5_200, 5_300), 0);
@@ -194,8 +169,8 @@ fn the_limit_can_count_what_came_after_the_prefix() {
 
 #[test]
 fn another_prompt_can_be_set() {
-    let p = play("codex:auto_compact_limit=5000,compact_prompt=What now?", 1.0, over_after_first());
-    assert_eq!(&*p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().text, "What now?");
+    let p = play_5000(",compact_prompt=What now?", over_after_first());
+    assert_eq!(&*p.summaries()[0].blocks.last().unwrap().text, "What now?");
 }
 
 #[test]
@@ -203,17 +178,8 @@ fn tool_output_is_cut_in_the_unit_of_the_policy() {
     let lines: String = (1..=4_000).map(|n| format!("line number {n}\n")).collect();
     let output = |spec: &str| {
         let replies = vec![calls("", "c", "exec", "{}"), used("r", 1_000, 50)];
-        let p = play(
-            spec,
-            1.0,
-            Script {
-                actions: vec![user("1", "U1")],
-                replies,
-                outputs: vec![lines.clone()],
-                ..Script::default()
-            },
-        );
-        p.requests[1].blocks.last().unwrap().text.to_string()
+        let script = Script::new(vec![user("1", "U1")], replies).outputs(vec![lines.clone()]);
+        play(spec, script).requests[1].blocks.last().unwrap().text.to_string()
     };
     // docs/sources/codex.md §3: the marks of the 66,893-byte file.
     assert!(output("codex").contains("…6724 tokens truncated…"));
@@ -231,17 +197,18 @@ fn tool_output_is_cut_in_the_unit_of_the_policy() {
 #[test]
 fn an_empty_summary_after_a_turn_changes_nothing_and_elsewhere_takes_the_last_reply() {
     let empty = || Ok(Reply::default());
-    let script = || Script {
-        actions: vec![user("1", "U1"), user("2", "U2")],
-        replies: vec![used("r1", 30_000, 50), used("r2", 1_000, 50)],
-        summaries: vec![empty()],
-        ..Script::default()
+    let script = || {
+        Script::new(
+            vec![user("1", "U1"), user("2", "U2")],
+            vec![used("r1", 30_000, 50), used("r2", 1_000, 50)],
+        )
+        .summaries(vec![empty()])
     };
     // docs/sources/codex.md §1.1: an error only in the compaction after the turn.
-    let p = play("codex:post_turn_percent=15", 1.0, script());
+    let p = play("codex:post_turn_percent=15", script());
     assert_eq!(kinds(&p, 2), "B U1 r1 U2");
     assert!(p.failures().is_empty());
-    let p = play("codex:auto_compact_limit=30000", 1.0, script());
+    let p = play("codex:auto_compact_limit=30000", script());
     assert_eq!(p.requests[2].blocks[2].kind, BlockKind::Summary);
     assert!(p.requests[2].blocks[2].text.ends_with("\nr1"));
     // The older versions have no such compaction and return an error.
@@ -254,8 +221,7 @@ fn a_message_whose_compaction_fails_is_kept_in_0_169_only() {
     let shown = |spec: &str| {
         let p = play(
             &format!("{spec}:auto_compact_limit=5000,stream_retries=0"),
-            1.0,
-            Script { summaries: vec![broken()], ..over_after_first() },
+            over_after_first().summaries(vec![broken()]),
         );
         assert_eq!(p.engine.history.messages().iter().filter(|m| &*m.key == "2").count(), 1);
         kinds(&p, 3)
@@ -285,14 +251,14 @@ fn a_restart_shows_the_same_history() {
                 used("r4", 1_100, 50),
             ];
             let summaries = if spec.contains("remote") { vec![opaque("X")] } else { vec![] };
-            Script { actions, replies, summaries, memory: vec!["C"], ..Script::default() }
+            Script::new(actions, replies).summaries(summaries).memory(vec!["C"])
         };
         let separator = if spec.contains(':') { "," } else { ":" };
         // The budget cuts the first message, so the old versions must cut it again.
         let spec = format!(
             "{spec}{separator}auto_compact_limit=5000,user_message_tokens=1,remote_user_tokens=1"
         );
-        let (with, without) = (play(&spec, 1.0, script(true)), play(&spec, 1.0, script(false)));
+        let (with, without) = (play(&spec, script(true)), play(&spec, script(false)));
         let last = without.requests.len() - 1;
         let expected = kinds(&without, last);
         let expected = if again { expected.replace(" U3", " C U3") } else { expected };
@@ -305,7 +271,7 @@ fn a_restart_shows_the_same_history() {
 fn going_back_past_a_compaction_brings_the_old_history_back() {
     let mut script = over_after_first();
     script.actions = vec![user("1", "U1"), user("2", "U2"), back_to("1"), user("3", "U3")];
-    let p = play("codex:auto_compact_limit=5000", 1.0, script);
+    let p = play_5000("", script);
     assert_eq!(kinds(&p, 2), "B C U1 S U2");
     // The session rewinds to the first message without its reply. The compaction of the second turn
     // is removed with that turn.
@@ -316,5 +282,5 @@ fn going_back_past_a_compaction_brings_the_old_history_back() {
 fn a_cleared_session_starts_to_count_anew() {
     let mut script = over_after_first();
     script.actions.insert(1, Action::Clear);
-    assert!(play("codex:auto_compact_limit=5000", 1.0, script).compactions().is_empty());
+    assert!(play_5000("", script).compactions().is_empty());
 }

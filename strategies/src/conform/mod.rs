@@ -13,7 +13,7 @@ use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::strategy::Strategy;
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Product, Versions};
+use crate::descriptor::{Build, Product};
 use case::{Case, CaseError, Cut};
 #[cfg(test)]
 pub(crate) use check::prepare;
@@ -134,10 +134,10 @@ pub(crate) fn default_settings<P: Product>() -> P::Settings {
 
 /// Returns our version to compare with a recorded one, the newest release that is not newer. A new
 /// release of the program is thus tested before it is described here.
-pub(crate) fn followed<V: Versions>(recorded: &str) -> Result<V, CaseError> {
+pub(crate) fn followed<P: Product>(recorded: &str) -> Result<P::Version, CaseError> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
-    let releases = V::TABLE.iter().filter_map(|(v, of)| Some((numbers(v.name)?, *of)));
+    let releases = P::VERSIONS.iter().filter_map(|(v, of)| Some((numbers(v.name)?, *of)));
     let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
     let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
     let unknown = || CaseError::Unknown { what: "version", name: recorded.into() };

@@ -2,7 +2,7 @@
 //! line. A compression is a line that replaces the whole list of messages. A rewind is a line with
 //! the ID of the first message to remove; all later messages are removed too.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
-    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+    BEGIN, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
+    StoredMessage,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -19,11 +20,7 @@ pub(crate) const FORMAT: PersistFormat = PersistFormat {
     open: |dir, seed| Ok(Box::new(GeminiCliSession::open(dir, seed)?)),
 };
 
-const SESSION: &str = "00000000-0000-4000-8000-000000000001";
-const TIME: &str = "2023-11-14T22:13:20.000Z";
-
 struct GeminiCliSession {
-    path: PathBuf,
     file: Appender,
     seed: u64,
     written: u64,
@@ -36,15 +33,15 @@ impl GeminiCliSession {
         let path = dir.join(".gemini/tmp/project/chats");
         let path = path.join(format!("session-2023-11-14T22-13-{}.jsonl", &SESSION[..8]));
         let mut file = Appender::open(&path)?;
-        let (lines, _) = jsonl::objects(&path)?;
+        let (lines, _) = file.objects()?;
         if lines.is_empty() {
             file.line(&json!({
-                "sessionId": SESSION, "projectHash": "project", "startTime": TIME,
-                "lastUpdated": TIME, "kind": "main",
+                "sessionId": SESSION, "projectHash": "project", "startTime": BEGIN,
+                "lastUpdated": BEGIN, "kind": "main",
             }))?;
         }
         let written = lines.len() as u64;
-        Ok(GeminiCliSession { path, file, seed, written, shown: messages(&lines) })
+        Ok(GeminiCliSession { file, seed, written, shown: messages(&lines) })
     }
 
     fn message(&mut self, said: &StoredMessage) -> (String, Value) {
@@ -52,7 +49,7 @@ impl GeminiCliSession {
         let id = format!("{:08x}-0000-4000-8000-{:012x}", self.written, self.seed & 0xffff_ffff);
         let kind = if said.role == Role::Assistant { "gemini" } else { "user" };
         let content: Vec<Value> = said.parts.iter().filter_map(part).collect();
-        let line = json!({"id": id, "timestamp": TIME, "type": kind, "content": content});
+        let line = json!({"id": id, "timestamp": BEGIN, "type": kind, "content": content});
         (id, line)
     }
 
@@ -69,7 +66,7 @@ impl GeminiCliSession {
             lines.push(line);
             shown.push((id, said.clone()));
         }
-        self.file.line(&json!({"$set": {"messages": lines, "lastUpdated": TIME}}))?;
+        self.file.line(&json!({"$set": {"messages": lines, "lastUpdated": BEGIN}}))?;
         self.shown = shown;
         Ok(())
     }
@@ -99,18 +96,18 @@ impl Persistence for GeminiCliSession {
     }
 
     fn load(&self) -> Result<ReopenedSession, PersistError> {
-        let (lines, notes) = jsonl::objects(&self.path)?;
+        let (lines, notes) = self.file.objects()?;
         let context = messages(&lines).into_iter().map(|(_, s)| s).collect();
         Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let (lines, _) = jsonl::objects(&self.path)?;
+        let (lines, _) = self.file.objects()?;
         Ok(lines.iter().filter_map(parse_message).map(|(_, s)| s).collect())
     }
 
     fn size(&self) -> u64 {
-        jsonl::size(&self.path)
+        self.file.size()
     }
 }
 
@@ -152,9 +149,7 @@ fn part(p: &Part) -> Option<Value> {
             "text": **text, "thought": true, "thoughtSignature": encrypted.as_deref(),
         }),
         Part::Call(ToolCall { id, name, arguments }) => {
-            let args: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
-            let same = *args.to_string() == **arguments;
-            let raw = (!same).then_some(&**arguments);
+            let (args, raw) = jsonl::arguments(arguments, json!({}));
             json!({"functionCall": {"id": **id, "name": **name, "args": args}, "raw": raw})
         }
         Part::Result { id, name, output, is_error } => {

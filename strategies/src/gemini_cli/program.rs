@@ -13,7 +13,7 @@ use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unansw
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
-use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use super::contents::{ContentMessage, messages, side, stable_id};
 use super::preview::{masked, pretty};
@@ -22,6 +22,7 @@ use super::rules::{CutRule, MaskRule, cut_results, split, to_mask};
 use super::settings::GeminiCliSettings;
 use super::sizes::Sizes;
 use super::words::{GeminiCliWords, SNAPSHOT};
+use crate::shared::{interrupted, is_fixed, summary_base};
 
 /// Maximum attempts at a summary request, including the first (docs/sources/gemini-cli.md §4).
 const SUMMARY_ATTEMPTS: u64 = 5;
@@ -44,15 +45,6 @@ pub(crate) struct GeminiCliProgram {
     /// Number of consecutive empty answers.
     empty: u64,
     sizes: Sizes,
-}
-
-/// Reason for which a compression has no result.
-struct Failure(String);
-
-impl From<ModelError> for Failure {
-    fn from(e: ModelError) -> Self {
-        Failure(e.to_string())
-    }
 }
 
 impl GeminiCliProgram {
@@ -96,7 +88,7 @@ impl GeminiCliProgram {
         pending: usize,
         phase: Phase,
         force: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), String> {
         let history = Self::history(s, pending);
         let limit = self.settings.threshold * s.model.window as f64;
         if history.is_empty() || (!force && (self.count as f64) < limit) {
@@ -187,16 +179,8 @@ impl GeminiCliProgram {
         s: &mut Engine,
         head: &[ContentMessage],
         phase: Phase,
-    ) -> Result<String, Failure> {
-        let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![ephemeral_block(
-                BlockKind::Base,
-                Role::Instructions,
-                self.words.summary_system.clone(),
-            )]
-        } else {
-            s.fixed.summary_base.clone()
-        };
+    ) -> Result<String, String> {
+        let mut blocks = summary_base(s, Role::Instructions, &self.words.summary_system);
         for (id, m) in (0..).map(MessageId).zip(head) {
             blocks.extend(m.parts.iter().map(|b| placed(b, id)));
         }
@@ -222,7 +206,7 @@ impl GeminiCliProgram {
         s: &mut Engine,
         phase: Phase,
         blocks: Vec<Arc<Block>>,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, String> {
         let mut request = s.summary_request(phase, blocks, false);
         // Keeps the draft as a separate message even if the message before it has the same role.
         request.keep_messages = true;
@@ -230,7 +214,7 @@ impl GeminiCliProgram {
             let last = attempt >= SUMMARY_ATTEMPTS;
             match s.send(&request).await {
                 Err(e) if !last && is_retryable(&e) => {}
-                Err(e) => return Err(e.into()),
+                Err(e) => return Err(e.to_string()),
                 Ok(reply) => match reply_text(&reply) {
                     text if !text.trim().is_empty() => return Ok(text),
                     _ if last => break,
@@ -238,7 +222,7 @@ impl GeminiCliProgram {
                 },
             }
         }
-        Err(Failure(format!("no text came in {SUMMARY_ATTEMPTS} attempts at a summary")))
+        Err(format!("no text came in {SUMMARY_ATTEMPTS} attempts at a summary"))
     }
 
     /// Replaces old results by previews (docs/sources/gemini-cli.md §5).
@@ -290,25 +274,14 @@ impl GeminiCliProgram {
     /// Adds a result that reports the interruption to each call without a result.
     fn close_calls(&self, s: &mut Engine) {
         for b in unanswered(s.context.blocks()) {
-            let text = self.words.interrupted.clone();
-            let id = s.history.append("", Role::Tool, vec![Part::Text(text.clone())], true);
-            let draft = Draft {
-                call: b.call.clone(),
-                is_error: true,
-                ..Draft::synthetic(BlockKind::Output, Role::Tool, text)
-            };
-            s.context.push(draft.build(id, vec![]));
+            let result = interrupted(s, &b, &self.words.interrupted);
+            s.context.push(result);
         }
     }
 
     fn recount(&mut self, s: &Engine) {
         self.count = self.estimate(&Self::history(s, s.context.blocks().len()));
     }
-}
-
-/// Returns true if a block is always shown.
-fn is_fixed(b: &Block) -> bool {
-    strategy::is_fixed(b) || b.kind == BlockKind::File
 }
 
 /// Returns the blocks of a history that a snapshot replaces.
@@ -399,7 +372,7 @@ impl Strategy for GeminiCliProgram {
         let at = pending(s.context.blocks());
         let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
         let phase = if prompt { Phase::PreTurn } else { Phase::MidTurn };
-        if let Err(Failure(reason)) = self.compress(s, at, phase, false).await {
+        if let Err(reason) = self.compress(s, at, phase, false).await {
             s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
             Self::take_back(s);
             return Flow::FailTurn(reason);

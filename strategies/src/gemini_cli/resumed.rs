@@ -89,12 +89,10 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
+    use crate::testing::call_block;
 
     fn result(id: &str) -> Arc<Block> {
-        let call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
-        let draft = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "out") };
-        draft.build(MessageId(0), vec![])
+        call_block(BlockKind::Output, id, "t", "out")
     }
 
     fn ids(copies: &Copies, blocks: &[Arc<Block>]) -> Vec<String> {

@@ -107,36 +107,28 @@ pub(super) fn to_mask(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
-
     use super::super::contents::messages;
-
-    fn test_block(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
-        Draft::text(kind, role, "x".repeat(size)).build(MessageId(0), vec![])
-    }
+    use super::*;
+    use crate::testing::{block, call_block};
 
     fn user(size: usize) -> Arc<Block> {
-        test_block(BlockKind::User, Role::User, size)
+        block(BlockKind::User, 0, &"x".repeat(size))
     }
 
     fn reply(size: usize) -> Arc<Block> {
-        test_block(BlockKind::Assistant, Role::Assistant, size)
-    }
-
-    fn of_tool(kind: BlockKind, id: &str, tool: &str, size: usize) -> Arc<Block> {
-        let role = if kind == BlockKind::Call { Role::Assistant } else { Role::Tool };
-        let text = if kind == BlockKind::Call { "{}".into() } else { "x".repeat(size) };
-        let call = Some(Arc::new(CallRef { id: id.into(), name: tool.into() }));
-        Draft { call, ..Draft::text(kind, role, text) }.build(MessageId(0), vec![])
+        block(BlockKind::Assistant, 0, &"x".repeat(size))
     }
 
     fn call(id: &str) -> Arc<Block> {
-        of_tool(BlockKind::Call, id, "read_file", 0)
+        call_block(BlockKind::Call, id, "read_file", "{}")
+    }
+
+    fn output_of(tool: &str, id: &str, size: usize) -> Arc<Block> {
+        call_block(BlockKind::Output, id, tool, &"x".repeat(size))
     }
 
     fn output(id: &str, size: usize) -> Arc<Block> {
-        of_tool(BlockKind::Output, id, "read_file", size)
+        output_of("read_file", id, size)
     }
 
     fn split_of(blocks: &[Arc<Block>]) -> usize {
@@ -193,7 +185,7 @@ mod tests {
             for (i, size) in sizes.iter().enumerate() {
                 let id = i.to_string();
                 blocks.push(call(&id));
-                blocks.push(of_tool(BlockKind::Output, &id, tool, *size));
+                blocks.push(output_of(tool, &id, *size));
             }
             blocks.push(reply(1));
             let masked = to_mask(&messages(blocks.iter()), rule, &mut Sizes::default());

@@ -121,23 +121,20 @@ fn text_quarters(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
-
     use super::super::contents::messages;
+    use super::*;
+    use crate::testing::{block, call_block};
 
-    fn block(kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
-        let call = Some(Arc::new(CallRef { id: "call_1".into(), name: "read_file".into() }));
-        let call = call.filter(|_| matches!(kind, BlockKind::Call | BlockKind::Output));
-        Draft { call, ..Draft::text(kind, role, text) }.build(MessageId(0), vec![])
+    fn tool(kind: BlockKind, text: &str) -> Arc<Block> {
+        call_block(kind, "call_1", "read_file", text)
     }
 
     #[test]
     fn sizes_are_those_of_the_json_forms() {
         // Lengths of the texts that JavaScript's JSON.stringify writes.
-        let text = block(BlockKind::User, Role::User, "a\n\"é\"");
-        let call = block(BlockKind::Call, Role::Assistant, "{ \"file_path\": \"a.txt\" }");
-        let output = block(BlockKind::Output, Role::Tool, "line\n");
+        let text = block(BlockKind::User, 0, "a\n\"é\"");
+        let call = tool(BlockKind::Call, "{ \"file_path\": \"a.txt\" }");
+        let output = tool(BlockKind::Output, "line\n");
         for (b, json) in [
             (&text, r#"{"text":"a\n\"é\""}"#),
             (
@@ -169,7 +166,7 @@ mod tests {
         assert_eq!(estimate_text(&"é".repeat(100_001)), 25_000);
         assert_eq!(estimate_text(&"é".repeat(100_000)), 150_000);
         // The name (9) and {"output":"line\n"} (19), a quarter each.
-        let output = block(BlockKind::Output, Role::Tool, "line\n");
+        let output = tool(BlockKind::Output, "line\n");
         assert_eq!(Sizes::default().estimate(&[output]), 7);
     }
 }

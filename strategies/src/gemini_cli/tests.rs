@@ -2,12 +2,13 @@
 //! threshold is half of it.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Action, Event};
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, Usage};
+use ctxbench_core::request::{ErrorKind, Phase, Reply, Request, Usage};
 
 use super::program::phase;
-use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, too_long, user,
+};
 
 /// Sets the prompt tokens that a reply reports.
 fn at(answer: Answer, prompt: u64) -> Answer {
@@ -23,37 +24,45 @@ fn long(n: usize) -> String {
 }
 
 fn failing(status: u16) -> Answer {
-    let message = "mock error".to_string();
-    Err(ModelError { kind: ErrorKind::Invalid, status, code: None, message })
-}
-
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
+    failure(ErrorKind::Invalid, status, "mock error")
 }
 
 fn failed(p: &Played) -> usize {
-    let failed = |e: &Event| matches!(e, Event::CompactionFailed { .. });
-    p.engine.events.iter().filter(|e| failed(&e.event)).count()
+    p.events(|e| matches!(e, Event::CompactionFailed { .. }).then_some(())).len()
 }
 
 fn phases(p: &Played) -> Vec<&'static str> {
     p.requests.iter().filter_map(phase).collect()
 }
 
-/// Builds three turns, of which the last has a prompt of `prompt` tokens, followed by `more`.
-fn turns(prompt: u64, more: Vec<Action>, replies: Vec<Answer>, summaries: Vec<Answer>) -> Script {
-    let first = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
-    let answers = [
+/// Builds three turns, of which the last has a prompt of `prompt` tokens.
+fn turns(prompt: u64) -> Script {
+    let answers = vec![
         at(text_answer(&long(400)), 1_000),
         at(text_answer(&long(400)), 2_000),
         at(text_answer("x"), prompt),
     ];
-    Script {
-        actions: first.into_iter().chain(more).collect(),
-        replies: answers.into_iter().chain(replies).collect(),
-        summaries,
-        ..Script::default()
-    }
+    let said = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
+    Script::new(said.to_vec(), answers)
+}
+
+/// Builds three turns and one more.
+fn four_turns(prompt: u64) -> Script {
+    turns(prompt).then([user("u4", "on")], [text_answer("y")])
+}
+
+/// Builds three turns and one more with these replies.
+fn answered(replies: Vec<Answer>) -> Played {
+    let mut script = turns(3_000).then([user("u4", "four")], []);
+    script.replies.extend(replies);
+    play("gemini-cli", script)
+}
+
+/// Builds a turn with five reads of 20,005 tokens.
+fn five_reads() -> Script {
+    let mut replies: Vec<Answer> = (0..5).map(|i| reads(&format!("c{i}"), 1_000)).collect();
+    replies.push(text_answer("done"));
+    Script::new(vec![user("u1", "read")], replies).outputs(vec![long(80_000); 5])
 }
 
 use BlockKind::{Ack, Assistant, Base, Call, Output, Summary, SummaryPrompt, User};
@@ -61,29 +70,20 @@ use BlockKind::{Ack, Assistant, Base, Call, Output, Summary, SummaryPrompt, User
 #[test]
 fn the_threshold_itself_compresses_before_the_next_prompt() {
     for (prompt, requests) in [(99_999, 0), (100_000, 2)] {
-        let p = play(
-            "gemini-cli",
-            1.0,
-            turns(prompt, vec![user("u4", "on")], vec![text_answer("y")], vec![]),
-        );
-        assert_eq!(p.with_purpose(Purpose::Summary).len(), requests, "{prompt}");
+        assert_eq!(play("gemini-cli", four_turns(prompt)).summaries().len(), requests, "{prompt}");
     }
 }
 
 #[test]
 fn a_draft_is_checked_and_the_newest_turn_stays() {
     let summaries = vec![text_answer("DRAFT"), text_answer(" FINAL \n")];
-    let p = play(
-        "gemini-cli",
-        1.0,
-        turns(100_000, vec![user("u4", "on")], vec![text_answer("y")], summaries),
-    );
+    let p = play("gemini-cli", four_turns(100_000).summaries(summaries));
     assert_eq!(phases(&p), ["summary", "verify"]);
-    let [draft, check] = p.with_purpose(Purpose::Summary)[..] else { panic!("two requests") };
+    let [draft, check] = p.summaries()[..] else { panic!("two requests") };
     assert_eq!(kinds(draft), [Base, User, Assistant, User, Assistant, SummaryPrompt]);
     assert_eq!(kinds(check), [Base, User, Assistant, User, Assistant, Summary, SummaryPrompt]);
     assert!(draft.tools.is_none() && draft.max_tokens.is_none());
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     // Two of three turns lie within the first 70 % of the characters.
     assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
     assert_eq!(&*last.blocks[1].text, "FINAL");
@@ -93,16 +93,11 @@ fn a_draft_is_checked_and_the_newest_turn_stays() {
 #[test]
 fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
     // Without hysteresis, the prompt stays above the threshold, so the summary is summarised again.
-    let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
-    script.replies.extend([
-        reads("c1", 100_000),
-        reads("c2", 100_001),
-        reads("c3", 100_002),
-        at(text_answer("done"), 100_003),
-    ]);
-    let p = play("gemini-cli", 1.0, script);
-    assert_eq!(p.with_purpose(Purpose::Summary).len(), 6);
-    let last = p.requests.last().unwrap();
+    let done = at(text_answer("done"), 100_003);
+    let replies = [reads("c1", 100_000), reads("c2", 100_001), reads("c3", 100_002), done];
+    let p = play("gemini-cli", turns(1_000).then([user("u4", "read it")], replies));
+    assert_eq!(p.summaries().len(), 6);
+    let last = p.last();
     assert_eq!(kinds(last)[..4], [Base, Summary, Ack, User]);
     // Pending results are not part of the history that is split.
     assert_eq!(kinds(last).iter().filter(|k| **k == Output).count(), 3);
@@ -110,27 +105,22 @@ fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
 
 #[test]
 fn in_the_first_prompt_nothing_can_be_split_off() {
-    let p = play(
-        "gemini-cli",
-        1.0,
-        Script {
-            actions: vec![user("u1", "compare")],
-            replies: vec![reads("c1", 120_000), reads("c2", 130_000), text_answer("done")],
-            ..Script::default()
-        },
-    );
-    assert!(p.with_purpose(Purpose::Summary).is_empty());
+    let replies = vec![reads("c1", 120_000), reads("c2", 130_000), text_answer("done")];
+    let p = play("gemini-cli", Script::new(vec![user("u1", "compare")], replies));
+    assert!(p.summaries().is_empty());
 }
 
 #[test]
 fn a_snapshot_in_the_history_is_brought_up_to_date() {
-    let snapshot = || text_answer("<state_snapshot>S</state_snapshot>");
-    let mut script = turns(100_000, vec![user("u4", "on"), user("u5", "on")], vec![], vec![]);
-    script.replies.extend([at(text_answer("y"), 100_000), text_answer("z")]);
-    script.summaries = (0..4).map(|_| snapshot()).collect();
-    let p = play("gemini-cli", 1.0, script);
+    let script = turns(100_000)
+        .then(
+            [user("u4", "on"), user("u5", "on")],
+            [at(text_answer("y"), 100_000), text_answer("z")],
+        )
+        .summaries(vec![text_answer("<state_snapshot>S</state_snapshot>"); 4]);
+    let p = play("gemini-cli", script);
     let prompts: Vec<&str> =
-        p.with_purpose(Purpose::Summary).iter().map(|r| &*r.blocks.last().unwrap().text).collect();
+        p.summaries().iter().map(|r| &*r.blocks.last().unwrap().text).collect();
     assert!(prompts[0].starts_with("Sum the history up"));
     assert!(prompts[2].starts_with("The history begins with an older"), "{}", prompts[2]);
     assert_eq!(prompts[1], prompts[3]);
@@ -138,37 +128,37 @@ fn a_snapshot_in_the_history_is_brought_up_to_date() {
 
 #[test]
 fn a_larger_history_is_thrown_away_and_not_tried_again() {
-    let more = vec![user("u4", "on"), user("u5", "on")];
-    let replies = vec![at(text_answer("y"), 100_000), text_answer("z")];
-    let huge = || text_answer(&long(400_100));
-    let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
-    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 2));
-    assert!(p.requests.last().unwrap().blocks.iter().all(|b| b.kind != Summary));
+    let y = || at(text_answer("y"), 100_000);
+    let with_huge =
+        |script: Script| play("gemini-cli", script.summaries(vec![text_answer(&long(400_100)); 2]));
+    let more = [user("u4", "on"), user("u5", "on")];
+    let p = with_huge(turns(100_000).then(more, [y(), text_answer("z")]));
+    assert_eq!((failed(&p), p.summaries().len()), (1, 2));
+    assert!(p.last().blocks.iter().all(|b| b.kind != Summary));
     // A manual compression tries again, and a success resets the failure.
-    let compact = Action::Compact { instructions: None };
-    let more = vec![user("u4", "on"), compact, user("u5", "on"), user("u6", "on")];
-    let replies =
-        vec![at(text_answer("y"), 100_000), at(text_answer("z"), 100_000), text_answer("w")];
-    let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
-    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 6));
+    let more = [user("u4", "on"), compact(), user("u5", "on"), user("u6", "on")];
+    let p = with_huge(turns(100_000).then(more, [y(), y(), text_answer("w")]));
+    assert_eq!((failed(&p), p.summaries().len()), (1, 6));
 }
 
 #[test]
 fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
-    let blanks = |n: usize| (0..n).map(|_| text_answer("  "));
-    let more = || vec![user("u4", "four"), user("u5", "five")];
-    let replies = || vec![text_answer("y"), text_answer("z")];
-    let four = blanks(4).chain([text_answer("DRAFT"), text_answer("FINAL")]).collect();
-    let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), four));
-    assert_eq!((p.with_purpose(Purpose::Summary).len(), p.failures().len()), (6, 0));
+    let with = |summaries| {
+        let more = [user("u4", "four"), user("u5", "five")];
+        let script = turns(100_000).then(more, ["y", "z"].map(text_answer));
+        play("gemini-cli", script.summaries(summaries))
+    };
+    let blank = || text_answer("  ");
+    let p = with(vec![blank(), blank(), blank(), blank(), text_answer("D"), text_answer("F")]);
+    assert_eq!((p.summaries().len(), p.failures().len()), (6, 0));
 
-    for bad in [blanks(5).collect::<Vec<_>>(), vec![failing(403)]] {
+    for bad in [vec![blank(); 5], vec![failing(403)]] {
         let asked = bad.len();
-        let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), bad));
+        let p = with(bad);
         assert_eq!(p.failures().len(), 1);
         // The next prompt tries again, and the failed prompt is removed.
-        assert_eq!(p.with_purpose(Purpose::Summary).len(), asked + 2);
-        let last = p.requests.last().unwrap();
+        assert_eq!(p.summaries().len(), asked + 2);
+        let last = p.last();
         assert!(last.blocks.iter().all(|b| &*b.text != "four"));
         assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
     }
@@ -176,67 +166,42 @@ fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
 
 #[test]
 fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
-    let more = vec![user("u4", "four"), user("u5", "five")];
-    let p =
-        play("gemini-cli", 1.0, turns(3_000, more, vec![too_long(1, 2), text_answer("z")], vec![]));
+    let more = [user("u4", "four"), user("u5", "five")];
+    let p = play("gemini-cli", turns(3_000).then(more, [too_long(1, 2), text_answer("z")]));
     assert_eq!((p.failures().len(), p.compactions().len()), (1, 0));
-    assert!(p.requests.last().unwrap().blocks.iter().all(|b| &*b.text != "four"));
+    assert!(p.last().blocks.iter().all(|b| &*b.text != "four"));
     // The same request is repeated after transient failures.
-    let replies: Vec<Answer> = (0..9).map(|_| failing(503)).chain([text_answer("y")]).collect();
-    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
-    assert!(p.failures().is_empty());
-    let replies: Vec<Answer> = (0..10).map(|_| failing(503)).collect();
-    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
-    assert_eq!(p.failures().len(), 1);
+    let failures =
+        |n| answered([vec![failing(503); n], vec![text_answer("y")]].concat()).failures().len();
+    assert_eq!((failures(9), failures(10)), (0, 1));
 }
 
 #[test]
 fn old_results_become_previews() {
-    let mut replies: Vec<Answer> = (0..5).map(|i| reads(&format!("c{i}"), 1_000)).collect();
-    replies.extend([text_answer("done"), text_answer("bye")]);
-    let script = Script {
-        actions: vec![user("u1", "read"), user("u2", "bye")],
-        replies,
-        outputs: (0..5).map(|_| long(80_000)).collect(),
-        ..Script::default()
-    };
-    let p = play("gemini-cli", 1.0, script);
+    let p = play("gemini-cli", five_reads().then([user("u2", "bye")], [text_answer("bye")]));
     let masked = |r: &Request| -> Vec<bool> {
         let outputs = r.blocks.iter().filter(|b: &&_| b.kind == Output);
         outputs.map(|b| b.text.starts_with("<tool_output_masked>\n")).collect()
     };
-    // Each result has 20,005 tokens. The last message of the history, a reply, is skipped. The
+    // The last message of the history, a reply, is skipped. The
     // third newest result crosses the protected 50,000 tokens, but the minimum of 30,000 needs a
     // fourth.
-    assert_eq!(masked(p.with_purpose(Purpose::Sample)[4]), [false, false, false, false]);
-    assert_eq!(masked(p.with_purpose(Purpose::Sample)[5]), [true, true, false, false, false]);
+    assert_eq!(masked(p.samples()[4]), [false, false, false, false]);
+    assert_eq!(masked(p.samples()[5]), [true, true, false, false, false]);
     assert_eq!(p.compactions()[0], "mask_results");
-    let off = play(
-        "gemini-cli:mask=false",
-        1.0,
-        Script {
-            actions: vec![user("u1", "read")],
-            replies: (0..5)
-                .map(|i| reads(&format!("c{i}"), 1_000))
-                .chain([text_answer("x")])
-                .collect(),
-            outputs: (0..5).map(|_| long(80_000)).collect(),
-            ..Script::default()
-        },
-    );
-    assert!(masked(off.requests.last().unwrap()).iter().all(|m| !m));
+    let off = play("gemini-cli:mask=false", five_reads());
+    assert!(masked(off.last()).iter().all(|m| !m));
 }
 
 #[test]
 fn older_results_of_the_tail_are_cut_by_a_compression() {
-    let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
-    for i in 0..4 {
-        script.replies.push(reads(&format!("c{i}"), if i < 3 { 1_000 } else { 100_000 }));
-        script.outputs.push(long(72_000));
-    }
-    script.replies.push(text_answer("done"));
-    let p = play("gemini-cli:mask=false", 1.0, script);
-    let last = p.requests.last().unwrap();
+    let four = [reads("c0", 1_000), reads("c1", 1_000), reads("c2", 1_000), reads("c3", 100_000)];
+    let script = turns(1_000)
+        .then([user("u4", "read it")], four)
+        .then([], [text_answer("done")])
+        .outputs(vec![long(72_000); 4]);
+    let p = play("gemini-cli:mask=false", script);
+    let last = p.last();
     let sizes: Vec<usize> =
         last.blocks.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect();
     // The newest result is pending. The others have 18,000 tokens each, so the oldest of the three
@@ -252,60 +217,50 @@ fn a_resumed_session_estimates_its_results_twice() {
         if restart {
             actions.insert(1, Action::Restart);
         }
-        Script {
+        Script::new(
             actions,
-            replies: vec![reads("c1", 1_000), at(text_answer("read."), 1_000), text_answer("x")],
-            outputs: vec![long(5_000)],
-            ..Script::default()
-        }
+            vec![reads("c1", 1_000), at(text_answer("read."), 1_000), text_answer("x")],
+        )
+        .outputs(vec![long(5_000)])
     };
     // The threshold is 2,000 tokens. The result alone has 1,250, its two copies have 2,500.
     let spec = "gemini-cli:threshold=0.01";
-    let p = play(spec, 1.0, script(true));
-    assert_eq!(p.with_purpose(Purpose::Summary).len(), 2);
-    let draft = p.with_purpose(Purpose::Summary)[0];
+    let p = play(spec, script(true));
+    assert_eq!(p.summaries().len(), 2);
+    let draft = p.summaries()[0];
     assert_eq!(
         kinds(draft),
         [Base, User, Assistant, Call, Output, Output, Assistant, SummaryPrompt]
     );
     assert_eq!(draft.blocks[3].call_id(), Some("read_file__c1"));
-    assert!(play(spec, 1.0, script(false)).with_purpose(Purpose::Summary).is_empty());
+    assert!(play(spec, script(false)).summaries().is_empty());
     // A history that was compressed before the restart remains compressed.
-    let more = vec![user("u4", "on"), Action::Restart, user("u5", "on")];
-    let p = play(
-        "gemini-cli",
-        1.0,
-        turns(100_000, more, vec![text_answer("y"), text_answer("z")], vec![]),
-    );
-    assert_eq!(kinds(p.requests.last().unwrap())[..3], [Base, Summary, Ack]);
+    let restarted = [Action::Restart, user("u5", "on")];
+    let p = play("gemini-cli", four_turns(100_000).then(restarted, [text_answer("z")]));
+    assert_eq!(kinds(p.last())[..3], [Base, Summary, Ack]);
 }
 
 #[test]
 fn what_does_not_fit_is_not_sent() {
-    let more = vec![user("u4", &long(410_000)), user("u5", "five")];
-    let p = play("gemini-cli", 1.0, turns(99_000, more, vec![text_answer("z")], vec![]));
+    let more = [user("u4", &long(410_000)), user("u5", "five")];
+    let p = play("gemini-cli", turns(99_000).then(more, [text_answer("z")]));
     assert_eq!(p.failures().len(), 1);
-    assert_eq!(p.with_purpose(Purpose::Sample).len(), 4, "102,500 tokens, and 101,000 are left");
+    assert_eq!(p.samples().len(), 4, "102,500 tokens, and 101,000 are left");
     let kept = |b: &Block| b.text.len() < 100_000;
-    assert!(p.requests.last().unwrap().blocks.iter().all(|b| kept(b)));
+    assert!(p.last().blocks.iter().all(|b| kept(b)));
 }
 
 #[test]
 fn an_answer_without_a_word_is_asked_for_again() {
-    let empty = || Ok(Reply { parts: vec![Part::Text("".into())], ..Reply::default() });
-    let replies: Vec<Answer> = (0..3).map(|_| empty()).chain([text_answer("y")]).collect();
-    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
-    assert!(p.failures().is_empty());
-    let replies: Vec<Answer> = (0..4).map(|_| empty()).collect();
-    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
-    assert_eq!(p.failures().len(), 1);
+    let failures =
+        |n| answered([vec![text_answer(""); n], vec![text_answer("y")]].concat()).failures().len();
+    assert_eq!((failures(3), failures(4)), (0, 1));
 }
 
 #[test]
 fn a_compression_by_hand_asks_for_no_size() {
-    let compact = Action::Compact { instructions: None };
-    let p = play("gemini-cli", 1.0, turns(3_000, vec![compact], vec![], vec![]));
-    let summary = p.with_purpose(Purpose::Summary);
+    let p = play("gemini-cli", turns(3_000).then([compact()], []));
+    let summary = p.summaries();
     assert_eq!(summary.len(), 2);
     assert_eq!(summary[0].phase, Some(Phase::StandaloneTurn));
 }

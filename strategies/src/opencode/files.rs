@@ -5,32 +5,42 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
     Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, OpenCodeFolders,
-    PathScope, folders_below, is_file, parse_jsonc, read, read_jsonc_settings, search,
+    PathScope, folders_below, is_file, read, read_jsonc_settings, search,
 };
 
-use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{UserSetting, ValueKind, extract};
+use crate::descriptor::Version;
+use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
-/// Both names allow comments and trailing commas (docs/sources/opencode.md §12).
-pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
-
-/// Compaction settings in a user's file, with their value kinds. The model is written
-/// PROVIDER/MODEL; the part before the last slash is dropped.
-const OWN: [UserSetting; 6] = [
-    (&["compaction", "auto"], "auto", ValueKind::Flag),
-    (&["compaction", "prune"], "prune", ValueKind::Flag),
-    (&["compaction", "reserved"], "reserved", ValueKind::Number),
-    (&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
-    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", ValueKind::Number),
-    (&["agent", "compaction", "model"], "model", ValueKind::Model),
-];
-
-fn own_settings(text: &str) -> Result<Named, String> {
-    extract(&parse_jsonc(text)?, &OWN)
-}
+/// Settings of a user's file (docs/sources/opencode.md §1 to §3.2, §12).
+pub(super) const SETTINGS: SettingsFile = SettingsFile {
+    folder: ".opencode",
+    names: &NAMES,
+    format: SettingsFormat::Jsonc,
+    place: "~/.config/opencode/opencode.json, or the project's opencode.json",
+    documented: "https://opencode.ai/docs/config/#compaction",
+    settings: &[
+        UserSetting::new(&["compaction", "prune"], "prune", ValueKind::Flag).trying(&["true"]),
+        UserSetting {
+            values: &["40k", "80k"],
+            caveat: "OpenCode reads `reserved` for models with an input limit of their own only.",
+            ..UserSetting::new(&["compaction", "reserved"], "reserved", ValueKind::Number)
+        },
+        UserSetting {
+            values: &["4k", "30k"],
+            documented: Some("https://opencode.ai/config.json"),
+            ..UserSetting::new(
+                &["compaction", "preserve_recent_tokens"],
+                "preserve_recent_tokens",
+                ValueKind::Number,
+            )
+        },
+        UserSetting::new(&["compaction", "auto"], "auto", ValueKind::Flag).trying(&["false"]),
+        UserSetting::new(&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
+        UserSetting::new(&["agent", "compaction", "model"], "model", ValueKind::Model),
+    ],
+};
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();

@@ -2,40 +2,33 @@
 //! `tests.rs`: 1,680 tokens are usable.
 
 use ctxbench_core::block::BlockKind::{self, Base, Marker, Summary, User};
-use ctxbench_core::request::{Purpose, Request, Usage};
+use ctxbench_core::request::Request;
 
-use crate::testing::{Answer, Played, Script, calls, play, text_answer, too_long, user};
+use super::tests::{last, play, using};
+use crate::testing::{Answer, Played, Script, calls, kinds, text_answer, too_long, user};
 
 fn full(answer: Answer) -> Answer {
-    answer.map(|mut r| {
-        r.usage = Usage { reported_total: Some(1_680), ..Usage::default() };
-        r
-    })
+    using(answer, 1_680)
 }
 
 /// Runs two turns. Each fills the window, so that the second summary follows the first.
 fn twice(spec: &str) -> Played {
-    let script = Script {
-        actions: vec![user("1", "one"), user("2", "two")],
-        replies: vec![
+    let script = Script::new(
+        vec![user("1", "one"), user("2", "two")],
+        vec![
             full(text_answer("done 1")),
             text_answer("going on 1"),
             full(text_answer("done 2")),
             text_answer("going on 2"),
         ],
-        summaries: vec![text_answer("first summary"), text_answer("second summary")],
-        ..Script::default()
-    };
-    play(spec, 0.01, script)
+    )
+    .summaries(vec![text_answer("first summary"), text_answer("second summary")]);
+    play(spec, script)
 }
 
 fn summary_prompts(p: &Played) -> Vec<String> {
     let text = |r: &&Request| r.blocks.last().unwrap().text.to_string();
-    p.with_purpose(Purpose::Summary).iter().map(text).collect()
-}
-
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
+    p.summaries().iter().map(text).collect()
 }
 
 #[test]
@@ -75,42 +68,34 @@ fn a_prompt_replaces_the_template_and_forgets_the_summary_before() {
 fn nobody_asks_to_go_on_where_a_plugin_says_no() {
     // The turn ends with the summary, so the next request belongs to the next message.
     let p = twice("opencode:autocontinue=false");
-    let samples = p.with_purpose(Purpose::Sample);
+    let samples = p.samples();
     assert_eq!(samples.len(), 2);
     assert_eq!(kinds(samples[1]), [Base, Marker, Summary, User]);
-    assert_eq!(twice("opencode").with_purpose(Purpose::Sample).len(), 4);
+    assert_eq!(twice("opencode").samples().len(), 4);
     // The agent stops even in the middle of its work.
     let script = |spec: &str| {
-        let script = Script {
-            actions: vec![user("1", "one"), user("2", "two")],
-            replies: vec![
-                full(calls("", "c1", "read", "{}")),
-                text_answer("read"),
-                text_answer("done"),
-            ],
-            ..Script::default()
-        };
-        play(spec, 0.01, script)
+        let script = Script::new(
+            vec![user("1", "one"), user("2", "two")],
+            vec![full(calls("", "c1", "read", "{}")), text_answer("read"), text_answer("done")],
+        );
+        play(spec, script)
     };
-    assert_eq!(
-        kinds(script("opencode:autocontinue=false").with_purpose(Purpose::Sample)[1]).last(),
-        Some(&User)
-    );
-    assert_ne!(kinds(script("opencode").with_purpose(Purpose::Sample)[1]).last(), Some(&User));
+    assert_eq!(kinds(script("opencode:autocontinue=false").samples()[1]).last(), Some(&User));
+    assert_ne!(kinds(script("opencode").samples()[1]).last(), Some(&User));
 }
 
 #[test]
 fn a_prompt_that_is_sent_again_needs_nobody_to_ask() {
     // The refused message itself is repeated, regardless of the plugin.
-    let script = || Script {
-        actions: vec![user("1", "one"), user("2", "two")],
-        replies: vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("done 2")],
-        ..Script::default()
+    let script = || {
+        Script::new(
+            vec![user("1", "one"), user("2", "two")],
+            vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("done 2")],
+        )
     };
     for spec in ["opencode", "opencode:autocontinue=false"] {
-        let p = play(spec, 0.01, script());
-        let last = p.with_purpose(Purpose::Sample).pop().unwrap();
-        assert_eq!(kinds(last), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
+        let p = play(spec, script());
+        assert_eq!(kinds(last(&p)), [Base, Marker, Summary, BlockKind::ReplayedUser], "{spec}");
         assert!(p.failures().is_empty());
     }
 }

@@ -12,10 +12,10 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
-use super::request::joined;
 use super::rules::{
     MessageView, PruneMessage, PruneResult, TurnSpan, filter_compacted, transcript_output,
 };
+use crate::shared::{interrupted, joined, recorded_since};
 
 /// Placeholder of a cleared result, as sent to the provider (docs/sources/opencode.md §1).
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -177,8 +177,8 @@ fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     for b in blocks {
         match out.last_mut() {
             Some(last) if is_text(last) && is_text(&b) => {
-                let parts = last.parts().chain(b.parts()).map(str::to_string).collect();
-                let (text, splits) = joined(parts);
+                let parts: Vec<_> = last.parts().chain(b.parts()).map(str::to_string).collect();
+                let (text, splits) = joined(&parts);
                 let origin = origins(&[last.clone(), b]);
                 *last = Draft { splits, ..Draft::text(last.kind, last.role, text) }
                     .build(last.message, origin);
@@ -325,32 +325,11 @@ impl MessageLog {
         self.entries.len()
     }
 
-    /// Appends the messages recorded since the last call, in time proportional to their number.
-    /// Returns whether a message is sent differently from the engine's view.
+    /// Appends the messages recorded since the last call. Returns whether a message is sent differently
+    /// from the engine's view.
     pub fn sync(&mut self, s: &Engine) -> bool {
-        let end = s.history.messages().len() as u32;
-        if end == self.synced {
-            return false;
-        }
         let mut changed = false;
-        let fresh: Vec<Arc<Block>> = {
-            let new = s
-                .context
-                .blocks()
-                .iter()
-                .rev()
-                .take_while(|b| b.message.0 >= self.synced && b.message.0 < end);
-            // Fixed blocks have no origin in the history.
-            let mut v: Vec<Arc<Block>> = new.filter(|b| !b.origin.is_empty()).cloned().collect();
-            v.reverse();
-            v
-        };
-        for m in &s.history.messages()[self.synced as usize..] {
-            if m.synthetic {
-                continue;
-            }
-            let blocks: Vec<Arc<Block>> =
-                fresh.iter().filter(|b| b.message == m.id).cloned().collect();
+        for (m, blocks) in recorded_since(s, self.synced) {
             match m.role {
                 Role::User => {
                     let count = blocks.len();
@@ -372,7 +351,7 @@ impl MessageLog {
                 }
             }
         }
-        self.synced = end;
+        self.synced = s.history.messages().len() as u32;
         changed
     }
 
@@ -432,14 +411,9 @@ impl MessageLog {
             .cloned()
             .collect();
         for b in &open {
-            let id = s.history.append("", Role::Tool, vec![Part::Text(INTERRUPTED.into())], true);
-            let draft = Draft {
-                call: b.call.clone(),
-                is_error: true,
-                ..Draft::synthetic(BlockKind::Output, Role::Tool, INTERRUPTED)
-            };
-            e.blocks.push(draft.build(id, vec![]));
-            self.synced = self.synced.max(id.0 + 1);
+            let result = interrupted(s, b, INTERRUPTED);
+            self.synced = self.synced.max(result.message.0 + 1);
+            e.blocks.push(result);
         }
         !open.is_empty()
     }

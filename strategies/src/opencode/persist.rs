@@ -24,15 +24,13 @@ pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 
 /// Storage of the objects.
 pub(super) trait Drawer: Send {
-    /// Stores or updates a message.
-    fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError>;
-    /// Stores or updates a part.
-    fn put_part(
+    /// Stores or updates a message, or a part of `message`.
+    fn put(
         &mut self,
         id: &str,
-        message: &str,
+        message: Option<&str>,
         at: u64,
-        part: &Value,
+        object: &Value,
     ) -> Result<(), PersistError>;
     /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
     fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError>;
@@ -90,13 +88,13 @@ impl<D: Drawer> OpenCodeStore<D> {
         // is stored: a crash in between loses nothing.
         let mut begun = info.clone();
         let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
-        self.drawer.put_message(&id, self.clock, &begun)?;
+        self.drawer.put(&id, None, self.clock, &begun)?;
         for part in parts {
             let part_id = self.id("prt");
-            self.drawer.put_part(&part_id, &id, self.clock, &part)?;
+            self.drawer.put(&part_id, Some(&id), self.clock, &part)?;
         }
         if finished {
-            self.drawer.put_message(&id, self.clock, &info)?;
+            self.drawer.put(&id, None, self.clock, &info)?;
         }
         Ok(id)
     }
@@ -135,21 +133,15 @@ impl<D: Drawer> OpenCodeStore<D> {
         call: &str,
         change: impl FnOnce(&mut Value),
     ) -> Result<(), PersistError> {
-        let mut before: Option<String> = None;
-        loop {
-            let (page, _) = self.drawer.page(before.as_deref())?;
-            let Some(last) = page.last() else { return Ok(()) };
-            before = Some(last.id.clone());
-            for m in &page {
-                for (id, part) in &m.parts {
-                    if part["callID"] == call {
-                        let mut part = part.clone();
-                        change(field(&mut part, "state"));
-                        return self.drawer.put_part(id, &m.id, self.clock, &part);
-                    }
-                }
-            }
-        }
+        let mut found = None;
+        newest_first(&self.drawer, |m| {
+            let part = m.parts.into_iter().find(|(_, part)| part["callID"] == call);
+            found = part.map(|part| (part, m.id));
+            found.is_none()
+        })?;
+        let Some(((id, mut part), message)) = found else { return Ok(()) };
+        change(field(&mut part, "state"));
+        self.drawer.put(&id, Some(&message), self.clock, &part)
     }
 
     fn compact(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
@@ -213,13 +205,10 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let mut all = Vec::new();
-        let mut before: Option<String> = None;
-        loop {
-            let (page, _) = self.drawer.page(before.as_deref())?;
-            let Some(last) = page.last() else { break };
-            before = Some(last.id.clone());
-            all.extend(page);
-        }
+        newest_first(&self.drawer, |m| {
+            all.push(m);
+            true
+        })?;
         all.reverse();
         Ok(all.iter().flat_map(|m| to_messages(m, false)).collect())
     }
@@ -253,44 +242,50 @@ fn time_in(id: &str, near: u64) -> Option<u64> {
         .min_by_key(|t| t.abs_diff(near))
 }
 
+/// Calls `wants_more` with each message, newest first, until it returns false. Returns the bytes read.
+fn newest_first(
+    drawer: &impl Drawer,
+    mut wants_more: impl FnMut(StoredRow) -> bool,
+) -> Result<u64, PersistError> {
+    let (mut before, mut bytes) = (None::<String>, 0);
+    loop {
+        let (page, read) = drawer.page(before.as_deref())?;
+        bytes += read;
+        let Some(last) = page.last() else { return Ok(bytes) };
+        before = Some(last.id.clone());
+        if !page.into_iter().all(&mut wants_more) {
+            return Ok(bytes);
+        }
+    }
+}
+
 /// Reads the contents of the next request, each with the id of its stored message: back to the
 /// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
 /// 48).
 fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
     let mut kept: Vec<StoredRow> = Vec::new();
-    let (mut before, mut bytes) = (None::<String>, 0);
     // Marker of the newest finished compaction, and the message at which its tail begins, once the
     // marker was found.
     let (mut marker, mut tail) = (None::<String>, None::<String>);
     let mut pair: Vec<StoredRow> = Vec::new();
-    'read: loop {
-        let (page, n) = drawer.page(before.as_deref())?;
-        bytes += n;
-        let Some(last) = page.last() else { break };
-        before = Some(last.id.clone());
-        for m in page {
-            let summary = m.info["summary"] == true
-                && m.info["finish"].is_string()
-                && m.info["error"].is_null();
-            if marker.is_none() && summary {
-                marker = m.info["parentID"].as_str().map(str::to_string);
-                pair.push(m);
-            } else if pair.len() == 1 && marker.as_deref() == Some(m.id.as_str()) {
-                tail = m
-                    .parts
-                    .iter()
-                    .find_map(|(_, p)| p["tail_start_id"].as_str().map(str::to_string));
-                pair.push(m);
-                if tail.is_none() {
-                    break 'read;
-                }
-            } else if tail.as_deref().is_some_and(|t| m.id.as_str() < t) {
-                break 'read;
-            } else {
-                kept.push(m);
-            }
+    let bytes = newest_first(drawer, |m| {
+        let summary =
+            m.info["summary"] == true && m.info["finish"].is_string() && m.info["error"].is_null();
+        if marker.is_none() && summary {
+            marker = m.info["parentID"].as_str().map(str::to_string);
+            pair.push(m);
+        } else if pair.len() == 1 && marker.as_deref() == Some(m.id.as_str()) {
+            tail =
+                m.parts.iter().find_map(|(_, p)| p["tail_start_id"].as_str().map(str::to_string));
+            pair.push(m);
+            return tail.is_some();
+        } else if tail.as_deref().is_some_and(|t| m.id.as_str() < t) {
+            return false;
+        } else {
+            kept.push(m);
         }
-    }
+        true
+    })?;
     kept.reverse();
     pair.reverse();
     // The pair comes before its tail, and later messages after it.
@@ -418,18 +413,14 @@ mod tests {
     }
 
     impl Drawer for Dying {
-        fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError> {
-            self.write()?.put_message(id, at, info)
-        }
-
-        fn put_part(
+        fn put(
             &mut self,
             id: &str,
-            message: &str,
+            message: Option<&str>,
             at: u64,
-            part: &Value,
+            object: &Value,
         ) -> Result<(), PersistError> {
-            self.write()?.put_part(id, message, at, part)
+            self.write()?.put(id, message, at, object)
         }
 
         fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {

@@ -80,20 +80,17 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 impl Drawer for FileTree {
-    fn put_message(&mut self, id: &str, _: u64, info: &Value) -> Result<(), PersistError> {
-        write(&self.message(id), info)
-    }
-
-    fn put_part(
+    fn put(
         &mut self,
         id: &str,
-        message: &str,
+        message: Option<&str>,
         _: u64,
-        part: &Value,
+        object: &Value,
     ) -> Result<(), PersistError> {
+        let Some(message) = message else { return write(&self.message(id), object) };
         let dir = self.root.join("part").join(message);
         std::fs::create_dir_all(&dir).map_err(PersistError::io(&dir, "make the folder"))?;
-        write(&dir.join(format!("{id}.json")), part)
+        write(&dir.join(format!("{id}.json")), object)
     }
 
     fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {

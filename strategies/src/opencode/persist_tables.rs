@@ -72,36 +72,34 @@ impl Tables {
 }
 
 impl Drawer for Tables {
-    fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError> {
-        self.db
-            .prepare_cached(
-                "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES \
-                 (?1, ?2, ?3, ?3, ?4)
-                 ON CONFLICT (id) DO UPDATE SET data = excluded.data, time_updated = \
-                 excluded.time_updated",
-            )
-            .and_then(|mut q| q.execute(params![id, SESSION, at as i64, info.to_string()]))
-            .map(|_| ())
-            .map_err(PersistError::sql(&self.path, "store a message"))
-    }
-
-    fn put_part(
+    fn put(
         &mut self,
         id: &str,
-        message: &str,
+        message: Option<&str>,
         at: u64,
-        part: &Value,
+        object: &Value,
     ) -> Result<(), PersistError> {
+        let (row, doing) = match message {
+            None => (
+                "message (id, session_id, time_created, time_updated, data) VALUES (?2",
+                "store a message",
+            ),
+            Some(_) => (
+                "part (message_id, id, session_id, time_created, time_updated, data) VALUES (?1, ?2",
+                "store a part",
+            ),
+        };
         self.db
-            .prepare_cached(
-                "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) \
-                 VALUES (?1, ?2, ?3, ?4, ?4, ?5)
+            .prepare_cached(&format!(
+                "INSERT INTO {row}, ?3, ?4, ?4, ?5)
                  ON CONFLICT (id) DO UPDATE SET data = excluded.data, time_updated = \
                  excluded.time_updated",
-            )
-            .and_then(|mut q| q.execute(params![id, message, SESSION, at as i64, part.to_string()]))
+            ))
+            .and_then(|mut q| {
+                q.execute(params![message, id, SESSION, at as i64, object.to_string()])
+            })
             .map(|_| ())
-            .map_err(PersistError::sql(&self.path, "store a part"))
+            .map_err(PersistError::sql(&self.path, doing))
     }
 
     fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, ephemeral_block, is_reply};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -18,7 +18,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use super::log::{LogMessage, MessageLog, attachment_note};
-use super::request::{breakpoints, is_fixed, joined, limits};
+use super::request::{breakpoints, limits};
 use super::rules::{
     BUFFER, ModelLimits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow,
     is_retryable, max_output, overflows, prune, prune_rule, select_tail, size_of, tail_budget,
@@ -26,6 +26,7 @@ use super::rules::{
 };
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
+use crate::shared::{is_fixed, joined, summary_base};
 
 pub(crate) struct OpenCodeProgram {
     settings: OpenCodeSettings,
@@ -215,7 +216,7 @@ impl OpenCodeProgram {
             Some(_) => vec![attachment_note(b)],
             None => b.parts().map(str::to_string).collect(),
         });
-        let (text, splits) = joined(parts.collect());
+        let (text, splits) = joined(&parts.collect::<Vec<_>>());
         let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
         self.log.push(LogMessage::user(block.map_draft(|d| d.splits = splits)));
     }
@@ -263,11 +264,7 @@ impl OpenCodeProgram {
             }
             false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
-        let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
-        } else {
-            s.fixed.summary_base.clone()
-        };
+        let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
         if self.old {
             blocks.extend(head.iter().flat_map(|&i| self.log[i].shown_without_media()));
         }
@@ -437,7 +434,8 @@ impl Strategy for OpenCodeProgram {
             (self.old, r.blocks.last_mut().filter(|b| b.kind == BlockKind::ReplayedUser))
         {
             let (open, close) = (&self.words.wrapper_open, &self.words.wrapper_close);
-            let (text, splits) = joined(b.parts().map(|t| format!("{open}{t}{close}")).collect());
+            let wrapped: Vec<_> = b.parts().map(|t| format!("{open}{t}{close}")).collect();
+            let (text, splits) = joined(&wrapped);
             *b = b.map_draft(|d| (d.text, d.splits) = (text.into(), splits));
         }
         r.max_tokens = Some(max_output(limits(s), self.cap));

@@ -6,65 +6,55 @@
 use ctxbench_core::block::{BlockKind, Media};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Request, Usage};
+use ctxbench_core::request::{ErrorKind, Request, Usage};
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, play, play_on, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, failure, kinds, text_answer, too_long, user,
 };
 
-use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, Summary, User};
+use BlockKind::{
+    Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, Summary, SummaryPrompt, User,
+};
 
-const SCALE: f64 = 0.01;
+pub(super) fn play(spec: &str, script: Script) -> Played {
+    crate::testing::play(spec, script.scaled(0.01))
+}
 
 /// Sets the total tokens that a reply reports.
-fn using(answer: Answer, total: u64) -> Answer {
+pub(super) fn using(answer: Answer, total: u64) -> Answer {
     answer.map(|mut r| {
         r.usage = Usage { reported_total: Some(total), ..Usage::default() };
         r
     })
 }
 
-fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
-    Err(ModelError { kind, status, code: None, message: message.into() })
-}
-
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
-}
-
-fn last(p: &Played) -> &Request {
-    p.with_purpose(Purpose::Sample).pop().unwrap()
+pub(super) fn last(p: &Played) -> &Request {
+    p.samples().pop().unwrap()
 }
 
 fn prompt(p: &Played, nth: usize) -> &str {
-    &p.with_purpose(Purpose::Summary)[nth].blocks.last().unwrap().text
+    &p.summaries()[nth].blocks.last().unwrap().text
 }
 
 fn failed(p: &Played) -> usize {
-    p.engine
-        .events
-        .iter()
-        .filter(|e| matches!(e.event, Event::CompactionFailed { dangling: true, .. }))
-        .count()
+    p.events(|e| matches!(e, Event::CompactionFailed { dangling: true, .. }).then_some(())).len()
 }
 
 /// Builds three short turns. The third one reports `total` tokens.
 fn three_turns(total: u64) -> Script {
-    Script {
-        actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
-        replies: vec![
-            text_answer("done 1"),
-            text_answer("done 2"),
-            using(text_answer("done 3"), total),
-            text_answer("going on"),
-        ],
-        ..Script::default()
-    }
+    one("one", vec![text_answer("done 1")])
+        .then([user("2", "two")], [text_answer("done 2")])
+        .then([user("3", "six")], [using(text_answer("done 3"), total), text_answer("going on")])
+}
+
+/// Builds one turn with a user message.
+fn one(text: &str, replies: Vec<Answer>) -> Script {
+    Script::new(vec![user("1", text)], replies)
 }
 
 /// Returns the blocks after the summary once three short turns have filled the window.
 fn tail(settings: &str) -> Vec<BlockKind> {
-    let p = play(&format!("opencode:{settings}"), SCALE, three_turns(1_680));
+    let p = play(&format!("opencode:{settings}"), three_turns(1_680));
     let shown = kinds(last(&p));
     assert_eq!(shown[..3], [Base, Marker, Summary]);
     assert_eq!(shown[shown.len() - 1], Continue);
@@ -74,9 +64,9 @@ fn tail(settings: &str) -> Vec<BlockKind> {
 #[test]
 fn the_threshold_counts_from_the_usable_window_on() {
     // docs/sources/opencode.md §2: >=.
-    assert!(play("opencode", SCALE, three_turns(1_679)).compactions().is_empty());
-    assert_eq!(play("opencode", SCALE, three_turns(1_680)).compactions(), ["summary"]);
-    assert!(play("opencode:auto=false", SCALE, three_turns(1_990)).compactions().is_empty());
+    assert!(play("opencode", three_turns(1_679)).compactions().is_empty());
+    assert_eq!(play("opencode", three_turns(1_680)).compactions(), ["summary"]);
+    assert!(play("opencode:auto=false", three_turns(1_990)).compactions().is_empty());
 }
 
 #[test]
@@ -110,8 +100,8 @@ fn the_summary_model_has_its_own_limits() {
         tail("model=claude-haiku-4-5,model_context=200k,model_output=64k,model_input=40k"),
         [Assistant, User, Assistant]
     );
-    let p = play(&format!("opencode:{model},model_output=20k"), SCALE, three_turns(1_680));
-    let asked = p.with_purpose(Purpose::Summary)[0];
+    let p = play(&format!("opencode:{model},model_output=20k"), three_turns(1_680));
+    let asked = p.summaries()[0];
     assert_eq!((&*asked.model.name, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
 }
 
@@ -119,10 +109,8 @@ fn the_summary_model_has_its_own_limits() {
 fn reserved_counts_where_the_model_has_an_input_limit() {
     // docs/sources/opencode.md §2: 272,000 − 20,000 at 0.01; then 272,000 − 72,000. Without an
     // input limit it is ignored.
-    let on = |model: &str, settings: &str, total| {
-        play_on(model, &format!("opencode:{settings}"), SCALE, three_turns(total))
-            .compactions()
-            .len()
+    let on = |model, settings: &str, total| {
+        play(&format!("opencode:{settings}"), three_turns(total).on(model)).compactions().len()
     };
     assert_eq!([on("gpt-5", "", 2_519), on("gpt-5", "", 2_520)], [0, 1]);
     assert_eq!([on("gpt-5", "reserved=72k", 1_999), on("gpt-5", "reserved=72k", 2_000)], [0, 1]);
@@ -135,17 +123,16 @@ fn reads(tool: &str, n: usize) -> Script {
         (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
     replies.extend((0..3).map(|_| using(text_answer("done"), 100)));
     replies.push(using(text_answer("end"), 100));
-    Script {
-        actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
-        replies,
-        outputs: vec!["x".repeat(800); n],
-        ..Script::default()
-    }
+    Script::new((0..4).map(|i| user(&i.to_string(), "go")).collect(), replies)
+        .outputs(vec!["x".repeat(800); n])
 }
 
 fn cleared(spec: &str, tool: &str, n: usize) -> usize {
-    let p = play(spec, SCALE, reads(tool, n));
-    last(&p).blocks.iter().filter(|b| b.text.starts_with("[Old tool")).count()
+    last(&play(spec, reads(tool, n)))
+        .blocks
+        .iter()
+        .filter(|b| b.text.starts_with("[Old tool"))
+        .count()
 }
 
 #[test]
@@ -161,12 +148,7 @@ fn pruning_leaves_the_newest_results_and_needs_a_gain() {
     assert_eq!(cleared("opencode:", "read", 5), cleared("opencode:prune=false", "read", 5));
     // 800 letters are 200 tokens by their length, and at most half of that to a tokenizer.
     assert_eq!(cleared("opencode:prune=true,count=tokens", "read", 5), 0);
-    let p = play("opencode@1.3", SCALE, reads("read", 5));
-    assert_eq!(
-        last(&p).blocks.iter().filter(|b| b.text.starts_with("[Old tool")).count(),
-        3,
-        "on in 1.3 (docs/sources/opencode.md §0)"
-    );
+    assert_eq!(cleared("opencode@1.3", "read", 5), 3, "on in 1.3 (docs/sources/opencode.md §0)");
 }
 
 #[test]
@@ -174,20 +156,19 @@ fn pruning_follows_a_failed_turn_too() {
     // docs/sources/opencode.md §1: pruning follows every end of the loop.
     let mut script = reads("read", 5);
     script.replies[7] = failure(ErrorKind::Invalid, 400, "no such tool");
-    assert_eq!(play("opencode:prune=true", SCALE, script).compactions(), ["prune"]);
+    assert_eq!(play("opencode:prune=true", script).compactions(), ["prune"]);
 }
 
 #[test]
 fn a_proactive_share_looks_before_sending() {
     // docs/sources/opencode-vs-claude-code.md §10.5: more than 0.92 of the usable 1,680, which is
     // 1,545. 1,500 were counted; 45 and 46 tokens come after.
-    let script = |chars: usize| Script {
-        actions: vec![user("1", &"x".repeat(800)), user("2", &"y".repeat(chars))],
-        replies: vec![using(text_answer("done 1"), 1_500), using(text_answer("done 2"), 100)],
-        ..Script::default()
+    let script = |chars: usize| {
+        one(&"x".repeat(800), vec![using(text_answer("done 1"), 1_500)])
+            .then([user("2", &"y".repeat(chars))], [using(text_answer("done 2"), 100)])
     };
     let compacted = |settings: &str, chars| {
-        play(&format!("opencode:{settings}"), SCALE, script(chars)).compactions().len()
+        play(&format!("opencode:{settings}"), script(chars)).compactions().len()
     };
     assert_eq!(
         [compacted("proactive=0.92", 180), compacted("proactive=0.92", 184), compacted("", 184)],
@@ -196,45 +177,27 @@ fn a_proactive_share_looks_before_sending() {
     assert_eq!(compacted("proactive=0.92,auto=false", 184), 0);
     // The tail contains the new message and the reply of the previous turn, but not its request of
     // 200 tokens.
-    let p = play("opencode:proactive=0.92", SCALE, script(184));
+    let p = play("opencode:proactive=0.92", script(184));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Assistant, User, Continue]);
 }
 
 #[test]
 fn the_sdk_prompt_has_five_sections() {
     // docs/sources/opencode-vs-claude-code.md §10.1.
-    let five = [
-        "Task Overview",
-        "Current State",
-        "Important Discoveries",
-        "Next Steps",
-        "Context to Preserve",
-        "<summary>",
-    ];
-    for spec in [
-        "opencode:prompt=sdk",
-        "opencode@1.3:prompt=sdk",
-        "opencode@described-001:prompt=sdk",
-        "opencode@described-002:prompt=sdk",
-    ] {
-        let p = play(spec, SCALE, three_turns(1_690));
-        assert!(spec.contains("-001") || five.iter().all(|h| prompt(&p, 0).contains(h)), "{spec}");
+    let headings =
+        "Task Overview,Current State,Important Discoveries,Next Steps,Context to Preserve";
+    let five = |p: &Played| headings.split(',').filter(|h| prompt(p, 0).contains(h)).count();
+    for version in ["", "@1.3", "@described-001", "@described-002"] {
+        let p = play(&format!("opencode{version}:prompt=sdk"), three_turns(1_690));
+        let all = || five(&p) == 5 && prompt(&p, 0).contains("<summary>");
+        assert!(version == "@described-001" || all(), "{version}");
     }
-    let p = play("opencode", SCALE, three_turns(1_680));
+    let p = play("opencode", three_turns(1_680));
     // docs/sources/opencode.md §0.
-    for heading in [
-        "Objective",
-        "Important Details",
-        "Work State",
-        "Completed",
-        "Active",
-        "Blocked",
-        "Next Move",
-        "Relevant Files",
-    ] {
-        assert!(prompt(&p, 0).contains(heading), "{heading}");
-    }
-    assert!(five.iter().all(|h| !prompt(&p, 0).contains(h)));
+    let eight = "Objective,Important Details,Work State,Completed,Active,Blocked,Next Move,\
+                 Relevant Files";
+    assert!(eight.split(',').all(|h| prompt(&p, 0).contains(h)), "{}", prompt(&p, 0));
+    assert_eq!((five(&p), prompt(&p, 0).contains("<summary>")), (0, false));
 }
 
 #[test]
@@ -245,10 +208,10 @@ fn an_older_pair_inside_the_tail_hands_its_summary_on() {
     script.replies[3] = using(text_answer("on 1"), 1_680);
     script.replies.extend([using(text_answer("on 2"), 1_680), text_answer("on 3")]);
     script.summaries = vec![text_answer("S-ONE"), text_answer("S-TWO"), text_answer("S-THREE")];
-    let p = play("opencode:tail_turns=2", SCALE, script);
+    let p = play("opencode:tail_turns=2", script);
     assert!(!prompt(&p, 0).contains("S-ONE"));
     assert!(prompt(&p, 1).contains("S-ONE"));
-    let second = p.with_purpose(Purpose::Sample)[4];
+    let second = p.samples()[4];
     let texts: Vec<&str> =
         second.blocks.iter().map(|b| &*b.text).filter(|t| t.starts_with("S-")).collect();
     assert_eq!(texts, ["S-TWO", "S-ONE"]);
@@ -261,8 +224,8 @@ fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
     let mut script = three_turns(1_680);
     script.actions.push(user("4", "ten"));
     script.summaries = vec![too_long(2_100, 2_000)];
-    let p = play("opencode", SCALE, script);
-    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (1, 1));
+    let p = play("opencode", script);
+    assert_eq!((p.summaries().len(), failed(&p)), (1, 1));
     assert_eq!(
         kinds(last(&p)),
         [Base, User, Assistant, User, Assistant, User, Assistant, Marker, User]
@@ -276,8 +239,8 @@ fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
         let mut script = three_turns(1_680);
         script.actions.push(user("4", "ten"));
         script.summaries = vec![bad, text_answer("S")];
-        let p = play("opencode", SCALE, script);
-        assert_eq!(p.with_purpose(Purpose::Summary).len(), 2);
+        let p = play("opencode", script);
+        assert_eq!(p.summaries().len(), 2);
         assert!(prompt(&p, 1).contains("[User]: ten"));
         assert_eq!(
             kinds(last(&p)),
@@ -293,22 +256,17 @@ fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
 fn passing_failures_are_tried_five_times_more() {
     // docs/sources/opencode.md §3.1: at most five retries, and none after permanent failures.
     let busy = || failure(ErrorKind::RateLimited, 429, "rate limit");
-    let with_summaries = |summaries: Vec<Answer>| {
-        play("opencode", SCALE, Script { summaries, ..three_turns(1_680) })
-    };
-    let p = with_summaries((0..5).map(|_| busy()).collect());
-    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (6, 0));
-    let p = with_summaries((0..9).map(|_| busy()).collect());
-    assert_eq!((p.with_purpose(Purpose::Summary).len(), failed(&p)), (6, 1));
+    let with_summaries =
+        |summaries: Vec<Answer>| play("opencode", three_turns(1_680).summaries(summaries));
+    let p = with_summaries(vec![busy(); 5]);
+    assert_eq!((p.summaries().len(), failed(&p)), (6, 0));
+    let p = with_summaries(vec![busy(); 9]);
+    assert_eq!((p.summaries().len(), failed(&p)), (6, 1));
     let with_replies = |replies: Vec<Answer>| {
-        let p = play(
-            "opencode",
-            SCALE,
-            Script { actions: vec![user("1", "one")], replies, ..Script::default() },
-        );
-        (p.with_purpose(Purpose::Sample).len(), p.failures().len())
+        let p = play("opencode", one("one", replies));
+        (p.samples().len(), p.failures().len())
     };
-    assert_eq!(with_replies((0..9).map(|_| busy()).collect()), (6, 1));
+    assert_eq!(with_replies(vec![busy(); 9]), (6, 1));
     assert_eq!(
         with_replies(vec![failure(ErrorKind::Invalid, 400, "bad"), text_answer("never")]),
         (1, 1)
@@ -321,13 +279,7 @@ fn refusals_for_length_are_known_by_their_words() {
     // not.
     let answer = |message: &str| {
         let replies = vec![failure(ErrorKind::Invalid, 400, message), text_answer("on")];
-        play(
-            "opencode",
-            SCALE,
-            Script { actions: vec![user("1", "one")], replies, ..Script::default() },
-        )
-        .compactions()
-        .len()
+        play("opencode", one("one", replies)).compactions().len()
     };
     assert_eq!(answer("Prompt is too long: 9 tokens"), 1);
     assert_eq!(answer("This model's maximum context length is 8192 tokens"), 1);
@@ -343,37 +295,32 @@ fn picture() -> Script {
         name: Some("a.png".into()),
     };
     let parts = vec![Part::Text("look".into()), Part::Text("here".into()), Part::Image(media)];
-    Script {
-        actions: vec![
-            user("1", "one"),
-            Action::User(Incoming { key: "2".into(), parts }),
-            user("3", "bye"),
-        ],
-        replies: vec![
+    Script::new(
+        vec![user("1", "one"), Action::User(Incoming { key: "2".into(), parts }), user("3", "bye")],
+        vec![
             text_answer("done 1"),
             too_long(2_100, 2_000),
             too_long(2_100, 2_000),
             text_answer("seen"),
             text_answer("bye"),
         ],
-        ..Script::default()
-    }
+    )
 }
 
 #[test]
 fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     // docs/sources/opencode.md §3.3, s15. Without an earlier message there is nothing to repeat.
-    let p = play("opencode", SCALE, picture());
-    let samples = p.with_purpose(Purpose::Sample);
+    let p = play("opencode", picture());
+    let samples = p.samples();
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
     // If the tail has a turn, the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
     script.replies.insert(1, text_answer("done 2"));
-    let p = play("opencode:tail_turns=1", SCALE, script);
+    let p = play("opencode:tail_turns=1", script);
     for nth in [3, 4] {
-        let shown = p.with_purpose(Purpose::Sample)[nth].blocks.last().unwrap();
+        let shown = p.samples()[nth].blocks.last().unwrap();
         assert_eq!(shown.kind, ReplayedUser);
         assert_eq!(
             shown.parts().collect::<Vec<_>>(),
@@ -391,23 +338,19 @@ fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
     script.actions.push(user("4", "now"));
     script.replies[3] = using(text_answer("bye"), 1_680);
     script.replies.push(text_answer("on"));
-    let p = play("opencode@1.3", SCALE, script);
-    let samples = p.with_purpose(Purpose::Sample);
+    let p = play("opencode@1.3", script);
+    let samples = p.samples();
     let repeated =
         |r: &Request| r.blocks.iter().find(|b| b.kind == ReplayedUser).unwrap().text.to_string();
     assert!(repeated(samples[2]).len() > repeated(samples[3]).len());
     assert!(repeated(samples[3]).starts_with("lookhere[Attached"));
-    assert_eq!(
-        kinds(p.with_purpose(Purpose::Summary)[0])[1..],
-        [User, Assistant, BlockKind::SummaryPrompt]
-    );
+    assert_eq!(kinds(p.summaries()[0])[1..], [User, Assistant, SummaryPrompt]);
 
     let mut script = picture();
     script.replies =
         vec![text_answer("done 1"), using(text_answer("seen"), 1_680), text_answer("on")];
-    let p = play("opencode@1.3", SCALE, script);
-    let shown: Vec<&str> =
-        p.with_purpose(Purpose::Summary)[0].blocks.iter().map(|b| &*b.text).collect();
+    let p = play("opencode@1.3", script);
+    let shown: Vec<&str> = p.summaries()[0].blocks.iter().map(|b| &*b.text).collect();
     assert!(shown.contains(&"[Attached image/png: a.png]"), "{shown:?}");
 }
 
@@ -415,13 +358,12 @@ fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
 fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
     // docs/sources/opencode.md §3.2.2: the nearest real user message before the parent, which here
     // is the new message.
-    let script = Script {
-        actions: vec![user("1", "one"), user("2", "two"), user("3", "ten")],
-        replies: vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("on")],
-        summaries: vec![calls("", "c", "read", "{}"), text_answer("S")],
-        ..Script::default()
-    };
-    let p = play("opencode", SCALE, script);
+    let script = Script::new(
+        vec![user("1", "one"), user("2", "two"), user("3", "ten")],
+        vec![text_answer("done 1"), too_long(2_100, 2_000), text_answer("on")],
+    )
+    .summaries(vec![calls("", "c", "read", "{}"), text_answer("S")]);
+    let p = play("opencode", script);
     assert!(prompt(&p, 1).contains("[User]: one") && !prompt(&p, 1).contains("two"));
     assert_eq!(last(&p).blocks.last().unwrap().kind, ReplayedUser);
     assert_eq!(&*last(&p).blocks.last().unwrap().text, "two");
@@ -431,19 +373,17 @@ fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
 fn a_manual_compaction_asks_for_nothing_afterwards() {
     // docs/sources/opencode.md §3.1, s8. A failed compaction is repeated at the next prompt, which
     // the summary then answers.
-    let script = |summaries| Script {
-        actions: vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
-        replies: vec![text_answer("done 1"), text_answer("done 2")],
-        summaries,
-        ..Script::default()
+    let script = |summaries| {
+        Script::new(
+            vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
+            vec![text_answer("done 1"), text_answer("done 2")],
+        )
+        .summaries(summaries)
     };
-    let p = play("opencode", SCALE, script(vec![]));
+    let p = play("opencode", script(vec![]));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, User]);
-    let p = play("opencode", SCALE, script(vec![failure(ErrorKind::Invalid, 400, "bad")]));
-    assert_eq!(
-        (p.with_purpose(Purpose::Summary).len(), p.with_purpose(Purpose::Sample).len()),
-        (2, 1)
-    );
+    let p = play("opencode", script(vec![failure(ErrorKind::Invalid, 400, "bad")]));
+    assert_eq!((p.summaries().len(), p.samples().len()), (2, 1));
 }
 
 #[test]
@@ -451,37 +391,31 @@ fn going_back_behind_a_compaction_undoes_it() {
     // docs/sources/opencode.md §7: marker and summary are removed too.
     let mut script = three_turns(1_680);
     script.actions.extend([back_to("2"), user("4", "ten")]);
-    let p = play("opencode", SCALE, script);
+    let p = play("opencode", script);
     assert_eq!(kinds(last(&p)), [Base, User, Assistant, User, User]);
     // A restored step that exceeds the window is compacted before the next one (§2b).
-    let script = Script {
-        actions: vec![user("1", "one"), back_to("c1"), user("2", "two")],
-        replies: vec![
-            using(calls("", "c1", "read", "{}"), 1_680),
-            text_answer("on"),
-            text_answer("end"),
-        ],
-        ..Script::default()
-    };
-    assert_eq!(play("opencode", SCALE, script).compactions(), ["summary", "summary"]);
+    let script = Script::new(
+        vec![user("1", "one"), back_to("c1"), user("2", "two")],
+        vec![using(calls("", "c1", "read", "{}"), 1_680), text_answer("on"), text_answer("end")],
+    );
+    assert_eq!(play("opencode", script).compactions(), ["summary", "summary"]);
 
     let mut script = three_turns(1_680);
     script.actions =
         vec![user("1", "one"), user("2", "two"), user("3", "six"), Action::Clear, user("4", "ten")];
     script.replies.push(text_answer("new"));
-    assert_eq!(kinds(last(&play("opencode", SCALE, script))), [Base, User]);
+    assert_eq!(kinds(last(&play("opencode", script))), [Base, User]);
 }
 
 #[test]
 fn transcript_writes_arguments_as_json_stringify() {
     // The expected line is node's output for JSON.stringify(JSON.parse(arguments)).
     let arguments = r#"{ "path": "a\/b", "n": 1.0, "t": "\u0041", "l": [1, 2.50] }"#;
-    let script = Script {
-        actions: vec![user("1", "one")],
-        replies: vec![using(calls("reading", "a", "read", arguments), 1_680), text_answer("on")],
-        ..Script::default()
-    };
-    let p = play("opencode", SCALE, script);
+    let script = Script::new(
+        vec![user("1", "one")],
+        vec![using(calls("reading", "a", "read", arguments), 1_680), text_answer("on")],
+    );
+    let p = play("opencode", script);
     let line = r#"[Assistant tool call]: read({"path":"a/b","n":1,"t":"A","l":[1,2.5]})"#;
     assert!(prompt(&p, 0).contains(line), "{}", prompt(&p, 0));
 }
@@ -490,16 +424,15 @@ fn transcript_writes_arguments_as_json_stringify() {
 fn what_a_call_returned_stands_beside_it_in_every_form() {
     // docs/sources/opencode.md §3.2.6: arguments as JSON without blanks, a result cut to 2,000
     // characters.
-    let script = Script {
-        actions: vec![user("1", "one")],
-        replies: vec![
+    let script = Script::new(
+        vec![user("1", "one")],
+        vec![
             using(calls("reading", "a", "read", r#"{"path": "a b\" c"}"#), 1_680),
             text_answer("on"),
         ],
-        outputs: vec!["z".repeat(2_001)],
-        ..Script::default()
-    };
-    let p = play("opencode", SCALE, script);
+    )
+    .outputs(vec!["z".repeat(2_001)]);
+    let p = play("opencode", script);
     let line = format!(
         "[Assistant]: reading\n[Assistant tool call]: read({{\"path\":\"a b\\\" c\"}})\n[Tool \
          result]: {}\n[truncated]",
@@ -528,17 +461,17 @@ fn as_described_001() {
             };
             r
         });
-        play(spec, SCALE, s)
+        play(spec, s)
     };
     assert!(with(1_680).compactions().is_empty());
     let p = with(1_681);
     assert_eq!(p.compactions(), ["summary"]);
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary]);
     // The messages themselves and a plain request, in a separate conversation without tools.
-    let asked = p.with_purpose(Purpose::Summary)[0];
+    let asked = p.summaries()[0];
     assert_eq!(
         kinds(asked),
-        [Base, User, Assistant, User, Assistant, User, Assistant, User, BlockKind::SummaryPrompt]
+        [Base, User, Assistant, User, Assistant, User, Assistant, User, SummaryPrompt]
     );
     assert!(asked.tools.is_none() && !prompt(&p, 0).contains("##"));
     // PRUNE_PROTECT 40,000, PRUNE_MINIMUM 20,000, last two user turns; no tool is exempt.
@@ -553,8 +486,7 @@ fn as_described_001() {
     assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
     // The description does not mention refusals.
     let replies = vec![too_long(2_100, 2_000), text_answer("never")];
-    let p =
-        play(spec, SCALE, Script { actions: vec![user("1", "one")], replies, ..Script::default() });
+    let p = play(spec, one("one", replies));
     assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
 }
 
@@ -571,23 +503,23 @@ fn as_described_002() {
     // docs/sources/login-bug.md §4.1: more than 20,000 tokens freed, 40,000 kept, two user turns
     // and `skill` untouched; hidden, not replaced.
     let spec = "opencode@described-002";
-    let p = play(spec, SCALE, filled("read", 1_700));
+    let p = play(spec, filled("read", 1_700));
     assert_eq!(p.compactions(), ["hide"]);
     let count = |r: &Request, kind| r.blocks.iter().filter(|b| b.kind == kind).count();
     assert_eq!((count(last(&p), Call), count(last(&p), Output)), (2, 2));
     // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, which is still too large. The request
     // asks for five headings, then the last user message is sent again.
-    let p = play(spec, SCALE, filled("read", 2_280));
+    let p = play(spec, filled("read", 2_280));
     assert_eq!(p.compactions(), ["hide", "summary"]);
-    let after = p.with_purpose(Purpose::Sample)[8];
+    let after = p.samples()[8];
     assert_eq!(kinds(after), [Base, Summary, ReplayedUser]);
     assert_eq!(&*after.blocks[2].text, "go");
     assert_eq!(prompt(&p, 0).matches("## ").count(), 5);
-    let system = &p.with_purpose(Purpose::Summary)[0].blocks[0].text;
+    let system = &p.summaries()[0].blocks[0].text;
     assert!(system.contains("language"));
-    assert_eq!(play(spec, SCALE, filled("skill", 1_700)).compactions(), ["summary"]);
+    assert_eq!(play(spec, filled("skill", 1_700)).compactions(), ["summary"]);
     assert_eq!(
-        play("opencode@described-002:prune=false", SCALE, filled("read", 1_700)).compactions(),
+        play("opencode@described-002:prune=false", filled("read", 1_700)).compactions(),
         ["summary"]
     );
 }

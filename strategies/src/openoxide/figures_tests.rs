@@ -4,18 +4,16 @@
 //! finished turns is min(2,000 · 0.0625, 82) = 82.
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
-
+use ctxbench_core::request::{ClearTrigger, Request, ServerEdit};
 use ctxbench_core::settings::SettingsTable;
 
+use super::tests::{play_with, turns, words};
 use crate::Spec;
 use crate::openoxide::settings::OpenOxideSettings;
-use crate::testing::{Answer, Played, Script, calls, play, play_on, text_answer, user};
+use crate::testing::{Played, Script, calls, text_answer, user};
 
-const SCALE: f64 = 0.01;
-
-fn words(n: usize) -> String {
-    "word ".repeat(n)
+fn play(settings: &str, script: Script) -> Played {
+    play_with(&format!("openoxide:{settings}"), script)
 }
 
 fn fixed(text: String) -> Vec<&'static str> {
@@ -35,16 +33,12 @@ fn defaults_are_the_blueprints() {
         (s.repo_map_max, 8_192, "docs/sources/openoxide.md §2.2: repo_map_max"),
         (s.chat_history_max, 8_192, "docs/sources/openoxide.md §2.2: chat_history_max"),
         (s.output_reserve, 32_000, "docs/sources/openoxide.md §2.2: output_reserve"),
-        (
-            s.clear_trigger,
-            100_000,
-            "docs/sources/openoxide.md §2.6: ToolClearingConfig.trigger_tokens",
-        ),
+        (s.clear_trigger, 100_000, "docs/sources/openoxide.md §2.6: trigger_tokens of clearing"),
         (s.clear_keep, 3, "docs/sources/openoxide.md §2.6: keep_tool_uses"),
         (
             s.compact_trigger,
             150_000,
-            "docs/sources/openoxide.md §2.6: ServerCompactionConfig.trigger_tokens",
+            "docs/sources/openoxide.md §2.6: trigger_tokens of compaction",
         ),
     ];
     for (got, value, section) in whole {
@@ -64,19 +58,10 @@ fn defaults_are_the_blueprints() {
 
 /// Returns the number of shown lines of a long map.
 fn map_lines(settings: &str) -> usize {
-    let script = Script {
-        actions: vec![user("1", "x")],
-        replies: vec![text_answer("y")],
-        repo_map: fixed("src/file.rs: fn a\n".repeat(100)),
-        ..Script::default()
-    };
-    let p = play(&format!("openoxide:{settings}"), SCALE, script);
-    p.requests[0]
-        .blocks
-        .iter()
-        .filter(|b| b.kind == BlockKind::RepoMap)
-        .map(|b| b.text.lines().count())
-        .sum()
+    let script = turns(&["x"], &["y"]).repo_map(fixed("src/file.rs: fn a\n".repeat(100)));
+    let p = play(settings, script);
+    let map = p.requests[0].blocks.iter().filter(|b| b.kind == BlockKind::RepoMap);
+    map.map(|b| b.text.lines().count()).sum()
 }
 
 #[test]
@@ -92,12 +77,8 @@ fn blueprint_budget_partitioning_repo_map() {
 
 /// Returns true if a single message `words(n)` passes the gate.
 fn passes(settings: &str, n: usize) -> bool {
-    let script = Script {
-        actions: vec![user("1", &words(n))],
-        replies: vec![text_answer("y")],
-        ..Script::default()
-    };
-    !play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Sample).is_empty()
+    let script = turns(&[&words(n)], &["y"]);
+    !play(settings, script).samples().is_empty()
 }
 
 #[test]
@@ -112,15 +93,11 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
 
 /// Builds a finished turn with the message `words(n)`, and one more message.
 fn history(n: usize) -> Script {
-    Script {
-        actions: vec![user("1", &words(n)), user("2", "next")],
-        replies: vec![text_answer("done"), text_answer("fine")],
-        ..Script::default()
-    }
+    turns(&[&words(n), "next"], &["done", "fine"])
 }
 
 fn summaries(settings: &str, script: Script) -> usize {
-    play(&format!("openoxide:{settings}"), SCALE, script).with_purpose(Purpose::Summary).len()
+    play(settings, script).summaries().len()
 }
 
 #[test]
@@ -142,37 +119,24 @@ fn blueprint_allocation_order_history_gets_what_files_leave() {
 
 #[test]
 fn blueprint_compaction_strategy_tier_2_weak_model() {
-    let mut script = history(0);
-    script.replies.insert(0, calls("", "a", "read", "{}"));
-    script.outputs = vec!["z".repeat(600)];
-    let asked = |settings: &str, script: Script| {
-        let p = play(&format!("openoxide:{settings}"), SCALE, script);
-        let r = p.with_purpose(Purpose::Summary)[0];
+    let asked = |settings: &str| {
+        let mut script = turns(&["go", "next"], &["done", "fine"]);
+        script.replies.insert(0, calls("", "a", "read", "{}"));
+        let p = play(settings, script.outputs(vec!["z".repeat(600)]));
+        let r = p.summaries()[0];
         (r.model.name.to_string(), r.blocks[1].text.matches('z').count())
     };
-    let again = || Script {
-        actions: vec![user("1", "go"), user("2", "next")],
-        replies: vec![calls("", "a", "read", "{}"), text_answer("done"), text_answer("fine")],
-        outputs: vec!["z".repeat(600)],
-        ..Script::default()
-    };
     // 2,000 bytes of a result at scale 0.01, or 4,000 with the setting.
-    assert_eq!(asked("", script), ("claude-haiku-4-5".into(), 20));
-    assert_eq!(asked("transcript_output=4k", again()).1, 40);
-    assert_eq!(asked("weak_model=gpt-5-mini", again()).0, "gpt-5-mini");
+    assert_eq!(asked(""), ("claude-haiku-4-5".into(), 20));
+    assert_eq!(asked("transcript_output=4k").1, 40);
+    assert_eq!(asked("weak_model=gpt-5-mini").0, "gpt-5-mini");
 }
 
 /// Builds a turn with `n` reads of 200 tokens, and then three turns without reads.
 fn reads(n: usize) -> Script {
-    let mut replies: Vec<Answer> =
-        (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();
-    replies.extend((0..4).map(|_| text_answer("done")));
-    Script {
-        actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
-        replies,
-        outputs: vec!["x".repeat(800); n],
-        ..Script::default()
-    }
+    let mut script = turns(&["go"; 4], &["done"; 4]).outputs(vec!["x".repeat(800); n]);
+    script.replies.splice(0..0, (0..n).map(|i| calls("", &i.to_string(), "read", "{}")));
+    script
 }
 
 fn cleared(r: &Request) -> usize {
@@ -183,8 +147,8 @@ fn cleared(r: &Request) -> usize {
 fn blueprint_compaction_algorithm_phase_1() {
     // 400 tokens are kept, and at least 200 must be freed; two user turns are not cleared.
     let after = |settings: &str, n: usize, sample: usize| {
-        let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, reads(n));
-        cleared(p.with_purpose(Purpose::Sample)[n + sample])
+        let p = play(&format!("phases=two,{settings}"), reads(n));
+        cleared(p.samples()[n + sample])
     };
     assert_eq!([after("", 5, 2), after("", 5, 3)], [0, 3]);
     assert_eq!(after("", 3, 3), 1, "20,000 must go: exactly that is enough");
@@ -198,8 +162,8 @@ fn cleared_results(settings: &str) -> Vec<usize> {
     let mut script = reads(5);
     script.outputs[0] = format!("see config/pool.toml {}", "x".repeat(779));
     script.actions[1] = user("1", "what does config/pool.toml say?");
-    let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, script);
-    let blocks = &p.with_purpose(Purpose::Sample)[8].blocks;
+    let p = play(&format!("phases=two,{settings}"), script);
+    let blocks = &p.samples()[8].blocks;
     let outputs = blocks.iter().filter(|b| b.kind == BlockKind::Output);
     let cleared = outputs.map(|b| b.text.starts_with("[tool result cleared"));
     cleared.enumerate().filter(|(_, gone)| *gone).map(|(i, _)| i).collect()
@@ -224,12 +188,8 @@ fn blueprint_compaction_algorithm_phase_2() {
 fn blueprint_provider_aware_tool_clearing() {
     let edit = |settings: &str| {
         let spec = format!("openoxide@provider-side:{settings}");
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![text_answer("y")],
-            ..Script::default()
-        };
-        match play(&spec, SCALE, script).requests[0].server_edits[0] {
+        let script = turns(&["x"], &["y"]);
+        match play_with(&spec, script).requests[0].server_edits[0] {
             ServerEdit::ClearToolUses { trigger, keep, clear_at_least, .. } => {
                 (trigger, keep, clear_at_least)
             }
@@ -243,13 +203,10 @@ fn blueprint_provider_aware_tool_clearing() {
 
 #[test]
 fn blueprint_context_awareness_once_and_after_tool_calls() {
-    let told = |model: &str, settings: &str| -> Vec<Vec<String>> {
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![calls("", "a", "read", "{}"), text_answer("y")],
-            ..Script::default()
-        };
-        let p: Played = play_on(model, &format!("openoxide:{settings}"), SCALE, script);
+    let told = |model, settings: &str| -> Vec<Vec<String>> {
+        let script =
+            Script::new(vec![user("1", "x")], vec![calls("", "a", "read", "{}"), text_answer("y")]);
+        let p: Played = play(settings, script.on(model));
         let notes = |r: &Request| -> Vec<String> {
             let ours = r.blocks.iter().filter(|b| b.text.starts_with("[context:"));
             ours.inspect(|b| assert_eq!(b.role, Role::System)).map(|b| b.text.to_string()).collect()
@@ -267,13 +224,9 @@ fn blueprint_context_awareness_once_and_after_tool_calls() {
 #[test]
 fn blueprint_hierarchical_memory_index_of_200_lines() {
     let shown = |settings: &str, path: &str| {
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![text_answer("y")],
-            memory: fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))),
-            ..Script::default()
-        };
-        let p = play(&format!("openoxide:{settings}"), SCALE, script);
+        let script =
+            turns(&["x"], &["y"]).memory(fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))));
+        let p = play(settings, script);
         p.requests[0].blocks.iter().map(|b| b.text.matches("- a").count()).sum::<usize>()
     };
     let index = "/home/u/.openoxide/projects/p/memory/MEMORY.md";

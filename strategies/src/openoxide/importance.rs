@@ -52,24 +52,19 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{Draft, MessageId, Role};
-
-    fn block(kind: BlockKind, text: &str, is_error: bool) -> Arc<Block> {
-        let draft = Draft { is_error, ..Draft::text(kind, Role::User, text) };
-        draft.build(MessageId(0), vec![])
-    }
+    use crate::testing::block;
 
     #[test]
     fn errors_come_first_then_what_is_named_later() {
         use BlockKind::{Assistant, Call, Output, User};
         let view = [
-            block(User, "look at src/known.rs", false),
-            block(Output, "src/known.rs is long", false),
-            block(Output, "the pool is pool_size_max, see src/pool.rs", false),
-            block(Output, "E0433 unresolved", true),
-            block(Output, "nobody names port 8443-internal", false),
-            block(Assistant, "src/known.rs was known before the result", false),
-            block(Call, "{\"path\":\"src/pool.rs\"}", false),
+            block(User, 0, "look at src/known.rs"),
+            block(Output, 0, "src/known.rs is long"),
+            block(Output, 0, "the pool is pool_size_max, see src/pool.rs"),
+            block(Output, 0, "E0433 unresolved").map_draft(|d| d.is_error = true),
+            block(Output, 0, "nobody names port 8443-internal"),
+            block(Assistant, 0, "src/known.rs was known before the result"),
+            block(Call, 0, "{\"path\":\"src/pool.rs\"}"),
         ];
         let ranks = importance(&view, &[1, 2, 3, 4]);
         let want = [Rank::Plain, Rank::Used, Rank::Error, Rank::Plain];

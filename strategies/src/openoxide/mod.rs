@@ -23,7 +23,12 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Product, Reads, Requirement, Version, Versions};
+use crate::conform::Conformance;
+use crate::descriptor::{
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
+    Requirement, Rewind, SnapshotKind, Standing, Version,
+};
+use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
@@ -47,13 +52,57 @@ use crate::openoxide::view::{
 use crate::openoxide::words::OxideWords;
 use crate::scoped::Scoped;
 
-pub use crate::openoxide::words::DESCRIPTOR;
-
 /// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
 /// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
+
+/// Descriptor of the strategy.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "openoxide",
+    summary: "OpenOxide blueprint: checked before every request; prune, then summarise old \
+        history, then the whole session",
+    sources: &[
+        "docs/sources/openoxide.md: a design, not a program; where it is silent the choice is ours \
+         and says so",
+    ],
+    matrix: Matrix {
+        layers: "3: clear old tool results, summarise old history in the background, summarise the \
+            session; `provider-side`: the provider's own two first",
+        llm_calls: "1 by the weak model whenever finished turns outgrow their budget; 1 by the \
+            session's model for the whole session",
+        user_messages: "in the summaries, except the newest half of the history budget and, for \
+            the whole session, the last one",
+        tool_results: "cleared beyond the newest 40k tokens, the last two turns left alone; cut in \
+            the weak model's transcript",
+        cache: "stable parts first; summaries replace the middle, so system prompt and map stay \
+            cached; clearing needs 20k tokens to be worth it",
+        afterwards: "the conversation continues; a summary that is not ready does not hold it up",
+        token_counting: "bytes / 4 while assembling; the provider's count or the exact one at the \
+            gate",
+        pre_send_check: "every request: window - output reserve - 5 %",
+        overflow_response: "the tiers in order, then the request again; if nothing helps the user \
+            is told what to drop",
+        thinking: "kept until the compaction; not in the weak model's transcript",
+        memory: "memory files shown in every request; rules and files of folders as long as a call \
+            that touches them; lasting facts of a session summary are merged into the project's \
+            file",
+        undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
+    },
+    standing: Standing::Contender,
+    manual: ManualCompaction::WithInstructions,
+    // docs/sources/openoxide.md §1.8: files changed by edit tools, and a summary from a message on.
+    // The summary up to a message is our addition.
+    rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
+    formats: OURS,
+    conform: Conformance::NO_CASES,
+    color: PlotColor::Palette(5),
+    files: MemoryFiles::Read { load: files::load, follows: true },
+    settings_file: None,
+    page: "docs/systems/openoxide.md",
+    factory: Factory::of::<OpenOxide>(),
+};
 
 /// Component that frees space. The design describes both; no program implements it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,8 +113,12 @@ pub(crate) enum OxideVersion {
     ProviderSide,
 }
 
-impl Versions for OxideVersion {
-    const TABLE: &'static [(Version, Self)] = &[
+impl Product for OpenOxide {
+    type Version = OxideVersion;
+    type Settings = OpenOxideSettings;
+    type Words = OxideWords;
+
+    const VERSIONS: &'static [(Version, Self::Version)] = &[
         (
             Version {
                 about: "the design with tiers of its own (docs/sources/openoxide.md §2.4)",
@@ -90,12 +143,6 @@ impl Versions for OxideVersion {
             OxideVersion::ProviderSide,
         ),
     ];
-}
-
-impl Product for OpenOxide {
-    type Version = OxideVersion;
-    type Settings = OpenOxideSettings;
-    type Words = OxideWords;
 
     fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Requirement> {
         (version == OxideVersion::ProviderSide).then_some(Requirement {
@@ -286,7 +333,7 @@ impl OpenOxide {
         done
     }
 
-    fn cancel(&mut self, s: &mut Engine) {
+    pub(crate) fn cancel(&mut self, s: &mut Engine) {
         if let Some(job) = self.job.take() {
             s.cancel(job.task);
         }

@@ -1,10 +1,9 @@
 //! Tests of a user's summary from a message on, or up to a message.
 
-use ctxbench_core::engine::{Action, Event, RewindStatus};
-use ctxbench_core::request::Purpose;
+use ctxbench_core::engine::{Action, RewindStatus};
 use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, back_to, play, text_answer, user};
+use crate::testing::{Played, Script, back_to, outline, play, text_answer, user};
 
 /// Plays three turns, then a rewind to the second prompt, then `then`.
 fn played(mode: RewindMode, then: Vec<Action>) -> Played {
@@ -13,17 +12,12 @@ fn played(mode: RewindMode, then: Vec<Action>) -> Played {
     let turns = vec![user("m", "first"), user("n", &long("second")), user("o", "third"), at];
     let replies = ["a", "b", "c"].map(|r| text_answer(&long(r))).into_iter();
     let replies = replies.chain([text_answer("S"), text_answer("e"), text_answer("f")]).collect();
-    play("openoxide", 1.0, Script { actions: [turns, then].concat(), replies, ..Script::default() })
+    play("openoxide", Script::new([turns, then].concat(), replies))
 }
 
 fn last(p: &Played) -> Vec<String> {
     let short = |l: String| l.chars().take(12).collect();
-    Played::outline(p.requests.last().unwrap()).into_iter().map(short).collect()
-}
-
-fn statuses(p: &Played) -> Vec<RewindStatus> {
-    let of = |e: &Event| if let Event::Rewound { status, .. } = e { Some(*status) } else { None };
-    p.engine.events.iter().filter_map(|e| of(&e.event)).collect()
+    outline(p.last()).into_iter().map(short).collect()
 }
 
 #[test]
@@ -35,9 +29,9 @@ fn from_here_keeps_what_stands_before_and_its_prefix() {
     assert!(shown[3].starts_with("User:second"), "{shown:?}");
     assert!(shown[4].starts_with("Summary:"), "{shown:?}");
     assert_eq!((shown[5].as_str(), shown.len()), ("User:fourth", 6));
-    let asked = p.with_purpose(Purpose::Summary)[0].blocks.last().unwrap().text.clone();
+    let asked = p.summaries()[0].blocks.last().unwrap().text.clone();
     assert!(asked.contains("begins with \"b word") && asked.contains("keep the port"), "{asked}");
-    assert_eq!(statuses(&p), [RewindStatus::Done]);
+    assert_eq!(p.rewinds(), [RewindStatus::Done]);
 }
 
 #[test]
@@ -47,7 +41,7 @@ fn up_to_here_keeps_what_follows() {
     let shown = last(&p);
     assert!(shown[1].starts_with("Summary:"), "{shown:?}");
     assert_eq!(shown[2..], ["Assistant:b ", "User:third", "Assistant:c ", "User:fourth"]);
-    let request = p.with_purpose(Purpose::Summary)[0].clone();
+    let request = p.summaries()[0].clone();
     assert!(request.blocks.iter().all(|b| &*b.text != "third"), "what stays is not summarised");
 }
 
@@ -66,7 +60,7 @@ fn nothing_to_summarise_changes_nothing() {
     };
     let actions = vec![user("m", "first"), at("unknown"), user("p", "second")];
     let replies = ["a", "b"].map(text_answer).into();
-    let p = play("openoxide", 1.0, Script { actions, replies, ..Script::default() });
-    assert!(p.compactions().is_empty() && p.with_purpose(Purpose::Summary).is_empty());
-    assert_ne!(statuses(&p), [RewindStatus::Done]);
+    let p = play("openoxide", Script::new(actions, replies));
+    assert!(p.compactions().is_empty() && p.summaries().is_empty());
+    assert_ne!(p.rewinds(), [RewindStatus::Done]);
 }

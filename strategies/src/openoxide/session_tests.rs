@@ -1,11 +1,10 @@
 //! Tests of state that passes from one session to the next (docs/sources/opencode-vs-claude-code.md
 //! §10.3, §10.9).
 
-use ctxbench_core::block::BlockKind;
+use ctxbench_core::block::BlockKind::{self, Context, Summary, User};
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::Purpose;
 
-use crate::testing::{Played, Script, play, text_answer, user};
+use crate::testing::{Played, Script, compact, play, text_answer, user};
 
 const MINE: &str = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada";
 const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: it is there\n\
@@ -14,34 +13,19 @@ const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: i
 /// Runs two compactions with the same summary, and then a new session with one message.
 fn two_sessions(spec: &str) -> Played {
     let long = "word ".repeat(400);
-    let compact = || Action::Compact { instructions: None };
-    let actions = vec![
-        user("u1", &long),
-        compact(),
-        user("u2", &long),
-        compact(),
-        Action::NewSession,
-        user("u3", "and now?"),
-    ];
-    let script = Script {
-        actions,
-        replies: vec![text_answer("yes"), text_answer("yes"), text_answer("this")],
-        summaries: vec![text_answer(SUMMARY), text_answer(SUMMARY), text_answer("told before")],
-        memory: vec![MINE],
-        ..Script::default()
-    };
-    play(spec, 1.0, script)
+    let script = Script::new(vec![], vec![])
+        .then([user("u1", &long), compact()], [text_answer("yes")])
+        .then([user("u2", &long), compact()], [text_answer("yes")])
+        .then([Action::NewSession, user("u3", "and now?")], [text_answer("this")])
+        .summaries([SUMMARY, SUMMARY, "told before"].map(text_answer).into());
+    play(spec, script.memory(vec![MINE]))
 }
 
 /// Returns the kinds and texts of the blocks of the last normal request.
 fn last(played: &Played) -> Vec<(BlockKind, String)> {
-    let samples = played.with_purpose(Purpose::Sample);
-    let blocks = &samples.last().unwrap().blocks;
-    blocks
-        .iter()
-        .filter(|b| b.kind != BlockKind::Base)
-        .map(|b| (b.kind, b.text.to_string()))
-        .collect()
+    let samples = played.samples();
+    let blocks = samples.last().unwrap().blocks.iter().filter(|b| b.kind != BlockKind::Base);
+    blocks.map(|b| (b.kind, b.text.to_string())).collect()
 }
 
 #[test]
@@ -49,19 +33,17 @@ fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
     let played = two_sessions("openoxide");
     let merged = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada\n\n## Decisions and why\n\
         - keep SQLite: it is there";
-    let expected =
-        [(BlockKind::Context, merged.to_string()), (BlockKind::User, "and now?".to_string())];
+    let expected = [(Context, merged.to_string()), (User, "and now?".to_string())];
     assert_eq!(last(&played), expected, "once each, what a person wrote as it was");
     // The session that wrote these facts has them in its summary, so its prefix does not change.
-    let second = &played.with_purpose(Purpose::Sample)[1].blocks;
+    let second = &played.samples()[1].blocks;
     assert!(second.iter().any(|b| &*b.text == MINE));
-    assert_eq!(played.with_purpose(Purpose::Summary).len(), 2, "no request more");
+    assert_eq!(played.summaries().len(), 2, "no request more");
 }
 
 #[test]
 fn without_it_the_next_session_has_what_a_person_wrote() {
-    let expected =
-        [(BlockKind::Context, MINE.to_string()), (BlockKind::User, "and now?".to_string())];
+    let expected = [(Context, MINE.to_string()), (User, "and now?".to_string())];
     assert_eq!(last(&two_sessions("openoxide:migration=false")), expected);
 }
 
@@ -69,23 +51,16 @@ fn without_it_the_next_session_has_what_a_person_wrote() {
 fn a_new_session_is_told_of_the_one_before() {
     let played = two_sessions("openoxide:migration=false,cross_session=true");
     let told = "Summary of the session before this one:\ntold before".to_string();
-    let expected = [
-        (BlockKind::Context, MINE.to_string()),
-        (BlockKind::Summary, told),
-        (BlockKind::User, "and now?".to_string()),
-    ];
+    let expected = [(Context, MINE.to_string()), (Summary, told), (User, "and now?".to_string())];
     assert_eq!(last(&played), expected);
-    assert_eq!(played.with_purpose(Purpose::Summary).len(), 3, "written when the session ends");
+    assert_eq!(played.summaries().len(), 3, "written when the session ends");
 }
 
 #[test]
 fn of_a_session_in_which_nothing_was_said_nothing_is_told() {
-    let script = Script {
-        actions: vec![Action::NewSession, user("u1", "hello")],
-        replies: vec![text_answer("yes")],
-        ..Script::default()
-    };
-    let played = play("openoxide:cross_session=true", 1.0, script);
-    assert_eq!(last(&played), [(BlockKind::User, "hello".to_string())]);
-    assert!(played.with_purpose(Purpose::Summary).is_empty());
+    let script =
+        Script::new(vec![Action::NewSession, user("u1", "hello")], vec![text_answer("yes")]);
+    let played = play("openoxide:cross_session=true", script);
+    assert_eq!(last(&played), [(User, "hello".to_string())]);
+    assert!(played.summaries().is_empty());
 }

@@ -235,9 +235,7 @@ impl OpenOxide {
         phase: Phase,
         instructions: Option<&str>,
     ) -> bool {
-        if let Some(job) = self.job.take() {
-            s.cancel(job.task);
-        }
+        self.cancel(s);
         let blocks = s.context.blocks();
         let covered = conversation(blocks, blocks.len());
         let user = newest_user(blocks);
@@ -271,9 +269,7 @@ impl OpenOxide {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> bool {
-        if let Some(job) = self.job.take() {
-            s.cancel(job.task);
-        }
+        self.cancel(s);
         let blocks = s.context.blocks();
         let talk = conversation(blocks, blocks.len());
         // The seam follows the last block of the message. A summary of the message has a newer ID

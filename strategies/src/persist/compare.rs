@@ -41,7 +41,8 @@ pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
         found[p.message][p.at] = take(p.role, &|q| part_texts(q) == text).map(|_| true);
     }
     // For the remaining parts, a line that came back anywhere makes the part garbled and not lost.
-    let lines: std::collections::HashSet<String> = is.iter().flat_map(|p| lines(p.part)).collect();
+    let lines: std::collections::HashSet<String> =
+        is.iter().flat_map(|p| lines_of(p.part)).collect();
     for p in &was {
         let slot = &mut found[p.message][p.at];
         if slot.is_none() && lines_of(p.part).any(|l| lines.contains(&l)) {
@@ -122,10 +123,6 @@ fn lines_of(p: &Part) -> impl Iterator<Item = String> {
         .filter(|l| !l.is_empty())
         .collect::<Vec<_>>()
         .into_iter()
-}
-
-fn lines(p: &Part) -> Vec<String> {
-    lines_of(p).collect()
 }
 
 #[cfg(test)]

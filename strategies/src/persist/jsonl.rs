@@ -43,6 +43,16 @@ impl Appender {
         Ok(Appender { path: path.to_path_buf(), file, torn: last != *b"\n" })
     }
 
+    /// Reads the file back; see [`objects`].
+    pub(crate) fn objects(&self) -> Result<(Vec<Value>, Vec<String>), PersistError> {
+        objects(&self.path)
+    }
+
+    /// Returns the size of the file in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        size(&self.path)
+    }
+
     /// Appends a JSON object as a line.
     pub(crate) fn line(&mut self, value: &Value) -> Result<(), PersistError> {
         let start = if self.torn { "\n" } else { "" };
@@ -107,6 +117,14 @@ pub(crate) fn field<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
         *object = Value::Object(serde_json::Map::new());
     }
     &mut object[key]
+}
+
+/// Returns the arguments of a call as JSON, or `otherwise` if they are not JSON; and as text if the
+/// JSON does not say exactly the same.
+pub(crate) fn arguments(text: &str, otherwise: Value) -> (Value, Option<&str>) {
+    let input: Value = serde_json::from_str(text).unwrap_or(otherwise);
+    let same = *input.to_string() == *text;
+    (input, (!same).then_some(text))
 }
 
 /// Returns the size of a file in bytes, or 0 if it does not exist.

@@ -13,6 +13,7 @@ mod ours;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,6 +96,15 @@ pub fn formats() -> Vec<&'static PersistFormat> {
 /// depend on the clock.
 pub(crate) const BEGIN_MS: u64 = 1_700_000_000_000;
 
+/// [`BEGIN_MS`] as text.
+pub(crate) const BEGIN: &str = "2023-11-14T22:13:20.000Z";
+
+/// ID of the only session of a folder, in formats with UUIDs.
+pub(crate) const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+/// Folder in which every session works.
+pub(crate) const CWD: &str = "/work/project";
+
 /// Returns the conversation of a context, without the blocks that a program shows again on every
 /// start (instructions, memory, map, files of the chat, reminders). Joins the blocks of each
 /// message.
@@ -172,6 +182,18 @@ impl Journal {
         if now != self.shown {
             self.entries.push(JournalEntry::View(now.clone()));
             self.shown = now;
+        }
+    }
+}
+
+/// Sets the tool names of results, in formats in which only the call has one.
+pub(crate) fn name_results<'a>(messages: impl Iterator<Item = &'a mut StoredMessage>) {
+    let mut names = HashMap::new();
+    for p in messages.flat_map(|m| &mut m.parts) {
+        match p {
+            Part::Call(ToolCall { id, name, .. }) => drop(names.insert(id.clone(), name.clone())),
+            Part::Result { id, name, .. } => *name = names.get(id).cloned().unwrap_or_default(),
+            _ => {}
         }
     }
 }

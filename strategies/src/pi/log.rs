@@ -5,15 +5,15 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::unanswered;
-use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::json::Json;
 use ctxbench_core::request::{ModelError, Reply, StopReason, Usage};
 use ctxbench_core::tokens::utf16_len;
 
 use super::summary::FileLists;
+use crate::shared::{interrupted, recorded_since};
 
 /// Characters that the estimators count for an image (docs/sources/pi.md §1).
 const IMAGE_CHARS: u64 = 4_800;
@@ -125,35 +125,21 @@ impl Log {
     /// Appends the messages that the engine recorded since the last call. `report` belongs to the
     /// newest reply. Returns true if the log sends different content than the engine shows.
     pub(super) fn sync(&mut self, s: &Engine, report: &mut Option<Report>) -> bool {
-        let from = std::mem::replace(&mut self.synced, s.history.messages().len() as u32);
         let mut changed = false;
-        // The newest blocks of the view belong to the newest messages. Blocks without an origin are
-        // fixed and not part of the history.
-        let mut fresh: Vec<Arc<Block>> = s
-            .context
-            .blocks()
-            .iter()
-            .rev()
-            .take_while(|b| b.message.0 >= from && b.message.0 < self.synced)
-            .filter(|b| !b.origin.is_empty())
-            .cloned()
-            .collect();
-        fresh.reverse();
-        for m in s.history.messages()[from as usize..].iter().filter(|m| !m.synthetic) {
-            let all: Vec<Arc<Block>> =
-                fresh.iter().filter(|b| b.message == m.id).cloned().collect();
+        for (m, blocks) in recorded_since(s, self.synced) {
             let speaker = match m.role {
                 Role::Tool => PiSpeaker::Tool,
                 Role::Assistant => PiSpeaker::Assistant,
                 _ => PiSpeaker::User,
             };
-            let mut message = PiMessage::new(speaker, all);
+            let mut message = PiMessage::new(speaker, blocks);
             changed |= message.tidy();
             if speaker == PiSpeaker::Assistant {
                 message.report = report.take().unwrap_or_default();
             }
             self.entries.push(LogEntry { id: m.id, content: EntryContent::Message(message) });
         }
+        self.synced = s.history.messages().len() as u32;
         changed
     }
 
@@ -196,17 +182,12 @@ impl Log {
         let blocks: Vec<Arc<Block>> = visible.flat_map(|m| m.blocks.iter().cloned()).collect();
         let open = unanswered(&blocks);
         for b in &open {
-            let id = s.history.append("", Role::Tool, vec![Part::Text(NO_RESULT.into())], true);
-            let draft = Draft {
-                call: b.call.clone(),
-                is_error: true,
-                ..Draft::synthetic(BlockKind::Output, Role::Tool, NO_RESULT)
-            };
+            let result = interrupted(s, b, NO_RESULT);
+            self.synced = self.synced.max(result.message.0 + 1);
             // The result belongs to the request and not to the session, so it is never counted.
             if let EntryContent::Message(m) = &mut self.entries[at].content {
-                m.blocks.push(draft.build(id, vec![]));
+                m.blocks.push(result);
             }
-            self.synced = self.synced.max(id.0 + 1);
         }
         !open.is_empty()
     }

@@ -7,7 +7,7 @@
 //! before the rewind.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
@@ -17,7 +17,8 @@ use super::summary::FileLists;
 use super::words::PiWords;
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
-    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+    BEGIN, CWD, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
+    StoredMessage,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -26,12 +27,7 @@ pub(crate) const FORMAT: PersistFormat = PersistFormat {
     open: |dir, seed| Ok(Box::new(PiSession::open(dir, seed)?)),
 };
 
-const SESSION: &str = "00000000-0000-4000-8000-000000000001";
-const CWD: &str = "/work/project";
-const TIME: &str = "2023-11-14T22:13:20.000Z";
-
 struct PiSession {
-    path: PathBuf,
     file: Appender,
     seed: u64,
     lines: u64,
@@ -45,15 +41,15 @@ impl PiSession {
         let path = dir.join(".pi/agent/sessions/--work-project--");
         let path = path.join(format!("2023-11-14T22-13-20-000Z_{SESSION}.jsonl"));
         let mut file = Appender::open(&path)?;
-        let (lines, _) = jsonl::objects(&path)?;
+        let (lines, _) = file.objects()?;
         if lines.is_empty() {
             file.line(&json!({
-                "type": "session", "version": 3, "id": SESSION, "timestamp": TIME, "cwd": CWD,
+                "type": "session", "version": 3, "id": SESSION, "timestamp": BEGIN, "cwd": CWD,
             }))?;
         }
         let leaf = lines.iter().rev().find_map(entry_id).map(str::to_string);
         let shown = projected(&lines);
-        Ok(PiSession { path, file, seed, lines: lines.len() as u64, leaf, shown })
+        Ok(PiSession { file, seed, lines: lines.len() as u64, leaf, shown })
     }
 
     /// Writes an entry and returns its ID.
@@ -62,7 +58,7 @@ impl PiSession {
         let id = format!("{:08x}", (self.seed << 20 ^ self.lines) & 0xffff_ffff);
         entry["id"] = json!(id);
         entry["parentId"] = self.leaf.clone().into();
-        entry["timestamp"] = json!(TIME);
+        entry["timestamp"] = json!(BEGIN);
         self.file.line(&entry)?;
         self.leaf = Some(id.clone());
         Ok(id)
@@ -120,7 +116,7 @@ impl PiSession {
                     "type": "context_edit", "targetId": target, "replacement": replacement,
                 }))?;
             }
-            self.shown = projected(&jsonl::objects(&self.path)?.0);
+            self.shown = projected(&self.file.objects()?.0);
             return Ok(());
         }
         // Any other view starts a new branch at the root.
@@ -165,7 +161,7 @@ impl PiSession {
         for s in &tail[named..] {
             self.entry(json!({"type": "message", "message": message(s)}))?;
         }
-        self.shown = projected(&jsonl::objects(&self.path)?.0);
+        self.shown = projected(&self.file.objects()?.0);
         Ok(())
     }
 }
@@ -179,19 +175,19 @@ impl Persistence for PiSession {
     }
 
     fn load(&self) -> Result<ReopenedSession, PersistError> {
-        let (lines, notes) = jsonl::objects(&self.path)?;
+        let (lines, notes) = self.file.objects()?;
         let context = projected(&lines).into_iter().map(|(_, s)| s).collect();
         Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let (lines, _) = jsonl::objects(&self.path)?;
+        let (lines, _) = self.file.objects()?;
         let names = names(&lines);
         Ok(lines.iter().filter_map(|l| parse_message(&l["message"], &names)).collect())
     }
 
     fn size(&self) -> u64 {
-        jsonl::size(&self.path)
+        self.file.size()
     }
 }
 
@@ -293,9 +289,7 @@ fn block(p: &Part) -> Option<Value> {
         Part::Call(ToolCall { id, name, arguments }) => {
             // The arguments as an object. If they are not valid JSON, or not in canonical form,
             // their text is kept in `raw`.
-            let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
-            let same = *input.to_string() == **arguments;
-            let raw = (!same).then_some(&**arguments);
+            let (input, raw) = jsonl::arguments(arguments, json!({}));
             json!({"type": "toolCall", "id": **id, "name": **name, "arguments": input, "raw": raw})
         }
         Part::Image(m) => {

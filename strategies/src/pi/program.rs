@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
+use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
 use super::errors::{is_overflow, is_retryable};
 use super::estimate::{Base, largest_reply};
@@ -21,6 +21,7 @@ use super::projection::CompactionPlan;
 use super::settings::PiSettings;
 use super::summary::{Prompt, transcript};
 use super::words::PiWords;
+use crate::shared::{is_fixed, summary_base};
 
 pub(crate) struct PiProgram {
     settings: PiSettings,
@@ -91,8 +92,7 @@ impl PiProgram {
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
-        let fixed = |b: &&Arc<Block>| strategy::is_fixed(b) || b.kind == BlockKind::File;
-        let fixed = s.context.blocks().iter().filter(fixed).cloned();
+        let fixed = s.context.blocks().iter().filter(|b| is_fixed(b)).cloned();
         fixed.chain(self.log.visible_blocks()).collect()
     }
 
@@ -240,11 +240,7 @@ impl PiProgram {
 
     /// Sends a summary request and returns the answer. Retries transient failures.
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
-        let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
-        } else {
-            s.fixed.summary_base.clone()
-        };
+        let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
         blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
         let input = Base::by_blocks(&blocks);
         let mut request = s.summary_request(phase, blocks, false);

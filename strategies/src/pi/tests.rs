@@ -1,12 +1,16 @@
 //! Tests of pi's facts (docs/sources/pi.md), in a window of 200,000 tokens. 180,000 are reserved,
 //! so prompts of more than 20,000 compact.
 
-use ctxbench_core::block::{BlockKind, Media};
+use ctxbench_core::block::BlockKind::{Assistant, Base, Output, Summary, User};
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
+use ctxbench_core::request::{ErrorKind, Reply, StopReason, Usage};
 
-use crate::testing::{Answer, Played, Script, back_to, calls, play, text_answer, too_long, user};
+use crate::testing::{
+    Answer, Played, Script, back_to, calls, compact, failure, kinds, outline, play, text_answer,
+    too_long, user,
+};
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
 
@@ -21,9 +25,14 @@ fn cut_off(text: &str, output: u64) -> Answer {
     text_answer(text).map(|r| Reply { stop: StopReason::MaxTokens, usage, ..r })
 }
 
+/// Builds a reply with nothing but a call.
+fn called(arguments: &str, usage: Usage) -> Answer {
+    let call = Part::Call(ToolCall::new("c1", "read", arguments));
+    Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
+}
+
 fn failing(status: u16) -> Answer {
-    let message = "mock error".to_string();
-    Err(ModelError { kind: ErrorKind::Server, status, code: None, message })
+    failure(ErrorKind::Server, status, "mock error")
 }
 
 /// Returns a text of about `n` / 4 tokens.
@@ -31,240 +40,189 @@ fn long(n: usize) -> String {
     "x".repeat(n)
 }
 
-fn kinds(r: &Request) -> Vec<BlockKind> {
-    r.blocks.iter().map(|b| b.kind).collect()
-}
-
-fn triggers(p: &Played) -> Vec<(&'static str, u64)> {
-    let of = |e: &Event| match e {
-        Event::Trigger { check, believed, .. } => Some((*check, *believed)),
-        _ => None,
-    };
-    p.engine.events.iter().filter_map(|e| of(&e.event)).collect()
-}
-
 /// Returns the number of triggers without a compaction.
 fn failed(p: &Played) -> usize {
-    triggers(p).len() - p.compactions().len()
+    p.triggers().len() - p.compactions().len()
 }
 
 /// Builds two turns. The second one ends with `total` tokens.
-fn two_turns(
-    total: u64,
-    more: Vec<Action>,
-    replies: Vec<Answer>,
-    summaries: Vec<Answer>,
-) -> Script {
-    let actions = [vec![user("u1", "first"), user("u2", &long(400))], more].concat();
-    let replies =
-        [vec![used(text_answer("one"), 2_000), used(text_answer("two"), total)], replies].concat();
-    Script { actions, replies, summaries, ..Script::default() }
+fn two_turns(total: u64) -> Script {
+    Script::new(
+        vec![user("u1", "first"), user("u2", &long(400))],
+        vec![used(text_answer("one"), 2_000), used(text_answer("two"), total)],
+    )
 }
 
 #[test]
 fn the_threshold_itself_does_not_compact() {
     for (total, compactions) in [(20_000, 0), (20_001, 1)] {
-        let p = play(SPEC, 1.0, two_turns(total, vec![], vec![], vec![]));
+        let p = play(SPEC, two_turns(total));
         assert_eq!(p.compactions().len(), compactions, "{total}");
     }
-    let off = play(&format!("{SPEC},auto=false"), 1.0, two_turns(90_000, vec![], vec![], vec![]));
+    let off = play(&format!("{SPEC},auto=false"), two_turns(90_000));
     assert!(off.compactions().is_empty());
 }
 
 #[test]
 fn a_cut_between_turns_takes_one_request() {
-    let p = play(
-        SPEC,
-        1.0,
-        two_turns(20_001, vec![user("u3", "go on")], vec![text_answer("x")], vec![]),
-    );
-    let summary = p.with_purpose(Purpose::Summary);
+    let p = play(SPEC, two_turns(20_001).then([user("u3", "go on")], [text_answer("x")]));
+    let summary = p.summaries();
     assert_eq!(summary.len(), 1);
     let prompt = &summary[0].blocks[1].text;
     assert!(prompt.contains("[User]: first\n\n[Assistant]: one\n</conversation>"), "{prompt}");
     assert!(summary[0].tools.is_none() && summary[0].breakpoints.is_empty());
-    let last = p.requests.last().unwrap();
-    use BlockKind::{Assistant, Base, Summary, User};
+    let last = p.last();
     assert_eq!(kinds(last), [Base, Summary, User, Assistant, User]);
     assert!(last.blocks[1].text.contains("\nS\n"), "{}", last.blocks[1].text);
 }
 
 #[test]
 fn a_turn_is_cut_between_its_steps_before_the_next_request() {
-    let script = Script {
-        actions: vec![user("u1", "compare")],
-        replies: vec![
+    let script = Script::new(
+        vec![user("u1", "compare")],
+        vec![
             used(calls("a", "c1", "read", r#"{"path":"a"}"#), 5_000),
             used(calls("b", "c2", "read", r#"{"path": "b"}"#), 19_990),
             text_answer("done"),
         ],
-        outputs: vec![long(80), long(400)],
-        ..Script::default()
-    };
-    let p = play(SPEC, 1.0, script);
+    )
+    .outputs(vec![long(80), long(400)]);
+    let p = play(SPEC, script);
     // 19,990 and 100 for the newest result.
-    assert_eq!(triggers(&p), [("threshold", 20_090)]);
-    let summary = p.with_purpose(Purpose::Summary);
+    assert_eq!(p.triggers(), [("threshold", 20_090)]);
+    let summary = p.summaries();
     assert_eq!(summary.len(), 1, "nothing lies before the turn");
     let prompt = &summary[0].blocks[1].text;
     assert!(prompt.contains("[Assistant tool calls]: read(path=\"a\")\n\n[Tool result]: xxx"));
-    let shown = &p.requests.last().unwrap().blocks;
+    let shown = &p.last().blocks;
     let text = &shown[1].text;
     assert!(text.contains("Nothing before it\n\n---\n\n") && text.contains("<read-files>\na\n"));
     assert!(!text.contains("\nb\n"), "its call is in the tail");
-    assert_eq!(
-        shown.len(),
-        5,
-        "summary, then the newest step: {:?}",
-        Played::outline(p.requests.last().unwrap())
-    );
+    assert_eq!(shown.len(), 5, "summary, then the newest step: {:?}", outline(p.last()));
 }
 
 #[test]
 fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
-    let p = play(
-        "pi:reserve=180k,keep_recent=100",
-        1.0,
-        Script {
-            actions: vec![user("u1", "first"), user("u2", &long(400)), user("u3", "again")],
-            replies: vec![
-                used(text_answer("one"), 2_000),
-                used(text_answer("two"), 20_001),
-                used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
-                used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
-                used(text_answer(&long(800)), 20_001),
-                text_answer("end"),
-            ],
-            summaries: vec![text_answer("ONE"), text_answer("TWO"), text_answer("TURN")],
-            outputs: vec![long(40), long(40)],
-            ..Script::default()
-        },
-    );
-    let summaries = p.with_purpose(Purpose::Summary);
+    let third = [
+        used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
+        used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
+        used(text_answer(&long(800)), 20_001),
+        text_answer("end"),
+    ];
+    let script = two_turns(20_001)
+        .then([user("u3", "again")], third)
+        .outputs(vec![long(40), long(40)])
+        .summaries(vec![text_answer("ONE"), text_answer("TWO"), text_answer("TURN")]);
+    let p = play(SPEC, script);
+    let summaries = p.summaries();
     assert_eq!(summaries.len(), 3, "an update and a turn's beginning");
     let update = &summaries[1].blocks[1].text;
     assert!(update.contains("<previous-summary>\nONE\n</previous-summary>"), "{update}");
     assert!(!summaries[2].blocks[1].text.contains("ONE"), "the turn's own frame knows no summary");
-    let events = &p.engine.events;
-    let after = events.iter().rev().find_map(|e| match &e.event {
-        Event::Compaction { after, .. } => Some(after),
-        _ => None,
-    });
-    let text = &after.unwrap()[1].text;
+    let after =
+        p.events(|e| if let Event::Compaction { after, .. } = e { Some(after) } else { None });
+    let text = &after.last().unwrap()[1].text;
     assert!(text.contains("TWO\n\n---\n\n") && text.contains("TURN\n\n<read-files>\nz\n"));
     assert!(text.contains("<modified-files>\ny\n"), "{text}");
 }
 
 #[test]
 fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
-    let replies = vec![too_long(210_000, 200_000), text_answer("whole"), text_answer("bye")];
-    let more = vec![user("u3", &long(400)), user("u4", "bye")];
-    let p = play(SPEC, 1.0, two_turns(9_000, more.clone(), replies, vec![]));
+    let with = |retried: Answer| {
+        let replies = [too_long(210_000, 200_000), retried, text_answer("bye")];
+        play(SPEC, two_turns(9_000).then([user("u3", &long(400)), user("u4", "bye")], replies))
+    };
+    let p = with(text_answer("whole"));
     assert_eq!(p.compactions().len(), 1);
     assert!(p.failures().is_empty());
-    assert_eq!(triggers(&p)[0].0, "overflow");
+    assert_eq!(p.triggers()[0].0, "overflow");
     // The refused prompt is summarised too, because it has no answer.
-    let retried = p.with_purpose(Purpose::Sample)[3];
-    assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
+    let retried = p.samples()[3];
+    assert_eq!(kinds(retried), [Base, Summary]);
 
-    let replies = vec![too_long(210_000, 200_000), too_long(210_000, 200_000), text_answer("bye")];
-    let p = play(SPEC, 1.0, two_turns(9_000, more, replies, vec![]));
+    let p = with(too_long(210_000, 200_000));
     assert_eq!(p.compactions().len(), 1);
     assert_eq!(p.failures().len(), 1);
     // Reported when the run ends and again before the next prompt.
     assert_eq!(failed(&p), 2);
-    assert_eq!(kinds(p.requests.last().unwrap()).len(), 3, "the session keeps the compaction");
+    assert_eq!(kinds(p.last()).len(), 3, "the session keeps the compaction");
 }
 
 #[test]
 fn a_reply_cut_off_below_its_limit_is_left_out() {
-    let more = vec![user("u3", &long(400))];
-    let p = play(
-        SPEC,
-        1.0,
-        two_turns(9_000, more.clone(), vec![cut_off("half", 700), text_answer("whole")], vec![]),
-    );
+    let with = |output: u64| {
+        let replies = [cut_off("half", output), text_answer("whole")];
+        play(SPEC, two_turns(9_000).then([user("u3", &long(400))], replies))
+    };
+    let p = with(700);
     assert_eq!(p.compactions().len(), 1);
-    let last = p.requests.last().unwrap();
+    let last = p.last();
     assert!(last.blocks.iter().all(|b| !b.text.contains("half")));
     // A reply at the model's limit is kept.
-    let p = play(SPEC, 1.0, two_turns(9_000, more, vec![cut_off("half", 64_000)], vec![]));
-    assert!(p.compactions().is_empty() || triggers(&p)[0].0 == "threshold");
+    let p = with(64_000);
+    assert!(p.compactions().is_empty() || p.triggers()[0].0 == "threshold");
 }
 
 #[test]
 fn a_reply_to_a_prompt_beyond_the_window_compacts_and_stands() {
     let usage = Usage { input: 200_001, output: 10, ..Usage::default() };
     let over = text_answer("fine").map(|r| Reply { usage, ..r });
-    let p = play(
-        "pi:reserve=0,keep_recent=100",
-        1.0,
-        two_turns(9_000, vec![user("u3", &long(400))], vec![over], vec![]),
-    );
-    assert_eq!(triggers(&p)[0].0, "overflow");
-    assert_eq!(p.with_purpose(Purpose::Sample).len(), 3, "nothing is sent again");
+    let script = two_turns(9_000).then([user("u3", &long(400))], [over]);
+    let p = play("pi:reserve=0,keep_recent=100", script);
+    assert_eq!(p.triggers()[0].0, "overflow");
+    assert_eq!(p.samples().len(), 3, "nothing is sent again");
 }
 
 #[test]
 fn a_summary_that_fails_is_tried_again_at_the_next_check() {
     let length = text_answer("S").map(|r| Reply { stop: StopReason::MaxTokens, ..r });
     let call = calls("", "s1", "read", "{}");
-    let error =
-        Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: "no".into() });
+    let error = failure(ErrorKind::Invalid, 400, "no");
+    let with = |summaries| {
+        let script = two_turns(20_001).then([user("u3", "on")], [text_answer("x")]);
+        play(SPEC, script.summaries(summaries))
+    };
     for bad in [length, call, error] {
-        let more = vec![user("u3", "on")];
-        let p = play(
-            SPEC,
-            1.0,
-            two_turns(20_001, more, vec![text_answer("x")], vec![bad, text_answer("LATE")]),
-        );
+        let p = with(vec![bad, text_answer("LATE")]);
         assert_eq!(failed(&p), 1);
-        assert_eq!(
-            p.with_purpose(Purpose::Summary).len(),
-            2,
-            "after the run and before the prompt"
-        );
-        assert!(p.requests.last().unwrap().blocks[1].text.contains("LATE"));
+        assert_eq!(p.summaries().len(), 2, "after the run and before the prompt");
+        assert!(p.last().blocks[1].text.contains("LATE"));
     }
     // The request is repeated after a transient error, at most three times.
-    let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
-    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![text_answer("x")], bad));
-    assert_eq!(p.with_purpose(Purpose::Summary).len(), 8);
+    let p = with(vec![failing(500); 8]);
+    assert_eq!(p.summaries().len(), 8);
     assert_eq!(failed(&p), 2);
     // An empty text is a summary.
-    let p = play(SPEC, 1.0, two_turns(20_001, vec![], vec![], vec![text_answer("")]));
+    let p = play(SPEC, two_turns(20_001).summaries(vec![text_answer("")]));
     assert_eq!((failed(&p), p.compactions().len()), (0, 1));
 }
 
 #[test]
 fn a_failing_request_is_sent_again_as_often_as_set() {
-    let script = |n: usize| {
-        let replies =
-            (0..n).map(|_| failing(503)).chain([text_answer("x"), text_answer("y")]).collect();
-        two_turns(9_000, vec![user("u3", "on"), user("u4", "off")], replies, vec![])
+    let failed = |n: usize| {
+        let mut script = two_turns(9_000);
+        script.replies.extend(vec![failing(503); n]);
+        let more = [user("u3", "on"), user("u4", "off")];
+        let script = script.then(more, ["x", "y"].map(text_answer));
+        play(&format!("{SPEC},retries=2"), script).failures().len()
     };
-    let p = play(&format!("{SPEC},retries=2"), 1.0, script(2));
-    assert!(p.failures().is_empty());
-    let p = play(&format!("{SPEC},retries=2"), 1.0, script(3));
-    assert_eq!(p.failures().len(), 1);
+    assert_eq!((failed(2), failed(3)), (0, 1));
 }
 
 #[test]
 fn the_user_may_say_what_matters() {
-    let compact = Action::Compact { instructions: Some("names".into()) };
-    let more = vec![compact.clone(), compact];
-    let p = play(SPEC, 1.0, two_turns(9_000, more, vec![], vec![]));
-    let summary = p.with_purpose(Purpose::Summary);
+    let with_instructions = Action::Compact { instructions: Some("names".into()) };
+    let p = play(SPEC, two_turns(9_000).then([with_instructions.clone(), with_instructions], []));
+    let summary = p.summaries();
     assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
     assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
     assert_eq!(failed(&p), 1);
     // Everything fits in the tail: a manual compaction reports a failure, and an automatic one does
     // nothing.
-    let small = |more| two_turns(20_001, more, vec![], vec![]);
-    let p = play("pi:reserve=180k", 1.0, small(vec![]));
-    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (0, 0));
-    let p = play("pi:reserve=180k", 1.0, small(vec![Action::Compact { instructions: None }]));
-    assert_eq!((failed(&p), p.with_purpose(Purpose::Summary).len()), (1, 0));
+    let p = play("pi:reserve=180k", two_turns(20_001));
+    assert_eq!((failed(&p), p.summaries().len()), (0, 0));
+    let p = play("pi:reserve=180k", two_turns(20_001).then([compact()], []));
+    assert_eq!((failed(&p), p.summaries().len()), (1, 0));
 }
 
 #[test]
@@ -283,70 +241,39 @@ fn without_counters_everything_is_estimated() {
         // single token here.
         text_answer(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
     };
-    let script = Script {
-        actions: vec![user("u0", "hi"), action],
-        replies: vec![silent("done"), silent("done")],
-        ..Script::default()
-    };
+    let script = Script::new(vec![user("u0", "hi"), action], vec![silent("done"), silent("done")]);
     // (79,201 + 4,800) / 4, rounded up, is 21,001; "base", "hi", "done", "done" are 1 each.
-    let p = play(SPEC, 1.0, script);
-    assert_eq!(triggers(&p)[0], ("threshold", 21_005));
+    let p = play(SPEC, script);
+    assert_eq!(p.triggers()[0], ("threshold", 21_005));
 }
 
 #[test]
 fn arguments_count_as_the_program_writes_them_again() {
-    let call = |arguments: &str| Script {
-        actions: vec![user("u1", "go")],
-        replies: vec![
-            Ok(Reply {
-                parts: vec![Part::Call(ToolCall::new("c1", "edit", arguments))],
-                stop: StopReason::ToolUse,
-                usage: Usage { reasoning: 1, ..Usage::default() },
-                ..Reply::default()
-            }),
-            text_answer("x"),
-        ],
-        outputs: vec![long(80_400)],
-        ..Script::default()
+    let believed = |arguments| {
+        let call = called(arguments, Usage { reasoning: 1, ..Usage::default() });
+        let script = Script::new(vec![user("u1", "go")], vec![call, text_answer("x")]);
+        play(SPEC, script.outputs(vec![long(80_400)])).triggers()[0].1
     };
-    let believed = |arguments| triggers(&play(SPEC, 1.0, call(arguments)))[0].1;
     assert_eq!(believed("{\"a\": 1,\n   \"b\": [1, 2]}"), believed("{\"a\":1,\"b\":[1,2]}"));
     assert_eq!(believed("no JSON at all"), believed("{}"));
 }
 
 #[test]
 fn going_back_before_a_compaction_undoes_it() {
-    let more = vec![back_to("u2"), user("u3", "other way")];
-    let p = play(SPEC, 1.0, two_turns(20_001, more, vec![text_answer("x")], vec![]));
+    let more = [back_to("u2"), user("u3", "other way")];
+    let p = play(SPEC, two_turns(20_001).then(more, [text_answer("x")]));
     assert_eq!(p.compactions().len(), 1);
-    let last = p.requests.last().unwrap();
-    use BlockKind::{Assistant, Base, User};
+    let last = p.last();
     assert_eq!(kinds(last), [Base, User, Assistant, User, User]);
 }
 
 #[test]
 fn an_empty_result_is_told_as_such() {
-    let mut script = two_turns(9_000, vec![], vec![], vec![]);
-    script.actions.push(user("u3", "read"));
-    script.actions.push(Action::Restart);
-    script.actions.push(user("u4", "on"));
-    script.replies.push(Ok(Reply {
-        parts: vec![Part::Call(ToolCall::new("c1", "read", "{}"))],
-        stop: StopReason::ToolUse,
-        ..Reply::default()
-    }));
-    script.replies.push(text_answer("x"));
-    script.replies.push(text_answer("y"));
-    script.outputs = vec![String::new()];
-    let p = play(SPEC, 1.0, script);
-    let outputs: Vec<&str> = p
-        .requests
-        .last()
-        .unwrap()
-        .blocks
-        .iter()
-        .filter(|b| b.kind == BlockKind::Output)
-        .map(|b| &*b.text)
-        .collect();
+    let script = two_turns(9_000)
+        .then([user("u3", "read")], [called("{}", Usage::default()), text_answer("x")])
+        .then([Action::Restart, user("u4", "on")], [text_answer("y")]);
+    let p = play(SPEC, script.outputs(vec![String::new()]));
+    let outputs: Vec<&str> =
+        p.last().blocks.iter().filter(|b| b.kind == Output).map(|b| &*b.text).collect();
     assert_eq!(outputs, ["(no tool output)"], "an empty result is told as such");
 }

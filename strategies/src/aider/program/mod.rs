@@ -18,6 +18,7 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::o200k;
 
+use crate::aider::AiderVersion;
 use crate::aider::chunks::Chunks;
 use crate::aider::created::{Created, block, written};
 use crate::aider::described::{Contents, SPLIT_RULES};
@@ -25,7 +26,6 @@ use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
 use crate::aider::settings::{AiderSettings, Oversize, Reminder};
 use crate::aider::summary::{ChatLine, Exact, OBSERVED, SplitRules, TokenCount, history_budget};
-use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;
 

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Role};
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::strategy::Strategy;
 
@@ -35,32 +35,13 @@ impl AiderProgram {
             .collect()
     }
 
-    /// Returns all messages of the session in the form that this program shows.
+    /// Returns all messages of the session in the form that this program shows, without reasoning and
+    /// images.
     fn spoken(&self, s: &Engine) -> Vec<Draft> {
-        let mut out = Vec::new();
-        for m in s.history.messages().iter().filter(|m| !m.synthetic) {
-            for p in &m.parts {
-                let call = |id: &str, name: &str| {
-                    Some(Arc::new(CallRef { id: id.into(), name: name.into() }))
-                };
-                let draft = match p {
-                    Part::Text(t) if m.role == Role::Assistant => {
-                        Draft::text(BlockKind::Assistant, Role::Assistant, t.clone())
-                    }
-                    Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
-                    Part::Call(ToolCall { id, name, arguments }) => Draft {
-                        call: call(id, name),
-                        ..Draft::text(BlockKind::Call, Role::Assistant, arguments.clone())
-                    },
-                    Part::Result { id, name, output, is_error } => {
-                        let d = Draft::text(BlockKind::Output, Role::Tool, output.clone());
-                        Draft { call: call(id, name), is_error: *is_error, ..d }
-                    }
-                    _ => continue,
-                };
-                out.push(self.admit(draft));
-            }
-        }
-        out
+        let said = s.history.messages().iter().filter(|m| !m.synthetic);
+        let parts = said.flat_map(|m| m.parts.iter().map(|p| (m.role, p)));
+        let kept =
+            parts.filter(|(_, p)| matches!(p, Part::Text(_) | Part::Call(_) | Part::Result { .. }));
+        kept.filter_map(|(role, p)| p.draft(role)).map(|d| self.admit(d)).collect()
     }
 }

@@ -44,7 +44,7 @@ impl ClaudeCodeProgram {
         let worth_it = self.settings.idle_compaction
             && long_lived
             && !self.gave_up()
-            && !self.hooks.blocks_compaction(false)
+            && !self.settings.blocks_compaction(false)
             && self.believed(s) >= self.settings.idle_min_tokens;
         let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
@@ -57,7 +57,7 @@ impl ClaudeCodeProgram {
         } else {
             s.trigger("idle", self.believed(s), self.settings.idle_min_tokens);
             self.state.prepared.cancel(s);
-            let extra = self.hooks.instructions(None);
+            let extra = self.settings.instructions(None);
             let prompt = self.asked.instruction(extra.as_deref());
             let blocks = s.context.blocks().to_vec();
             let (asked, wire) = (&self.asked, &self.state.deleted);

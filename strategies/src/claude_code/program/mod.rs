@@ -10,20 +10,19 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::session::{Millis, RewindMode};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code::files::OF_FOLDERS;
-use crate::claude_code::hooks::Hooks;
 use crate::claude_code::memory::{SessionMemory, notes_block};
 use crate::claude_code::micro::{Deleted, provider_deletes};
-use crate::claude_code::restore::{Restore, cut_indexes};
+use crate::claude_code::restore::{cut_indexes, restored};
 use crate::claude_code::rules::{
-    LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
+    Levels, active, clearable, estimate, excess, is_too_long, last_messages, levels, too_much,
 };
-use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
+use crate::claude_code::settings::{ClaudeCodeSettings, Micro, Trigger};
 use crate::claude_code::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
 use crate::claude_code::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
@@ -36,38 +35,14 @@ const ATTEMPTS: u32 = 10;
 /// the first. Our choice: docs/sources/claude-code.md §1.5 gives no number.
 const RIGHT_AFTER: u32 = 1;
 
-/// Returns the texts and limits of summary requests according to the settings.
-pub(crate) fn summaries(
-    s: &ClaudeCodeSettings,
-    words: &ClaudeCodeWords,
-    prompt: &Arc<str>,
-) -> Summaries {
-    Summaries {
-        prompt: prompt.clone(),
-        lead_in: words.lead_in.clone(),
-        go_on: words.go_on.clone(),
-        left_out: words.left_out.clone(),
-        max_tokens: s.summary_max_tokens,
-        retries: s.overflow_retries,
-        trim: s.trim,
-        ttl: match s.cache_ttl {
-            CacheTtl::Auto => None,
-            CacheTtl::FiveMinutes => Some(Ttl::FiveMinutes),
-            CacheTtl::OneHour => Some(Ttl::OneHour),
-        },
-    }
-}
-
 pub(crate) struct ClaudeCodeProgram {
-    settings: ClaudeCodeSettings,
-    rule: LevelRule,
-    outputs: OutputRule,
+    settings: Arc<ClaudeCodeSettings>,
+    pub words: ClaudeCodeWords,
+    /// True for the account with two tiers before each request (`described.rs`). It says nothing about
+    /// a restart and about summaries of one side of a message.
+    described: bool,
     pub asked: Summaries,
-    pub hooks: Hooks,
-    restore: Restore,
     pub memory: SessionMemory,
-    cleared: Arc<str>,
-    notes_lead_in: Arc<str>,
     pub state: ProgramState,
 }
 
@@ -132,34 +107,20 @@ fn to_file(d: &mut Draft) {
 }
 
 impl ClaudeCodeProgram {
-    pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, described: bool) -> Self {
+        let settings = Arc::new(settings);
         ClaudeCodeProgram {
-            rule: LevelRule {
-                window: s.auto_compact_window,
-                reserve: s.output_reserve,
-                buffer: s.buffer,
-                warning: s.warning_distance,
-                percent: s.threshold_percent,
-            },
-            outputs: OutputRule {
-                all: s.output_chars as usize,
-                shell: s.shell_chars as usize,
-                search: s.search_chars as usize,
-                message: s.results_chars as usize,
-            },
-            asked: summaries(&s, &words, &words.summary_prompt),
-            hooks: Hooks::from_settings(&s),
-            restore: Restore::from_settings(&s),
-            memory: SessionMemory::from_settings(&s, &words),
-            cleared: words.cleared,
-            notes_lead_in: words.notes_lead_in,
+            asked: Summaries { settings: settings.clone(), words: words.clone() },
+            memory: SessionMemory::new(settings.clone(), words.clone()),
             state: ProgramState::default(),
-            settings: s,
+            settings,
+            words,
+            described,
         }
     }
 
     pub fn levels(&self, s: &Engine) -> Levels {
-        self.rule.levels(s.model.window, s.model.max_output)
+        levels(&self.settings, s.model.window, s.model.max_output)
     }
 
     pub fn believed(&self, s: &Engine) -> u64 {
@@ -180,36 +141,25 @@ impl ClaudeCodeProgram {
     /// Runs the first layer before every request (docs/sources/claude-code.md §1.2).
     fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
         let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
-        match self.settings.microcompact {
+        let set = &self.settings;
+        let old = |s: &Engine, keep: u64, minimum| {
+            clearable(s.context.blocks(), keep as usize, minimum, &self.words.cleared)
+        };
+        match set.microcompact {
             Micro::Count if self.believed(s) >= levels.warning => {
-                let (at, _) = clearable(
-                    s.context.blocks(),
-                    self.settings.micro_keep as usize,
-                    self.settings.micro_minimum,
-                    &self.cleared,
-                );
+                let at = old(s, set.micro_keep, set.micro_minimum);
                 self.clear(s, &at, Some(("warning_level", levels.warning)));
             }
-            Micro::Time if idle > self.settings.micro_gap_ms => {
-                let (at, _) = clearable(
-                    s.context.blocks(),
-                    self.settings.micro_gap_keep as usize,
-                    0,
-                    &self.cleared,
-                );
+            Micro::Time if idle > set.micro_gap_ms => {
+                let at = old(s, set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
             Micro::CacheEdits
                 if provider_deletes(s)
-                    && active(s.context.blocks()) > self.settings.micro_active as usize =>
+                    && active(s.context.blocks()) > set.micro_active as usize =>
             {
-                let (at, _) = clearable(
-                    s.context.blocks(),
-                    self.settings.micro_active as usize,
-                    0,
-                    &self.cleared,
-                );
-                let view = self.state.deleted.delete(s.context.blocks(), &at, &self.cleared);
+                let at = old(s, set.micro_active, 0);
+                let view = self.state.deleted.delete(s.context.blocks(), &at, &self.words.cleared);
                 self.smaller(s, "cache_edits", view);
             }
             _ => {}
@@ -224,7 +174,7 @@ impl ClaudeCodeProgram {
         if let Some((check, limit)) = check {
             s.trigger(check, self.believed(s), limit);
         }
-        let view = clear_outputs(s.context.blocks(), at, &self.cleared);
+        let view = clear_outputs(s.context.blocks(), at, &self.words.cleared);
         self.smaller(s, "microcompact", view);
     }
 
@@ -239,7 +189,7 @@ impl ClaudeCodeProgram {
     /// enough.
     fn fit_results(&self, s: &mut Engine) {
         let blocks = s.context.blocks();
-        let gone = self.outputs.too_much(blocks, new_from(blocks));
+        let gone = too_much(blocks, new_from(blocks), self.settings.results_chars);
         if gone.is_empty() {
             return;
         }
@@ -251,7 +201,7 @@ impl ClaudeCodeProgram {
 
     /// Returns the positions of old results, without the newest `keep`.
     pub fn old_results(&self, s: &Engine) -> Vec<usize> {
-        clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.cleared).0
+        clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.words.cleared)
     }
 
     /// Splits the view into the blocks that always stay and the conversation. A rule for some paths
@@ -277,12 +227,12 @@ impl ClaudeCodeProgram {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
-            Phase::MidTurn if over.is_none() && !self.hooks.instructs() => {
+            Phase::MidTurn if over.is_none() && self.settings.hook_before.is_none() => {
                 self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
             }
             _ => None,
         };
-        let extra = self.hooks.instructions(extra);
+        let extra = self.settings.instructions(extra);
         let written = match ready {
             Some(written) => written,
             None => {
@@ -307,8 +257,8 @@ impl ClaudeCodeProgram {
         let kept = last_messages(history, keep);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
-        let mut restored = self.restore.blocks(s, tail);
-        restored.extend(self.hooks.block(s));
+        let mut restored = restored(&self.settings, s, tail);
+        restored.extend(self.settings.hook_block(s));
         self.replace(
             s,
             "compact",
@@ -329,11 +279,11 @@ impl ClaudeCodeProgram {
         let (gone, tail) = history.split_at(from);
         // Do not use notes that are larger than the blocks they replace. This is our choice.
         let freed = estimate(gone)
-            .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.notes_lead_in));
+            .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.words.notes_lead_in));
         if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {
             return Ok(false);
         }
-        let notes = notes_block(s, &self.notes_lead_in, &text, gone);
+        let notes = notes_block(s, &self.words.notes_lead_in, &text, gone);
         self.replace(
             s,
             "session_memory",
@@ -395,8 +345,8 @@ impl ClaudeCodeProgram {
 #[async_trait]
 impl Strategy for ClaudeCodeProgram {
     fn admit(&self, mut raw: Draft) -> Draft {
-        if raw.kind == BlockKind::Output
-            && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len())
+        let tool = raw.call.as_ref().map_or("", |c| &c.name);
+        if raw.kind == BlockKind::Output && is_too_long(&self.settings, tool, raw.text.len() as u64)
         {
             to_file(&mut raw);
         }
@@ -416,6 +366,9 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
+        if self.described {
+            return;
+        }
         // Background requests ended with the program.
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
@@ -429,12 +382,15 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        if self.described {
+            self.run_light_tiers(s);
+        }
         let levels = self.levels(s);
         self.micro_compact(s, &levels);
         let believed = self.believed(s);
         if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
         {
-            if self.hooks.blocks_compaction(false) {
+            if self.settings.blocks_compaction(false) {
                 s.trigger("blocked_by_hook", believed, levels.compact);
                 return Flow::Proceed;
             }
@@ -483,8 +439,10 @@ impl Strategy for ClaudeCodeProgram {
         if e.is_passing() && attempt <= ATTEMPTS {
             return Flow::Again;
         }
-        let tries = e.is_overflow() && !self.gave_up() && u64::from(attempt) <= self.asked.retries;
-        if tries && self.hooks.blocks_compaction(false) {
+        let tries = e.is_overflow()
+            && !self.gave_up()
+            && u64::from(attempt) <= self.settings.overflow_retries;
+        if tries && self.settings.blocks_compaction(false) {
             return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
         }
         if !tries {
@@ -536,6 +494,9 @@ impl Strategy for ClaudeCodeProgram {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<bool, Unsupported> {
+        if self.described {
+            return Err(Unsupported);
+        }
         Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
     }
 
@@ -544,7 +505,7 @@ impl Strategy for ClaudeCodeProgram {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        if self.hooks.blocks_compaction(true) {
+        if self.settings.blocks_compaction(true) {
             s.trigger("blocked_by_hook", self.believed(s), 0);
             return Ok(());
         }

@@ -17,7 +17,9 @@ impl ClaudeCodeProgram {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
         let (believed, least) = (self.believed(s), self.settings.resume_min_tokens);
         let offered = away > self.settings.resume_idle_ms && believed > least;
-        if !offered || self.settings.resume != Resume::Summary || self.hooks.blocks_compaction(true)
+        if !offered
+            || self.settings.resume != Resume::Summary
+            || self.settings.blocks_compaction(true)
         {
             return;
         }

@@ -1,8 +1,8 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::request::Phase;
 
-use crate::testing::{Played, Script, play, text_answer, user};
+use crate::testing::{Played, Script, outline, play, text_answer, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -18,26 +18,23 @@ fn resumed(spec: &str, words: usize, ms: u64) -> Played {
         user("o", "third"),
     ];
     let replies = ["a", "b", "c"].map(text_answer).into();
-    play(spec, 0.01, Script { actions, replies, ..Script::default() })
+    play(spec, Script::new(actions, replies).scaled(0.01))
 }
 
 fn summaries(spec: &str, words: usize, ms: u64) -> usize {
-    resumed(spec, words, ms).with_purpose(Purpose::Summary).len()
+    resumed(spec, words, ms).summaries().len()
 }
 
 #[test]
 fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
     let p = resumed("claude-code:resume=summary", 1_100, HOUR_MS + 1);
-    let asked = p.with_purpose(Purpose::Summary);
+    let asked = p.summaries();
     assert_eq!((asked.len(), asked[0].phase), (1, Some(Phase::StandaloneTurn)));
-    assert_eq!(
-        Played::outline(p.requests.last().unwrap())[2..],
-        ["User:second", "Assistant:b", "User:third"]
-    );
-    assert_eq!(p.requests.last().unwrap().blocks[1].kind, BlockKind::Summary);
+    assert_eq!(outline(p.last())[2..], ["User:second", "Assistant:b", "User:third"]);
+    assert_eq!(p.last().blocks[1].kind, BlockKind::Summary);
     // With a value of zero, no message stays.
     let p = resumed("claude-code:resume=summary,resume_keep_messages=0", 1_100, HOUR_MS + 1);
-    let kinds: Vec<_> = p.requests.last().unwrap().blocks.iter().map(|b| b.kind).collect();
+    let kinds: Vec<_> = p.last().blocks.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::User]);
 }
 

@@ -4,13 +4,19 @@
 //! disagree: the rows that the command line, the lists and the reports show, and the struct that the
 //! strategy reads.
 
+mod pairs;
+mod table;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use thiserror::Error;
 
+pub use self::pairs::{split_pair, split_pairs};
+#[doc(hidden)]
+pub use self::table::FromValue;
+pub use self::table::SettingsTable;
 use crate::quantity::parse_quantity;
 
 /// Unit and range of a setting.
@@ -71,7 +77,7 @@ pub enum Value {
     Real(f64),
     Flag(bool),
     /// A word or other text.
-    Word(String),
+    Word(Cow<'static, str>),
 }
 
 impl fmt::Display for Value {
@@ -81,48 +87,40 @@ impl fmt::Display for Value {
             Value::OfWindow(pct) => write!(f, "{pct}%"),
             Value::Real(x) => write!(f, "{x}"),
             Value::Flag(b) => write!(f, "{b}"),
-            Value::Word(w) => f.write_str(&quote(w)),
+            Value::Word(w) => f.write_str(&pairs::quote(w)),
         }
     }
+}
+
+impl Value {
+    /// The default of a setting that the product derives; the help of the setting says how.
+    pub const AUTO: Value = Value::Word(Cow::Borrowed(AUTO));
 }
 
 /// The value for which the product's own rule decides.
 pub const AUTO: &str = "auto";
 
-/// A default as a constant.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum DefaultValue {
-    Int(u64),
-    Real(f64),
-    Flag(bool),
-    Word(&'static str),
-    /// The product derives it; the help of the setting says how.
-    Auto,
-}
-
-impl From<DefaultValue> for Value {
-    fn from(default: DefaultValue) -> Value {
-        match default {
-            DefaultValue::Int(n) => Value::Int(n),
-            DefaultValue::Real(x) => Value::Real(x),
-            DefaultValue::Flag(b) => Value::Flag(b),
-            DefaultValue::Word(w) => Value::Word(w.to_string()),
-            DefaultValue::Auto => Value::Word(AUTO.to_string()),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// Name on the command line.
     pub name: &'static str,
     /// Unit and range.
     pub kind: SettingKind,
-    pub default: DefaultValue,
+    pub default: Value,
     /// Effect of the setting, for lists and `--help`.
     pub help: &'static str,
     /// Source of the default.
     pub source: &'static str,
+}
+
+impl Setting {
+    /// Parses a value; the error says what the setting takes.
+    fn parse(&self, given: &str) -> Result<Value, String> {
+        if given == AUTO && self.default == Value::AUTO {
+            return Ok(Value::AUTO);
+        }
+        parse_value(self.kind, given)
+    }
 }
 
 /// A setting that cannot be used.
@@ -150,74 +148,6 @@ pub enum SettingError {
     Quote(String),
 }
 
-/// Splits `name=value,name=value` into its pairs, trimmed. A value in double quotes may contain
-/// commas; `""` in it is one quote. Other values are taken literally. Empty pairs are kept.
-///
-/// ```
-/// use ctxbench_core::settings::split_pairs;
-/// let pairs = split_pairs(r#"limit=90k, prompt="Be ""brief"", please""#).unwrap();
-/// assert_eq!(pairs, ["limit=90k", r#"prompt="Be ""brief"", please""#]);
-/// ```
-pub fn split_pairs(text: &str) -> Result<Vec<&str>, SettingError> {
-    let mut pairs = Vec::new();
-    let mut rest = text;
-    loop {
-        let is_quoted = |at: usize| rest[at + 1..].trim_start().starts_with('"');
-        let end = match rest.find(['=', ',']) {
-            Some(at) if rest[at..].starts_with('=') && is_quoted(at) => {
-                let open = at + 1 + rest[at + 1..].find('"').unwrap_or_default();
-                let error = || SettingError::Quote(rest.trim().to_string());
-                let close = closing_quote(&rest[open..]).ok_or_else(error)?;
-                let after = open + close + 1;
-                let end = rest[after..].find(',').map(|comma| after + comma);
-                if !rest[after..end.unwrap_or(rest.len())].trim().is_empty() {
-                    return Err(error());
-                }
-                end
-            }
-            _ => rest.find(','),
-        };
-        pairs.push(rest[..end.unwrap_or(rest.len())].trim());
-        match end {
-            Some(end) => rest = &rest[end + 1..],
-            None => return Ok(pairs),
-        }
-    }
-}
-
-/// Returns the byte offset of the quote that closes the one at the beginning of `text`.
-fn closing_quote(text: &str) -> Option<usize> {
-    let mut from = 1;
-    loop {
-        let close = from + text[from..].find('"')?;
-        if !text[close + 1..].starts_with('"') {
-            return Some(close);
-        }
-        from = close + 2;
-    }
-}
-
-/// Splits a pair of [`split_pairs`] into name and value, without the quotes of the value.
-pub fn split_pair(pair: &str) -> Result<(&str, Cow<'_, str>), SettingError> {
-    let (name, value) =
-        pair.split_once('=').ok_or_else(|| SettingError::NotAPair(pair.to_string()))?;
-    let value = value.trim();
-    let value = match value.strip_prefix('"').and_then(|v| v.strip_suffix('"')) {
-        Some(quoted) => Cow::Owned(quoted.replace("\"\"", "\"")),
-        None => Cow::Borrowed(value),
-    };
-    Ok((name.trim(), value))
-}
-
-/// Quotes a value where [`split_pairs`] would not read it back otherwise.
-fn quote(value: &str) -> Cow<'_, str> {
-    if value.contains(',') || value.starts_with('"') || value.trim() != value {
-        Cow::Owned(format!("\"{}\"", value.replace('"', "\"\"")))
-    } else {
-        Cow::Borrowed(value)
-    }
-}
-
 /// Values of one strategy's settings: the user's over the defaults. A strategy reads them as the
 /// struct that [`settings!`](crate::settings!) generates from its table.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,7 +160,7 @@ pub struct Settings {
 impl Settings {
     /// Returns the defaults of a table.
     pub fn defaults(table: &'static [Setting]) -> Self {
-        let values = table.iter().map(|s| (s.name, s.default.into())).collect();
+        let values = table.iter().map(|s| (s.name, s.default.clone())).collect();
         Settings { table, values, given: BTreeMap::new() }
     }
 
@@ -268,7 +198,7 @@ impl Settings {
                 hint,
             });
         };
-        let value = parse_value(setting, given).map_err(|expected| SettingError::BadValue {
+        let value = setting.parse(given).map_err(|expected| SettingError::BadValue {
             strategy: strategy.into(),
             name: name.into(),
             given: given.into(),
@@ -292,10 +222,19 @@ impl Settings {
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.table.iter().filter(|s| matches!(s.kind, SettingKind::Model)).filter_map(
             |s| match self.values.get(s.name) {
-                Some(Value::Word(w)) if w != AUTO => Some((s.name, w.as_str())),
+                Some(Value::Word(w)) if w != AUTO => Some((s.name, &**w)),
                 _ => None,
             },
         )
+    }
+
+    /// Returns the settings with the defaults of those that `reads` rejects.
+    pub fn limited_to(&self, reads: impl Fn(&str) -> bool) -> Self {
+        let mut out = self.clone();
+        for s in self.table.iter().filter(|s| !reads(s.name)) {
+            out.values.insert(s.name, s.default.clone());
+        }
+        out
     }
 
     /// Returns the settings for a model with a window of `window` tokens: multiplies absolute token
@@ -331,200 +270,20 @@ impl Settings {
     }
 }
 
-/// A struct that [`settings!`](crate::settings!) generates from a table.
-pub trait SettingsTable {
-    /// The rows, one for each field.
-    const TABLE: &'static [Setting];
-
-    /// Reads the fields from values of [`SettingsTable::TABLE`]; panics for those of another table.
-    fn read(values: &Settings) -> Self;
-}
-
-/// Empty table for strategies without settings.
-impl SettingsTable for () {
-    const TABLE: &'static [Setting] = &[];
-
-    fn read(_values: &Settings) -> Self {}
-}
-
-/// A type that a row of [`settings!`](crate::settings!) can have.
-#[doc(hidden)]
-pub trait FromValue: Sized {
-    /// Converts a value; `None` if it has another type.
-    fn from_value(value: &Value) -> Option<Self>;
-}
-
-impl FromValue for u64 {
-    fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Int(n) = value { Some(*n) } else { None }
-    }
-}
-
-impl FromValue for f64 {
-    fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Real(x) = value { Some(*x) } else { None }
-    }
-}
-
-impl FromValue for bool {
-    fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Flag(b) = value { Some(*b) } else { None }
-    }
-}
-
-impl FromValue for Arc<str> {
-    fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Word(w) = value { Some(w.as_str().into()) } else { None }
-    }
-}
-
-impl<T: FromValue> FromValue for Option<T> {
-    fn from_value(value: &Value) -> Option<Self> {
-        match value {
-            Value::Word(w) if w == AUTO => Some(None),
-            given => T::from_value(given).map(Some),
-        }
-    }
-}
-
-/// Generates a table of settings and the struct that a strategy reads them from.
-///
-/// A row is `name: kind = default, "source of the default";` below its help, a doc comment. Kinds
-/// are those of [`SettingKind`] in lower case; `choice` names the enum to generate and its values. With the
-/// default `auto` the strategy decides, and the field is an `Option`.
-///
-/// ```
-/// ctxbench_core::settings! {
-///     /// Settings of a strategy.
-///     pub struct ExampleSettings {
-///         /// tokens from which it compacts; auto = 90 % of the window
-///         limit: tokens = auto, "docs/sources/example.md";
-///         /// first to be removed
-///         order: choice Order { Oldest = "oldest", Largest = "largest" } = Oldest, "ours";
-///     }
-/// }
-/// use ctxbench_core::settings::{Settings, SettingsTable};
-/// let given = Settings::parse("example", ExampleSettings::TABLE, "limit=90k").unwrap();
-/// let s = ExampleSettings::read(&given);
-/// assert_eq!((s.limit, s.order), (Some(90_000), Order::Oldest));
-/// ```
-#[macro_export]
-macro_rules! settings {
-    (
-        $(#[$of_struct:meta])*
-        $vis:vis struct $name:ident {
-            $(
-                $(#[doc = $help:literal])+
-                $field:ident: $kind:ident
-                    $($choice:ident {
-                        $($(#[$of_variant:meta])* $variant:ident = $word:literal),+ $(,)?
-                    })?
-                    = $default:tt, $source:literal;
-            )+
-        }
-    ) => {
-        $(#[$of_struct])*
-        #[derive(Clone, Debug)]
-        $vis struct $name {
-            $(
-                $(#[doc = $help])+
-                $vis $field: $crate::settings!(@type $kind $($choice)? = $default),
-            )+
-        }
-
-        $($(
-            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-            $vis enum $choice { $($(#[$of_variant])* $variant),+ }
-
-            impl $choice {
-                const WORDS: &'static [&'static str] = &[$($word),+];
-
-                const fn word(self) -> &'static str {
-                    match self { $(Self::$variant => $word),+ }
-                }
-            }
-
-            impl $crate::settings::FromValue for $choice {
-                fn from_value(value: &$crate::settings::Value) -> Option<Self> {
-                    match value {
-                        $($crate::settings::Value::Word(w) if w == $word => Some(Self::$variant),)+
-                        _ => None,
-                    }
-                }
-            }
-        )?)+
-
-        impl $crate::settings::SettingsTable for $name {
-            const TABLE: &'static [$crate::settings::Setting] = &[
-                $($crate::settings::Setting {
-                    name: stringify!($field),
-                    kind: $crate::settings!(@kind $kind $($choice)?),
-                    default: $crate::settings!(@default $kind $($choice)? = $default),
-                    help: concat!($($help),+).trim_ascii_start(),
-                    source: $source,
-                }),+
-            ];
-
-            fn read(values: &$crate::settings::Settings) -> Self {
-                $name { $($field: values.read(stringify!($field))),+ }
-            }
-        }
-    };
-
-    (@type $kind:ident $($choice:ident)? = auto) => {
-        Option<$crate::settings!(@type $kind $($choice)? = given)>
-    };
-    (@type choice $choice:ident = $default:tt) => { $choice };
-    (@type flag = $default:tt) => { bool };
-    (@type share = $default:tt) => { f64 };
-    (@type text = $default:tt) => { std::sync::Arc<str> };
-    (@type model = $default:tt) => { std::sync::Arc<str> };
-    (@type $number:ident = $default:tt) => { u64 };
-
-    (@kind tokens) => { $crate::settings::SettingKind::Tokens };
-    (@kind limit) => { $crate::settings::SettingKind::Limit };
-    (@kind bytes) => { $crate::settings::SettingKind::Bytes };
-    (@kind count) => { $crate::settings::SettingKind::Count };
-    (@kind whole) => { $crate::settings::SettingKind::Whole };
-    (@kind percent) => { $crate::settings::SettingKind::Percent };
-    (@kind share) => { $crate::settings::SettingKind::Share };
-    (@kind millis) => { $crate::settings::SettingKind::Millis };
-    (@kind flag) => { $crate::settings::SettingKind::Flag };
-    (@kind text) => { $crate::settings::SettingKind::Text };
-    (@kind model) => { $crate::settings::SettingKind::Model };
-    (@kind choice $choice:ident) => { $crate::settings::SettingKind::Choice($choice::WORDS) };
-
-    (@default $kind:ident $($choice:ident)? = auto) => { $crate::settings::DefaultValue::Auto };
-    (@default choice $choice:ident = $default:ident) => {
-        $crate::settings::DefaultValue::Word($choice::$default.word())
-    };
-    (@default flag = $default:literal) => { $crate::settings::DefaultValue::Flag($default) };
-    (@default share = $default:literal) => { $crate::settings::DefaultValue::Real($default) };
-    (@default text = $default:literal) => { $crate::settings::DefaultValue::Word($default) };
-    (@default $number:ident = $default:literal) => {
-        $crate::settings::DefaultValue::Int($default)
-    };
-}
-
 /// Multiplies a number of tokens by a scale and rounds to the nearest whole number.
 pub fn scale_tokens(n: u64, scale: f64) -> u64 {
     if scale == 1.0 { n } else { (n as f64 * scale).round() as u64 }
 }
 
-fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
-    if given == AUTO && setting.default == DefaultValue::Auto {
-        return Ok(Value::Word(AUTO.into()));
-    }
-    match setting.kind {
-        SettingKind::Limit => {
-            match parse_value(&Setting { kind: SettingKind::Tokens, ..*setting }, given) {
-                Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
-                Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
-                _ => Err(format!(
-                    "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
-                )),
-            }
-        }
+fn parse_value(kind: SettingKind, given: &str) -> Result<Value, String> {
+    match kind {
+        SettingKind::Limit => match parse_value(SettingKind::Tokens, given) {
+            Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
+            Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
+            _ => Err(format!(
+                "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
+            )),
+        },
         SettingKind::Tokens if given.ends_with('%') => {
             match given.trim_end_matches('%').parse::<f64>() {
                 Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
@@ -553,9 +312,11 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         SettingKind::Flag => {
             given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string())
         }
-        SettingKind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
+        SettingKind::Choice(words) if words.contains(&given) => {
+            Ok(Value::Word(given.to_string().into()))
+        }
         SettingKind::Choice(words) => Err(format!("one of {}", words.join(", "))),
-        SettingKind::Text | SettingKind::Model => Ok(Value::Word(given.to_string())),
+        SettingKind::Text | SettingKind::Model => Ok(Value::Word(given.to_string().into())),
     }
 }
 
@@ -604,19 +365,19 @@ mod tests {
     fn settings_row_makes_field_and_table_entry() {
         let s = parse("").unwrap();
         assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
-        let row = |name: &str| *TestSettings::TABLE.iter().find(|s| s.name == name).unwrap();
+        let row = |name: &str| TestSettings::TABLE.iter().find(|s| s.name == name).unwrap();
         assert_eq!(
-            row("keep"),
+            *row("keep"),
             Setting {
                 name: "keep",
                 kind: SettingKind::Count,
-                default: DefaultValue::Int(3),
+                default: Value::Int(3),
                 help: "newest results to keep, of any tool",
                 source: "b",
             }
         );
         assert_eq!(row("mode").kind, SettingKind::Choice(&["a", "b"]));
-        assert_eq!(row("mode").default, DefaultValue::Word("a"));
+        assert_eq!(row("mode").default, Value::Word("a".into()));
     }
 
     #[test]

@@ -1,0 +1,259 @@
+//! OpenCode according to two published accounts; `program.rs` follows the releases.
+//!
+//! `opencode@described-001` (docs/sources/opencode-vs-claude-code.md §2 and §7): before a request the
+//! tokens of the last reply are compared with the window minus the largest reply, "100 % overflow".
+//! Above it, the model gets the whole conversation with a plain request for a summary, and the summary
+//! becomes the first message. After a turn, results of old tool calls are cleared. The last two user
+//! turns and the newest 40,000 tokens stay, and clearing must free more than 20,000 tokens. Only the
+//! summary stays, nothing is repeated, no tool is exempt. The account does not mention a provider that
+//! refuses a prompt, so the turn fails then.
+//!
+//! `opencode@described-002` (docs/sources/login-bug.md §4): step 1 hides results of old tool calls,
+//! without placeholders, if that frees more than 20,000 tokens. The newest 40,000 tokens, the last two
+//! user turns and results of `skill` always stay. Step 2 follows if that is not enough: a hidden agent
+//! writes a summary under five headings in the user's language, everything else is removed, and the
+//! last user message is sent again. The account does not say when a step is due, so the release's
+//! formula decides. A call is hidden with its result, because providers refuse one without the other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::compaction::{CompactionKind, clear_outputs, ephemeral_block, origins};
+use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, again_if_passing};
+
+use super::log::CLEARED;
+use super::request::{breakpoints, limits};
+use super::rules::{
+    BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, is_overflow, is_retryable, max_output,
+    prune_rule, prune_view, usable, used,
+};
+use super::settings::OpenCodeSettings;
+use super::words::OpenCodeWords;
+use crate::shared::is_fixed;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Account {
+    /// `described-001`, a comparison of two products.
+    Comparison,
+    /// `described-002`, an article.
+    Article,
+}
+
+pub(crate) struct DescribedOpenCode {
+    account: Account,
+    settings: OpenCodeSettings,
+    words: OpenCodeWords,
+    /// Output limit that is subtracted from the window, tokens.
+    cap: u64,
+    buffer: u64,
+    /// Tokens of the last reply.
+    count: u64,
+}
+
+impl DescribedOpenCode {
+    pub(crate) fn new(
+        account: Account,
+        settings: OpenCodeSettings,
+        words: OpenCodeWords,
+        scale: f64,
+    ) -> Self {
+        DescribedOpenCode {
+            account,
+            words: words.headed(settings.prompt),
+            cap: scale_tokens(OUTPUT_CAP, scale),
+            buffer: scale_tokens(BUFFER, scale),
+            count: 0,
+            settings,
+        }
+    }
+
+    /// Returns the limits that the account knows. The comparison ignores a separate input limit.
+    fn limits(&self, s: &Engine) -> ModelLimits {
+        let all = limits(s);
+        ModelLimits { input: all.input.filter(|_| self.account == Account::Article), ..all }
+    }
+
+    fn largest_reply(&self, s: &Engine) -> u64 {
+        max_output(self.limits(s), self.cap)
+    }
+
+    fn usable(&self, s: &Engine) -> u64 {
+        usable(self.limits(s), self.settings.reserved, self.cap, self.buffer)
+    }
+
+    /// Returns the positions of old results with their tokens, if they are worth removing.
+    fn old_results(&self, s: &Engine) -> Vec<(usize, u64)> {
+        let exempt = match self.account {
+            Account::Comparison => &[],
+            Account::Article => PRUNE_EXEMPT,
+        };
+        match self.settings.prune {
+            Some(false) => Vec::new(),
+            _ => prune_view(s.context.blocks(), prune_rule(&self.settings), exempt),
+        }
+    }
+
+    /// Hides old results with their calls. Returns the freed tokens.
+    fn hide(&self, s: &mut Engine, phase: Phase) -> u64 {
+        let blocks = s.context.blocks();
+        let hidden = self.old_results(s);
+        if hidden.is_empty() {
+            return 0;
+        }
+        let ids: Vec<&str> = hidden.iter().filter_map(|&(i, _)| blocks[i].call_id()).collect();
+        let view = blocks
+            .iter()
+            .filter(|b| !b.call_id().is_some_and(|id| ids.contains(&id)))
+            .cloned()
+            .collect();
+        // Calls and results are removed together, so the edit is always valid.
+        let _ = s.compacted(CompactionKind::Drop, "hide", phase, view);
+        hidden.iter().map(|(_, tokens)| tokens).sum()
+    }
+
+    /// Replaces the whole conversation by a summary: a system prompt, the messages, a request for a
+    /// summary. Returns false without a text.
+    async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> bool {
+        let (mut view, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) =
+            s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
+        let (system, prompt) = match self.account {
+            Account::Comparison => (&self.words.summary_system, &self.words.plain_prompt),
+            Account::Article => (&self.words.summary_system, &self.words.old_prompt),
+        };
+        let mut blocks = vec![ephemeral_block(BlockKind::Base, Role::System, system.clone())];
+        blocks.extend(talk.iter().cloned());
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone()));
+        let mut request = s.summary_request(phase, blocks, false);
+        request.max_tokens = Some(self.largest_reply(s));
+        request.breakpoints = breakpoints(s, &request.blocks);
+        let text = s.send(&request).await.ok().filter(|r| !r.has_calls()).and_then(|r| r.text());
+        let Some(text) = text else {
+            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
+            return false;
+        };
+        let origin = origins(&talk);
+        match self.account {
+            Account::Comparison => {
+                let marker = self.words.marker.clone();
+                view.push(s.synthetic(BlockKind::Marker, Role::User, marker, vec![]));
+                view.push(s.synthetic(BlockKind::Summary, Role::Assistant, text, origin));
+            }
+            Account::Article => {
+                view.push(s.synthetic(BlockKind::Summary, Role::User, text, origin));
+                view.extend(last_user_message(&talk));
+            }
+        }
+        let done = s.compacted(CompactionKind::Summarise, "summary", phase, view).is_ok();
+        if done && self.account == Account::Comparison {
+            // The summary's own tokens are never compared with the window.
+            self.count = 0;
+        }
+        done
+    }
+}
+
+/// Returns the newest message of the user, which is sent again.
+fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
+    let by_user = |b: &&Arc<Block>| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser);
+    let Some(newest) = talk.iter().rfind(by_user).map(|b| b.message) else { return Vec::new() };
+    let own = talk.iter().filter(|b| b.message == newest);
+    own.map(|b| {
+        if b.kind == BlockKind::User {
+            b.map_draft(|d| d.kind = BlockKind::ReplayedUser)
+        } else {
+            b.clone()
+        }
+    })
+    .collect()
+}
+
+/// Returns the tokens that the comparison counts, which ignores those written to a cache.
+fn count(u: &Usage) -> u64 {
+    u.input + u.cache_read + u.output
+}
+
+#[async_trait]
+impl Strategy for DescribedOpenCode {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let usable = self.usable(s);
+        let full = s.model.window > 0 && self.count > usable;
+        if self.account == Account::Comparison && self.settings.auto && full {
+            s.trigger("overflow", self.count, usable);
+            let said = s.context.blocks().last().is_some_and(|b| b.role == Role::User);
+            self.summarise(s, if said { Phase::PreTurn } else { Phase::MidTurn }).await;
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.max_tokens = Some(self.largest_reply(s));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.count = match self.account {
+            Account::Comparison => count(&reply.usage),
+            Account::Article => used(&reply.usage),
+        };
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        let usable = self.usable(s);
+        let full = s.model.window > 0 && self.count >= usable;
+        if self.account == Account::Comparison || !self.settings.auto || !full {
+            return Flow::Proceed;
+        }
+        s.trigger("step_finish", self.count, usable);
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        let left = self.count.saturating_sub(self.hide(s, phase));
+        // The last message is sent again and the model continues with it, even if it was already
+        // answered.
+        let again = left >= usable && self.summarise(s, phase).await;
+        if again { Flow::Again } else { Flow::Proceed }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if self.account == Account::Comparison {
+            return again_if_passing(e, attempt, RETRIES);
+        }
+        if is_retryable(e) && attempt <= RETRIES {
+            return Flow::Again;
+        }
+        if is_overflow(e) && self.settings.auto && attempt == 1 {
+            s.trigger("provider_overflow", s.model.window, self.usable(s));
+            let freed = self.hide(s, Phase::MidTurn) > 0;
+            if freed || self.summarise(s, Phase::MidTurn).await {
+                return Flow::Again;
+            }
+        }
+        Flow::FailTurn(e.to_string())
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        if self.account == Account::Article {
+            return;
+        }
+        let at: Vec<usize> = self.old_results(s).into_iter().map(|(i, _)| i).collect();
+        if !at.is_empty() {
+            let cleared = clear_outputs(s.context.blocks(), &at, &CLEARED.into());
+            // Calls keep their results, so the edit is always valid.
+            let _ = s.compacted(CompactionKind::Clear, "prune", Phase::PostTurn, cleared);
+        }
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.summarise(s, Phase::StandaloneTurn).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Steps that several products share.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::compaction::ephemeral_block;
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::history::Message;
+use ctxbench_core::strategy;
+
+/// Returns true if a block is always shown, as files in the chat are.
+pub(crate) fn is_fixed(b: &Block) -> bool {
+    strategy::is_fixed(b) || b.kind == BlockKind::File
+}
+
+/// Returns the system prompt of a summary request: the session's, or else this text.
+pub(crate) fn summary_base(s: &Engine, role: Role, text: &Arc<str>) -> Vec<Arc<Block>> {
+    match &s.fixed.summary_base[..] {
+        [] => vec![ephemeral_block(BlockKind::Base, role, text.clone())],
+        given => given.to_vec(),
+    }
+}
+
+/// Records an error result for a call that has none, and returns its block.
+pub(crate) fn interrupted(s: &mut Engine, call: &Block, text: &str) -> Arc<Block> {
+    let id = s.history.append("", Role::Tool, vec![Part::Text(text.into())], true);
+    let draft = Draft {
+        call: call.call.clone(),
+        is_error: true,
+        ..Draft::synthetic(BlockKind::Output, Role::Tool, text)
+    };
+    draft.build(id, vec![])
+}
+
+/// Returns the messages of the history from an index on, each with its blocks in the view, in time
+/// proportional to their number. Leaves out messages that the strategy made.
+pub(crate) fn recorded_since(s: &Engine, from: u32) -> Vec<(&Message, Vec<Arc<Block>>)> {
+    let messages = s.history.messages();
+    // The newest blocks of the view belong to the newest messages. Blocks without an origin are fixed
+    // and not part of the history.
+    let blocks = s.context.blocks().iter().rev();
+    let mut fresh: Vec<&Arc<Block>> = blocks
+        .take_while(|b| (from..messages.len() as u32).contains(&b.message.0))
+        .filter(|b| !b.origin.is_empty())
+        .collect();
+    fresh.reverse();
+    let blocks =
+        |m: &Message| fresh.iter().filter(|b| b.message == m.id).map(|b| Arc::clone(b)).collect();
+    let said = messages[from as usize..].iter().filter(|m| !m.synthetic);
+    said.map(|m| (m, blocks(m))).collect()
+}
+
+/// Concatenates parts. Returns the text and the positions at which the second and later parts begin.
+pub(crate) fn joined(parts: &[String]) -> (String, Vec<usize>) {
+    let mut at = 0;
+    let ends = parts.iter().map(|t| {
+        at += t.len();
+        at
+    });
+    let mut splits: Vec<usize> = ends.collect();
+    splits.pop();
+    (parts.concat(), splits)
+}
