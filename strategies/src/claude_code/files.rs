@@ -1,7 +1,7 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
 use ctxbench_kit::memory::{
-    IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout, parse_jsonc,
+    IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels, parse_jsonc,
 };
 
 use super::version::ClaudeCodeVersion;
@@ -67,5 +67,5 @@ pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };
-    Levels::load_for(layout, request)
+    load_levels(layout, request)
 }
