@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_harness::serve::{ServeOptions, Server};
-use ctxbench_kit::checkpoint::{EditCheckpoints, Retention, Snapshots};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_kit::store::{PartKind, Store};
 
 /// Runs the example in a folder against its own server, and returns the final context.
@@ -61,9 +61,7 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     assert!(format!("{:?}", context.last().unwrap().parts).contains("four"));
     // The file has its content from before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
-    let mut files =
-        EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Retention::default())
-            .unwrap();
+    let mut files = EditCheckpoints::open(folder.path(), &folder.path().join(".agent")).unwrap();
     files.restore(2, 0).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "before");
 }

@@ -17,7 +17,7 @@ use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
-use ctxbench_kit::checkpoint::{EditCheckpoints, Retention};
+use ctxbench_kit::checkpoint::EditCheckpoints;
 use ctxbench_kit::rewind::manifest;
 use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Position, Store, Ulid};
 use tokio::sync::oneshot;
@@ -133,7 +133,7 @@ pub async fn converse(
     prompts: Vec<String>,
 ) -> Result<Vec<Arc<Block>>, Box<dyn Error>> {
     let kept = folder.join(".agent");
-    let files = EditCheckpoints::open(folder, &kept, Retention::default())?;
+    let files = EditCheckpoints::open(folder, &kept)?;
     let mut store = Store::open(kept.join("sessions.db"))?;
     // A session in a folder follows the previous one and starts with its summary.
     let session = store.create_session(&NewSession {

@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::checkpoint::{
-    CheckpointError, Difference, EditCheckpoints, Restored, Retention, Snapshots,
-};
+use crate::checkpoint::{CheckpointError, Difference, EditCheckpoints, Restored, Snapshots};
 use crate::store::{
     Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
 };
@@ -293,7 +291,7 @@ impl Rewinder {
     }
 
     fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
-        Ok(EditCheckpoints::open(folder, &self.store_folder, Retention::default())?)
+        Ok(EditCheckpoints::open(folder, &self.store_folder)?)
     }
 }
 

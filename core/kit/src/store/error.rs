@@ -57,7 +57,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(super) fn sql(path: &Path, action: &'static str, source: rusqlite::Error) -> Self {
+    pub(crate) fn sql(path: &Path, action: &'static str, source: rusqlite::Error) -> Self {
         StoreError::Sql { path: path.to_path_buf(), action, source }
     }
 }
