@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use clap::{Subcommand, ValueEnum};
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound, Target};
-use ctxbench_kit::store::{Checkpoint, LoadedMessage, Millis, Store, Ulid};
+use ctxbench_kit::store::{Checkpoint, Id, LoadedMessage, Millis, Position, Store};
 
 type Output = Result<String, Box<dyn Error>>;
 
@@ -18,28 +18,28 @@ pub enum Sessions {
     /// Show the messages of a session
     Show {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
     },
     /// Create a session that continues after a message
     Fork {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
         #[arg(value_parser = parse_id)]
-        message: Ulid,
+        message: Id,
     },
     /// Show where two sessions diverge
     Compare {
         #[arg(value_parser = parse_id)]
-        first: Ulid,
+        first: Id,
         #[arg(value_parser = parse_id)]
-        second: Ulid,
+        second: Id,
     },
     /// Rewind to a message; discarded messages stay in a fork
     Rewind {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
         #[arg(value_parser = parse_id)]
-        message: Ulid,
+        message: Id,
         restore: RestorePart,
     },
 }
@@ -49,21 +49,21 @@ pub enum Checkpoints {
     /// List the checkpoints of a session
     List {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
     },
     /// Show the files that changed since a checkpoint
     Show {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
     },
     /// Restore a checkpoint of a session
     Restore {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
         restore: RestorePart,
     },
 }
@@ -92,8 +92,9 @@ impl Sessions {
         let mut out = String::new();
         match self {
             Sessions::List => {
-                for o in kept.store().overview()? {
-                    writeln!(out, "{}  {:>4} messages  {}", o.id, o.messages, o.session.title)?;
+                for s in kept.store().sessions()? {
+                    let n = kept.store().count_messages(s.id)?;
+                    writeln!(out, "{}  {n:>4} messages  {}", s.id, s.details.title)?;
                 }
             }
             Sessions::Show { id } => {
@@ -128,8 +129,12 @@ impl Checkpoints {
             Checkpoints::List { session } => {
                 let mut out = String::new();
                 for c in kept.store().checkpoints(*session)? {
-                    let name = c.details.name.as_deref().unwrap_or("prompt");
-                    writeln!(out, "{}  {name}  {:?}", c.id, c.details.position)?;
+                    let name = c.name.as_deref().unwrap_or("prompt");
+                    let side = match c.position {
+                        Position::Before(_) => "before",
+                        Position::After(_) => "after",
+                    };
+                    writeln!(out, "{}  {name}  {side} {}", c.id, c.position.message())?;
                 }
                 Ok(out)
             }
@@ -146,7 +151,7 @@ impl Checkpoints {
     }
 }
 
-fn find(kept: &Rewinder, session: Ulid, id: Ulid) -> Result<Checkpoint, Box<dyn Error>> {
+fn find(kept: &Rewinder, session: Id, id: Id) -> Result<Checkpoint, Box<dyn Error>> {
     let all = kept.store().checkpoints(session)?;
     let found = all.into_iter().find(|c| c.id == id);
     Ok(found.ok_or_else(|| format!("session {session} has no checkpoint {id}; list them first"))?)
@@ -169,11 +174,8 @@ fn open(folder: Option<&Path>) -> Result<Rewinder, Box<dyn Error>> {
 
 /// Formats the ID, role and first line of a message.
 fn line(m: &LoadedMessage) -> String {
-    let text = m
-        .parts
-        .iter()
-        .find_map(|p| ["text", "output", "arguments"].iter().find_map(|key| p.data[*key].as_str()));
-    let first = text.unwrap_or_default().lines().next().unwrap_or_default();
+    let mut texts = m.parts.iter().map(|p| p.content.text());
+    let first = texts.find(|t| !t.is_empty()).and_then(|t| t.lines().next()).unwrap_or_default();
     let role = if m.is_boundary { "Compaction".to_string() } else { format!("{:?}", m.role) };
     format!("{}  {role:<10}  {:.72}\n", m.id, first)
 }
@@ -195,7 +197,7 @@ fn summary(done: &Rewound) -> Output {
     Ok(out)
 }
 
-fn parse_id(text: &str) -> Result<Ulid, String> {
+fn parse_id(text: &str) -> Result<Id, String> {
     text.parse().map_err(|e| format!("{e}; an ID has 26 letters and digits"))
 }
 

@@ -1,18 +1,19 @@
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::checkpoint::FileOutcome;
-use crate::store::{NewPart, NewSession, PartKind};
+use crate::store::NewSession;
+use ctxbench_core::content::Part;
 
 /// A session with files in a folder, like the example agent.
 struct TestAgent {
     dir: tempfile::TempDir,
     kept: Rewinder,
-    session: Ulid,
+    session: Id,
     now: Cell<Millis>,
 }
 
@@ -35,23 +36,23 @@ impl TestAgent {
     }
 
     /// Adds a turn in which the agent writes a file.
-    fn turn(&mut self, text: &str, file: &str, content: &str) -> [Ulid; 2] {
+    fn turn(&mut self, text: &str, file: &str, content: &str) -> [Id; 2] {
         let folder = self.kept.folder(self.session).unwrap().unwrap();
         let mut files = self.kept.files(&folder).unwrap();
         let number = files.begin(text, ms(self.tick())).unwrap();
         files.before_edit(file).unwrap();
         fs::write(self.dir.path().join(file), content).unwrap();
         let messages = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
-            .map(|(role, text)| (role, vec![NewPart::text(&text)]));
+            .map(|(role, text)| (role, vec![Part::Text(text.into())]));
         let ids = self.kept.store_mut().append_messages(self.session, &messages).unwrap();
-        let new = NewCheckpoint::new(Position::Before(ids[0]), manifest(Some(number)));
-        self.kept.store_mut().add_checkpoint(self.session, &new).unwrap();
+        let position = Position::Before(ids[0]);
+        self.kept.store_mut().add_checkpoint(self.session, position, None, Some(number)).unwrap();
         [ids[0], ids[1]]
     }
 
-    fn checkpoint(&self, session: Ulid, name: &str) -> Checkpoint {
+    fn checkpoint(&self, session: Id, name: &str) -> Checkpoint {
         let all = self.kept.store().checkpoints(session).unwrap();
-        all.into_iter().rfind(|c| c.details.name.as_deref() == Some(name)).unwrap()
+        all.into_iter().rfind(|c| c.name.as_deref() == Some(name)).unwrap()
     }
 
     fn read(&self, file: &str) -> Option<String> {
@@ -65,20 +66,15 @@ impl TestAgent {
 }
 
 fn texts(log: &[LoadedMessage]) -> Vec<String> {
-    log.iter()
-        .flat_map(|m| &m.parts)
-        .filter(|p| p.kind != PartKind::Marker)
-        .filter_map(|p| p.data["text"].as_str().map(str::to_string))
-        .collect()
+    log.iter().flat_map(|m| &m.parts).map(|p| p.content.text().to_string()).collect()
 }
 
 #[test]
 fn rewind_both_keeps_discarded_messages_in_a_fork() {
     let mut a = agent();
     a.turn("one", "a", "1");
-    let tags = BTreeSet::from(["good".to_string()]);
     let now = a.tick();
-    a.kept.mark(a.session, Some("works"), &tags, now).unwrap();
+    a.kept.mark(a.session, "works", now).unwrap();
     a.turn("two", "a", "2");
     a.kept.store_mut().compact(a.session, Some("summary"), &[]).unwrap();
     a.turn("three", "b", "3");
@@ -94,7 +90,7 @@ fn rewind_both_keeps_discarded_messages_in_a_fork() {
     );
     assert_eq!(a.kept.store().session(branch).unwrap().title, "a conversation (discarded)");
     // The fork has all checkpoints, including those before the compaction.
-    let names = |s: Ulid| a.kept.store().checkpoints(s).unwrap().len();
+    let names = |s: Id| a.kept.store().checkpoints(s).unwrap().len();
     assert_eq!((names(a.session), names(branch)), (2, 5), "two prompts were discarded");
     // It also has the replaced files.
     let undo = a.checkpoint(branch, "before rewind");
@@ -125,8 +121,7 @@ fn rewind_to_message_restores_files_of_that_time() {
 fn refused_rewind_changes_nothing() {
     let mut a = agent();
     let now = a.tick();
-    let none = BTreeSet::new();
-    assert!(matches!(a.kept.mark(a.session, None, &none, now), Err(RewindError::Empty(_))));
+    assert!(matches!(a.kept.mark(a.session, "x", now), Err(RewindError::Empty(_))));
     let [first, _] = a.turn("one", "a", "1");
     // Another agent uses the folder.
     let other = a.kept.files(a.dir.path()).unwrap();
@@ -139,8 +134,9 @@ fn refused_rewind_changes_nothing() {
     // A session without a folder.
     let store = a.kept.store_mut();
     let without_folder = store.create_session(&NewSession::default()).unwrap();
-    let (m, _) = store.append_message(without_folder, Role::User, &[NewPart::text("x")]).unwrap();
-    let id = a.kept.mark(without_folder, Some("x"), &none, now).unwrap();
+    let (m, _) =
+        store.append_message(without_folder, Role::User, &[Part::Text("x".into())]).unwrap();
+    let id = a.kept.mark(without_folder, "x", now).unwrap();
     let c = a.checkpoint(without_folder, "x");
     let e = a.kept.rewind(without_folder, &Target::Checkpoint(c), Restore::Both, now).unwrap_err();
     assert!(matches!(e, RewindError::NoFiles(c) if c == id), "{e}");
@@ -156,7 +152,7 @@ fn differences_lists_changed_files() {
     fs::write(a.dir.path().join("a"), "x").unwrap();
     a.turn("one", "a", "y");
     let now = a.tick();
-    a.kept.mark(a.session, Some("one"), &BTreeSet::new(), now).unwrap();
+    a.kept.mark(a.session, "one", now).unwrap();
     a.turn("two", "b", "new");
     let [one, start] = [1, 0].map(|i| a.kept.store().checkpoints(a.session).unwrap()[i].clone());
     let paths = |from: &Checkpoint, to: Option<&Checkpoint>| -> Vec<String> {
@@ -191,15 +187,15 @@ fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
             a.turn(&format!("old {file}"), file, &format!("old {file}"));
         }
         let now = a.tick();
-        a.kept.mark(a.session, Some("old"), &BTreeSet::new(), now).unwrap();
+        a.kept.mark(a.session, "old", now).unwrap();
         for file in ["a", "b", "c"] {
             a.turn(&format!("new {file}"), file, &format!("new {file}"));
         }
         let to = Target::Checkpoint(a.checkpoint(a.session, "old"));
         let before = texts(&a.kept.store().log(a.session).unwrap());
-        let names = |a: &TestAgent, session: Ulid| -> Vec<Ulid> {
+        let names = |a: &TestAgent, session: Id| -> Vec<Id> {
             let all = a.kept.store().checkpoints(session).unwrap();
-            let undo = |c: &&Checkpoint| c.details.name.as_deref() == Some("before rewind");
+            let undo = |c: &&Checkpoint| c.name.as_deref() == Some("before rewind");
             all.iter().filter(undo).map(|c| c.id).collect()
         };
 
@@ -244,11 +240,11 @@ fn restore_without_message_to_mark_is_refused() {
     let mut a = agent();
     let [first, _] = a.turn("one", "a", "1");
     let now = a.tick();
-    a.kept.mark(a.session, Some("x"), &BTreeSet::new(), now).unwrap();
+    a.kept.mark(a.session, "x", now).unwrap();
     let marked = a.checkpoint(a.session, "x");
     fs::write(a.dir.path().join("a"), "2").unwrap();
     let now = a.tick();
-    a.kept.store_mut().rewind(a.session, Position::Before(first), "rest", now).unwrap();
+    a.kept.store_mut().rewind(a.session, Position::Before(first), "rest").unwrap();
     let to = Target::Checkpoint(marked);
     let e = a.kept.rewind(a.session, &to, Restore::Code, now).unwrap_err();
     assert!(matches!(e, RewindError::Empty(s) if s == a.session), "{e}");
@@ -341,7 +337,7 @@ proptest! {
             let log = texts(&a.kept.store().log(a.session).unwrap());
             let newest = |a: &TestAgent| {
                 let all = a.kept.store().checkpoints(a.session).unwrap();
-                all.iter().filter_map(file_checkpoint).max().unwrap()
+                all.iter().filter_map(|c| c.files).max().unwrap()
             };
             match op {
                 Op::Turn(f, text) => {
@@ -358,7 +354,7 @@ proptest! {
                 }
                 Op::Mark => {
                     let now = a.tick();
-                    if a.kept.mark(a.session, Some("m"), &BTreeSet::new(), now).is_ok() {
+                    if a.kept.mark(a.session, "m", now).is_ok() {
                         then.insert(newest(&a), (a.files(), log));
                     }
                 }
@@ -370,12 +366,12 @@ proptest! {
                     }
                 }
                 Op::Rewind(to, what) => {
-                    let own: BTreeSet<Ulid> = a.kept.store().load_context(a.session).unwrap()
+                    let own: BTreeSet<Id> = a.kept.store().load_context(a.session).unwrap()
                         .iter().map(|m| m.id).collect();
                     let all: Vec<Checkpoint> = a.kept.store().checkpoints(a.session).unwrap()
                         .into_iter()
-                        .filter(|c| own.contains(&c.details.position.message()))
-                        .filter(|c| c.details.name.as_deref() != Some("before rewind"))
+                        .filter(|c| own.contains(&c.position.message()))
+                        .filter(|c| c.name.as_deref() != Some("before rewind"))
                         .collect();
                     if all.is_empty() {
                         continue;
@@ -384,7 +380,7 @@ proptest! {
                     let what =
                         [Restore::Code, Restore::Conversation, Restore::Both][usize::from(*what)];
                     let (files, before) = (a.files(), log);
-                    let (old_files, old_log) = then[&file_checkpoint(&to).unwrap()].clone();
+                    let (old_files, old_log) = then[&to.files.unwrap()].clone();
                     let now = a.tick();
                     let done =
                         a.kept.rewind(a.session, &Target::Checkpoint(to), what, now).unwrap();
@@ -421,8 +417,8 @@ proptest! {
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
-        for (id, _) in a.kept.store().sessions().unwrap() {
-            found.extend(texts(&a.kept.store().log(id).unwrap()));
+        for s in a.kept.store().sessions().unwrap() {
+            found.extend(texts(&a.kept.store().log(s.id).unwrap()));
         }
         prop_assert_eq!(found, messages);
     }
