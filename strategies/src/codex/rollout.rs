@@ -14,6 +14,7 @@ use ctxbench_kit::rollout::{
     Compacted, Counters, ItemContent, Payload, Record, ResumedSession, Rollout, RolloutEvent,
     RolloutItem, TokenCount, TokenInfo,
 };
+use serde_json::Value;
 
 use crate::codex::count::{Release, item_groups};
 use crate::codex::cut::retained_user_messages;
@@ -26,14 +27,11 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
     while let Some(record) = log.get(at) {
         at += 1;
         match record {
-            Record::TurnStarted => {
-                out.push(Payload::EventMsg(RolloutEvent::TaskStarted { rest: Default::default() }))
-            }
+            Record::TurnStarted => out.push(Payload::EventMsg(RolloutEvent::TaskStarted {
+                model_context_window: Value::Null,
+            })),
             Record::RolledBack { turns } => {
-                out.push(Payload::EventMsg(RolloutEvent::ThreadRolledBack {
-                    num_turns: *turns,
-                    rest: Default::default(),
-                }));
+                out.push(Payload::EventMsg(RolloutEvent::ThreadRolledBack { num_turns: *turns }));
             }
             Record::Counted(count) => {
                 let session = Counters { total_tokens: count.session, ..Counters::default() };
@@ -73,19 +71,12 @@ fn item(group: &[Arc<Block>]) -> RolloutItem {
     match b.kind {
         BlockKind::Reasoning => RolloutItem::Reasoning {
             encrypted_content: b.opaque.as_ref().map(|o| o.to_string()),
-            rest: Default::default(),
+            summary: Value::Null,
         },
-        BlockKind::Call => {
-            RolloutItem::FunctionCall { name, arguments: text, call_id, rest: Default::default() }
-        }
-        BlockKind::Output => RolloutItem::FunctionCallOutput {
-            call_id,
-            output: text.into(),
-            rest: Default::default(),
-        },
+        BlockKind::Call => RolloutItem::FunctionCall { name, arguments: text, call_id },
+        BlockKind::Output => RolloutItem::FunctionCallOutput { call_id, output: text.into() },
         BlockKind::Compaction => RolloutItem::Compaction {
             encrypted_content: b.opaque.as_ref().map_or(text, |o| o.to_string()),
-            rest: Default::default(),
         },
         _ => {
             let role = match b.role {
@@ -177,7 +168,7 @@ mod tests {
     }
 
     fn ghost(id: &str) -> RolloutItem {
-        RolloutItem::GhostSnapshot { ghost_commit: id.into(), rest: Default::default() }
+        RolloutItem::GhostSnapshot { ghost_commit: id.into() }
     }
 
     fn rollout(payloads: Vec<Payload>) -> Rollout {
@@ -194,9 +185,9 @@ mod tests {
         let _ = std::fs::remove_dir_all(&home);
         let meta =
             SessionMeta { id: "s".into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
-        let mut file = Writer::create(&home, meta, Box::new(|| 0)).unwrap();
+        let mut file = Writer::create(&home, meta, 0).unwrap();
         for p in payloads {
-            file.append(p).unwrap();
+            file.append(p, 0).unwrap();
         }
         let read = Rollout::read(file.path()).unwrap();
         std::fs::remove_dir_all(&home).unwrap();

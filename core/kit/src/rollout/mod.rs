@@ -18,9 +18,6 @@ pub use line::{
     Compacted, Counters, Payload, RolloutEvent, RolloutLine, SessionMeta, TokenCount, TokenInfo,
 };
 pub use path::rollout_path;
-pub use reader::{Rollout, UnreadableLine, numbered, records};
+pub use reader::{Rollout, numbered, records};
 pub use reconstruct::{Record, ResumedSession, TokenTotals, reconstruct, surviving};
 pub use writer::{RolloutError, Writer};
-
-/// Returns the current time in ms since 1970.
-pub type Clock = Box<dyn Fn() -> u64 + Send>;
