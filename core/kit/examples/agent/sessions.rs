@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound, Target};
-use ctxbench_kit::store::{Checkpoint, Id, LoadedMessage, Millis, Position, Store};
+use ctxbench_kit::store::{Checkpoint, Id, LoadedMessage, Position};
 
 type Output = Result<String, Box<dyn Error>>;
 
@@ -40,7 +40,8 @@ pub enum Sessions {
         id: Id,
         #[arg(value_parser = parse_id)]
         message: Id,
-        restore: RestorePart,
+        #[arg(value_parser = restore_parser())]
+        restore: Restore,
     },
 }
 
@@ -64,26 +65,18 @@ pub enum Checkpoints {
         session: Id,
         #[arg(value_parser = parse_id)]
         id: Id,
-        restore: RestorePart,
+        #[arg(value_parser = restore_parser())]
+        restore: Restore,
     },
 }
 
-/// The part of a session to restore.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum RestorePart {
-    Code,
-    Conversation,
-    Both,
-}
-
-impl From<RestorePart> for Restore {
-    fn from(part: RestorePart) -> Restore {
-        match part {
-            RestorePart::Code => Restore::Code,
-            RestorePart::Conversation => Restore::Conversation,
-            RestorePart::Both => Restore::Both,
-        }
-    }
+/// Parses the part of a session to restore.
+fn restore_parser() -> impl TypedValueParser<Value = Restore> {
+    PossibleValuesParser::new(["code", "conversation", "both"]).map(|part| match part.as_str() {
+        "code" => Restore::Code,
+        "conversation" => Restore::Conversation,
+        _ => Restore::Both,
+    })
 }
 
 impl Sessions {
@@ -92,20 +85,20 @@ impl Sessions {
         let mut out = String::new();
         match self {
             Sessions::List => {
-                for s in kept.store().sessions()? {
-                    let n = kept.store().count_messages(s.id)?;
+                for s in kept.store.sessions()? {
+                    let n = kept.store.count_messages(s.id)?;
                     writeln!(out, "{}  {n:>4} messages  {}", s.id, s.details.title)?;
                 }
             }
             Sessions::Show { id } => {
-                kept.store().log(*id)?.iter().for_each(|m| out += &line(m));
+                kept.store.log(*id)?.iter().for_each(|m| out += &line(m));
             }
             Sessions::Fork { id, message } => {
-                let title = format!("{} (fork)", kept.store().session(*id)?.title);
-                writeln!(out, "{}", kept.store_mut().fork(*id, *message, &title)?)?;
+                let title = format!("{} (fork)", kept.store.session(*id)?.title);
+                writeln!(out, "{}", kept.store.fork(*id, *message, &title)?)?;
             }
             Sessions::Compare { first, second } => {
-                let divergence = kept.store().compare(*first, *second)?;
+                let divergence = kept.store.compare(*first, *second)?;
                 writeln!(out, "{} messages in common", divergence.shared.len())?;
                 for (id, rest) in [(first, divergence.first), (second, divergence.second)] {
                     writeln!(out, "\n{id}")?;
@@ -114,7 +107,7 @@ impl Sessions {
             }
             Sessions::Rewind { id, message, restore } => {
                 let target = Target::Message(*message);
-                let done = kept.rewind(*id, &target, (*restore).into(), now())?;
+                let done = kept.rewind(*id, &target, *restore)?;
                 out += &summary(&done)?;
             }
         }
@@ -128,7 +121,7 @@ impl Checkpoints {
         match self {
             Checkpoints::List { session } => {
                 let mut out = String::new();
-                for c in kept.store().checkpoints(*session)? {
+                for c in kept.store.checkpoints(*session)? {
                     let name = c.name.as_deref().unwrap_or("prompt");
                     let side = match c.position {
                         Position::Before(_) => "before",
@@ -141,18 +134,18 @@ impl Checkpoints {
             Checkpoints::Show { session, id } => {
                 let checkpoint = find(&kept, *session, *id)?;
                 let changed = kept.differences(*session, &checkpoint, None)?;
-                Ok(changed.into_iter().map(|d| format!("{}\n", d.path)).collect())
+                Ok(changed.into_iter().map(|path| format!("{path}\n")).collect())
             }
             Checkpoints::Restore { session, id, restore } => {
                 let target = Target::Checkpoint(find(&kept, *session, *id)?);
-                summary(&kept.rewind(*session, &target, (*restore).into(), now())?)
+                summary(&kept.rewind(*session, &target, *restore)?)
             }
         }
     }
 }
 
 fn find(kept: &Rewinder, session: Id, id: Id) -> Result<Checkpoint, Box<dyn Error>> {
-    let all = kept.store().checkpoints(session)?;
+    let all = kept.store.checkpoints(session)?;
     let found = all.into_iter().find(|c| c.id == id);
     Ok(found.ok_or_else(|| format!("session {session} has no checkpoint {id}; list them first"))?)
 }
@@ -165,11 +158,7 @@ fn open(folder: Option<&Path>) -> Result<Rewinder, Box<dyn Error>> {
             format!("{} does not exist; name the project with --folder", path.display()).into()
         );
     }
-    let rewinder = Rewinder::new(Store::open(&path)?, &path);
-    Ok(match folder {
-        Some(folder) => rewinder.with_folder(folder.to_path_buf()),
-        None => rewinder,
-    })
+    Ok(Rewinder::open(&path, folder.map(Path::to_path_buf))?)
 }
 
 /// Formats the ID, role and first line of a message.
@@ -199,9 +188,4 @@ fn summary(done: &Rewound) -> Output {
 
 fn parse_id(text: &str) -> Result<Id, String> {
     text.parse().map_err(|e| format!("{e}; an ID has 26 letters and digits"))
-}
-
-/// Returns the current time in ms since 1970.
-fn now() -> Millis {
-    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as Millis)
 }

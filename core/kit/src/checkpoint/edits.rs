@@ -15,20 +15,11 @@ use crate::store::StoreError;
 use ctxbench_core::files::{create_private, create_private_dir};
 use ctxbench_core::session::Millis;
 
-/// Retention limits of checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Maximum age in days; 30 in Claude Code (docs/sources/claude-code.md §1.5, grade A).
-    pub days: u64,
-    /// Maximum number; 100 in Claude Code (docs/sources/claude-code.md §1.5).
-    pub newest: usize,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Retention { days: 30, newest: 100 }
-    }
-}
+/// Maximum age of a checkpoint in days (docs/sources/claude-code.md §1.5, grade A).
+const MAX_DAYS: u64 = 30;
+/// Maximum number of checkpoints (docs/sources/claude-code.md §1.5).
+const MAX_CHECKPOINTS: usize = 100;
+const DAY_MS: Millis = 24 * 60 * 60 * 1000;
 
 /// A restore with all affected files saved, but not overwritten yet.
 #[derive(Debug)]
@@ -45,19 +36,6 @@ impl PendingRestore {
         self.restored.undo
     }
 }
-
-/// A file that differs between two points in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Path below the session's folder.
-    pub path: String,
-    /// State at the first point.
-    pub from: FileState,
-    /// State at the second point.
-    pub to: FileState,
-}
-
-const DAY_MS: Millis = 24 * 60 * 60 * 1000;
 
 /// State of the files before a prompt or action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,12 +134,13 @@ impl EditCheckpoints {
         &self.all
     }
 
-    /// Removes checkpoints beyond the retention limits, and all contents that they alone used.
-    pub fn expire(&mut self, limits: Retention, now_ms: Millis) -> Result<(), CheckpointError> {
-        let too_many = self.all.len().saturating_sub(limits.newest);
+    /// Removes checkpoints of more than 30 days, all but the newest 100, and all contents that they
+    /// alone used.
+    pub fn expire(&mut self, now_ms: Millis) -> Result<(), CheckpointError> {
+        let too_many = self.all.len().saturating_sub(MAX_CHECKPOINTS);
         // A checkpoint takes states that it lacks from later ones, so only a prefix can be removed.
         // An older checkpoint after a newer one, as after a clock change, is kept as long.
-        let is_old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > limits.days * DAY_MS;
+        let is_old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > MAX_DAYS * DAY_MS;
         let is_expired = |(i, c): &(usize, &Checkpoint)| *i < too_many || is_old(c);
         let expired = self.all.iter().enumerate().take_while(is_expired).count();
         let Some(last) = expired.checked_sub(1).map(|i| self.all[i].number) else { return Ok(()) };
@@ -211,18 +190,17 @@ impl EditCheckpoints {
         Ok(out)
     }
 
-    /// Returns files that differ between checkpoint `from` and `to`, or the current files if `to` is
-    /// `None`. Covers files that an edit tool changed since the earlier checkpoint.
-    pub fn compare(&self, from: u64, to: Option<u64>) -> Result<Vec<Difference>, CheckpointError> {
+    /// Returns the paths of files that differ between checkpoint `from` and `to`, or the current files
+    /// if `to` is `None`. Covers files that an edit tool changed since the earlier checkpoint.
+    pub fn compare(&self, from: u64, to: Option<u64>) -> Result<Vec<String>, CheckpointError> {
         let first = self.states_at(from)?;
         let second = to.map(|n| self.states_at(n)).transpose()?.unwrap_or_default();
-        let paths: BTreeSet<&String> = first.keys().chain(second.keys()).collect();
         let mut out = Vec::new();
-        for path in paths {
+        for path in first.keys().chain(second.keys()).collect::<BTreeSet<_>>() {
             let current = FileState::of(self.root.read(path)?.as_ref());
-            let [from, to] = [&first, &second].map(|s| s.get(path).unwrap_or(&current).clone());
+            let [from, to] = [&first, &second].map(|s| s.get(path).unwrap_or(&current));
             if from != to {
-                out.push(Difference { path: path.clone(), from, to });
+                out.push(path.clone());
             }
         }
         Ok(out)

@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::store::StoreError;
 use ctxbench_core::session::Millis;
 
-pub use edits::{Checkpoint, Difference, EditCheckpoints, PendingRestore, Retention};
+pub use edits::{Checkpoint, EditCheckpoints, PendingRestore};
 pub use git::{ShadowGit, git_version};
 pub use root::{FileContent, PathError, Root};
 pub use tree::{FileState, RestoreSuccess, Tree};

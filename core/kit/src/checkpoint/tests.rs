@@ -147,14 +147,13 @@ fn expire_keeps_thirty_days_and_a_hundred_checkpoints() {
     let p = fixture();
     p.write("a", "0");
     let mut c = p.scratch();
-    let limits = Retention::default();
     let old = c.begin("old", 0).unwrap();
     edit(&mut c, &p, "a", "1");
     let kept = c.begin("kept", DAY).unwrap();
     edit(&mut c, &p, "a", "22");
-    c.expire(limits, 30 * DAY).unwrap();
+    c.expire(30 * DAY).unwrap();
     assert_eq!(c.list().len(), 2, "exactly 30 days old");
-    c.expire(limits, 30 * DAY + 1).unwrap();
+    c.expire(30 * DAY + 1).unwrap();
     assert!(matches!(c.restore(old, 0), Err(CheckpointError::Unknown(n)) if n == old));
     drop(c);
     assert_eq!(p.contents(), (1, 1), "only the content \"1\" is left");
@@ -164,7 +163,7 @@ fn expire_keeps_thirty_days_and_a_hundred_checkpoints() {
     for i in 0..120 {
         c.begin(&i.to_string(), 31 * DAY).unwrap();
     }
-    c.expire(limits, 31 * DAY).unwrap();
+    c.expire(31 * DAY).unwrap();
     assert_eq!(c.list().len(), 100);
     let list = c.list().to_vec();
     drop(c);
@@ -176,17 +175,16 @@ fn expire_after_clock_change_keeps_later_checkpoints() {
     let p = fixture();
     p.write("a", "zero");
     let mut c = p.edits();
-    let limits = Retention::default();
     let first = c.begin("first", 10 * DAY).unwrap();
     // The clock was set back. The first checkpoint has this state only from the second one.
     c.begin("second", 0).unwrap();
     edit(&mut c, &p, "a", "one");
-    c.expire(limits, 35 * DAY).unwrap();
+    c.expire(35 * DAY).unwrap();
     assert_eq!(c.list().len(), 2, "an older checkpoint after a newer one is kept as long");
     c.restore(first, 35 * DAY).unwrap();
     assert_eq!(p.read("a").as_deref(), Some("zero"));
     // Both expire together.
-    c.expire(limits, 41 * DAY).unwrap();
+    c.expire(41 * DAY).unwrap();
     assert_eq!(c.list().iter().map(|c| c.number).collect::<Vec<_>>(), [3]);
 }
 

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::checkpoint::{CheckpointError, Difference, EditCheckpoints, Restored, Snapshots};
-use crate::store::{Checkpoint, Id, LoadedMessage, Millis, Position, Store, StoreError};
+use crate::checkpoint::{CheckpointError, EditCheckpoints, Restored, Snapshots};
+use crate::store::{Checkpoint, Id, LoadedMessage, Position, Store, StoreError};
 use ctxbench_core::block::Role;
 
 /// The part of a session to restore.
@@ -85,7 +85,7 @@ pub enum RewindError {
 
 /// A store, and the file contents that are kept next to it.
 pub struct Rewinder {
-    store: Store,
+    pub store: Store,
     /// Folder of the store and of the kept contents.
     store_folder: PathBuf,
     /// Folder chosen by the user; its files may change whatever a session names.
@@ -93,36 +93,24 @@ pub struct Rewinder {
 }
 
 impl Rewinder {
-    /// Creates a rewinder for a store opened from `path`.
-    pub fn new(store: Store, path: &Path) -> Rewinder {
+    /// Opens the store in `path`. With `folder`, files are restored into that folder, whichever folder a
+    /// session names.
+    pub fn open(path: &Path, folder: Option<PathBuf>) -> Result<Rewinder, StoreError> {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        Rewinder {
-            store,
+        Ok(Rewinder {
+            store: Store::open(path)?,
             store_folder: parent.unwrap_or(Path::new(".")).to_path_buf(),
-            chosen_folder: None,
-        }
-    }
-
-    /// Restores files into this folder, whichever folder a session names.
-    pub fn with_folder(self, folder: PathBuf) -> Rewinder {
-        Rewinder { chosen_folder: Some(folder), ..self }
-    }
-
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    pub fn store_mut(&mut self) -> &mut Store {
-        &mut self.store
+            chosen_folder: folder,
+        })
     }
 
     /// Creates a checkpoint after the newest message of a session, with its files if it has a
     /// folder.
-    pub fn mark(&mut self, session: Id, name: &str, now: Millis) -> Result<Id, RewindError> {
+    pub fn mark(&mut self, session: Id, name: &str) -> Result<Id, RewindError> {
         let position = self.newest(session)?;
         let files = match self.folder(session)? {
             None => None,
-            Some(folder) => Some(self.files(&folder)?.begin(name, ms(now))?),
+            Some(folder) => Some(self.files(&folder)?.begin(name, self.now_ms())?),
         };
         Ok(self.store.add_checkpoint(session, position, Some(name), files)?)
     }
@@ -136,7 +124,6 @@ impl Rewinder {
         session: Id,
         to: &Target,
         restore: Restore,
-        now: Millis,
     ) -> Result<Rewound, RewindError> {
         let position = match to {
             Target::Message(id) => Position::After(*id),
@@ -154,7 +141,7 @@ impl Rewinder {
                 let number = self.number(session, to)?;
                 let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
                 let mut kept = self.files(&folder)?;
-                let files = self.restore(session, &mut kept, number, now)?;
+                let files = self.restore(session, &mut kept, number)?;
                 (Some(kept), Some((folder, files)))
             }
         };
@@ -174,14 +161,14 @@ impl Rewinder {
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Returns the files that differ between two checkpoints of a session, or between a checkpoint
+    /// Returns the paths of files that differ between two checkpoints of a session, or between a checkpoint
     /// and the current files.
     pub fn differences(
         &self,
         session: Id,
         from: &Checkpoint,
         to: Option<&Checkpoint>,
-    ) -> Result<Vec<Difference>, RewindError> {
+    ) -> Result<Vec<String>, RewindError> {
         let number = |c: &Checkpoint| c.files.ok_or(RewindError::NoFiles(c.id));
         let (from, to) = (number(from)?, to.map(number).transpose()?);
         let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
@@ -226,10 +213,9 @@ impl Rewinder {
         session: Id,
         kept: &mut EditCheckpoints,
         number: u64,
-        now: Millis,
     ) -> Result<Restored, RewindError> {
         let position = self.newest(session)?;
-        let pending = kept.prepare(number, ms(now))?;
+        let pending = kept.prepare(number, self.now_ms())?;
         let undo = Some(pending.undo());
         self.store.add_checkpoint(session, position, Some("before rewind"), undo)?;
         Ok(kept.apply(pending))
@@ -245,6 +231,10 @@ impl Rewinder {
     fn newest(&self, session: Id) -> Result<Position, RewindError> {
         let newest = self.store.load_context(session)?.last().map(|m| Position::After(m.id));
         newest.ok_or(RewindError::Empty(session))
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.store.now().max(0) as u64
     }
 
     /// Returns the folder that a restore may change; `None` if the session has no folder.
@@ -267,8 +257,4 @@ impl Rewinder {
     fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
         Ok(EditCheckpoints::open(folder, &self.store_folder)?)
     }
-}
-
-fn ms(at: Millis) -> u64 {
-    at.max(0) as u64
 }

@@ -175,6 +175,11 @@ impl Store {
         }
     }
 
+    /// Returns the time of the store's clock.
+    pub(crate) fn now(&self) -> Millis {
+        self.ids.now()
+    }
+
     /// Fails for a message that is not in this session or was rewound.
     pub(crate) fn require_message(&self, session: Id, id: Id) -> Result<(), StoreError> {
         self.require_session(session)?;

@@ -58,19 +58,6 @@ fn open_new_store_is_private() {
 }
 
 #[test]
-fn load_context_stops_at_newest_boundary() {
-    let (mut s, session) = memory();
-    append_text(&mut s, session, "old");
-    s.compact(session, Some("first"), &[]).unwrap();
-    append_text(&mut s, session, "middle");
-    let b = s.compact(session, Some("second"), &[]).unwrap();
-    append_text(&mut s, session, "new");
-    assert_eq!(texts(&s, session), ["second", "new"]);
-    let loaded = s.load_context(session).unwrap();
-    assert_eq!((loaded[0].id, loaded[0].is_boundary, loaded[1].is_boundary), (b, true, false));
-}
-
-#[test]
 fn prune_part_shows_placeholder_and_keeps_data() {
     let (mut s, session) = memory();
     let (_, parts) = s.append_message(session, Role::Tool, &[result("long")]).unwrap();
@@ -161,17 +148,6 @@ fn changes_of_parent_do_not_reach_fork() {
         matches!(s.fork(parent, at, ""), Err(StoreError::NoMessage { .. })),
         "a discarded message"
     );
-}
-
-#[test]
-fn compact_copies_kept_messages_and_log_skips_them() {
-    let (mut s, session) = memory();
-    append_text(&mut s, session, "old");
-    append_text(&mut s, session, "kept");
-    s.compact(session, Some("summary"), &[(Role::User, vec![text("kept")])]).unwrap();
-    append_text(&mut s, session, "new");
-    assert_eq!(texts(&s, session), ["summary", "kept", "new"]);
-    assert_eq!(s.log(session).unwrap().len(), 4, "old, kept, the boundary, new");
 }
 
 #[test]
@@ -296,49 +272,6 @@ fn load_context_reads_only_recent_messages() {
     assert!(
         (BATCH as i32..1_000).contains(&newest) && (1..100).contains(&parts),
         "{newest} steps for messages, {parts} for parts"
-    );
-}
-
-#[test]
-fn log_of_nested_fork_follows_its_ancestors() {
-    let (mut s, p) = memory();
-    append_text(&mut s, p, "a");
-    append_text(&mut s, p, "b");
-    let c = append_text(&mut s, p, "c");
-    let f = s.fork(p, c, "").unwrap();
-    let b = s.load_context(f).unwrap()[1].id;
-    let g = s.fork(f, b, "").unwrap();
-    assert_eq!(logged(&s, g), ["a", "b"]);
-    append_text(&mut s, g, "in g");
-    // A rewind of a fork also discards messages from its parent.
-    s.rewind(f, Position::After(b), "").unwrap();
-    assert_eq!(logged(&s, f), ["a", "b"]);
-    assert_eq!(
-        (logged(&s, p), logged(&s, g)),
-        (vec!["a".into(), "b".into(), "c".into()], vec!["a".into(), "b".into(), "in g".into()])
-    );
-}
-
-#[test]
-fn log_of_fork_keeps_state_at_fork() {
-    let (mut s, p) = memory();
-    let a = append_text(&mut s, p, "a");
-    append_text(&mut s, p, "taken back");
-    s.rewind(p, Position::After(a), "").unwrap();
-    append_text(&mut s, p, "b");
-    s.compact(p, Some("S"), &[(Role::User, vec![text("b")])]).unwrap();
-    let c = append_text(&mut s, p, "c");
-    let f = s.fork(p, c, "").unwrap();
-    assert_eq!(texts(&s, f), ["S", "b", "c"]);
-    // A later rewind of the parent does not change its forks.
-    s.rewind(p, Position::After(a), "").unwrap();
-    let g = s.fork(f, s.load_context(f).unwrap()[2].id, "").unwrap();
-    for fork in [f, g] {
-        assert_eq!(logged(&s, fork), ["a", "b", "S", "c"], "copies by a compaction appear once");
-    }
-    assert_eq!(
-        (logged(&s, g), logged(&s, p)),
-        (["a", "b", "S", "c"].map(String::from).to_vec(), vec!["a".to_string()])
     );
 }
 
