@@ -33,11 +33,7 @@ struct Codex {
 impl Codex {
     fn open(dir: &Path) -> Result<Codex, PersistError> {
         let path = dir.join(rollout_path(BEGIN_MS, SESSION));
-        let meta = SessionMeta {
-            id: SESSION.into(),
-            cli_version: "0.169.0".into(),
-            ..SessionMeta::default()
-        };
+        let meta = SessionMeta { id: SESSION.into(), cli_version: "0.169.0".into() };
         let writer = if path.exists() {
             Writer::reopen(&path)?.0
         } else {
@@ -63,7 +59,7 @@ impl Persistence for Codex {
                 let new = view.iter().flat_map(items).collect();
                 let message = summary.unwrap_or_default().to_string();
                 let replacement_history = Some(new);
-                let new = Compacted { message, replacement_history, ..Compacted::default() };
+                let new = Compacted { message, replacement_history };
                 self.writer.append(Payload::Compacted(new), BEGIN_MS)?;
             }
         }

@@ -42,7 +42,6 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
             Record::Compacted { summary, replacement } => out.push(Payload::Compacted(Compacted {
                 message: summary.text.to_string(),
                 replacement_history: replacement.as_ref().map(|blocks| items(blocks)),
-                ..Compacted::default()
             })),
             Record::Item { item, .. } => {
                 // Consecutive blocks of one message form one line.
@@ -183,8 +182,7 @@ mod tests {
         let home =
             std::env::temp_dir().join(format!("ctxbench-codex-rollout-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&home);
-        let meta =
-            SessionMeta { id: "s".into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
+        let meta = SessionMeta { id: "s".into(), cli_version: "0.169.0".into() };
         let mut file = Writer::create(&home, meta, 0).unwrap();
         for p in payloads {
             file.append(p, 0).unwrap();
@@ -237,11 +235,8 @@ mod tests {
     #[test]
     fn ghosts_in_a_stored_replacement_stay_before_0_169() {
         let history = vec![user("U1"), user("P\nS"), ghost("g")];
-        let compacted = Compacted {
-            message: "P\nS".into(),
-            replacement_history: Some(history.clone()),
-            ..Compacted::default()
-        };
+        let compacted =
+            Compacted { message: "P\nS".into(), replacement_history: Some(history.clone()) };
         let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
         let of = |release| resume(release, &file, &[], is_summary, 20_000).items;
         assert_eq!(of(Release::V063), [&history[..], &[user("U2")]].concat());

@@ -9,7 +9,7 @@ use super::*;
 const NOW_MS: u64 = 1_778_488_037_490;
 
 fn meta(version: &str) -> SessionMeta {
-    SessionMeta { id: "s1".into(), cli_version: version.into(), ..SessionMeta::default() }
+    SessionMeta { id: "s1".into(), cli_version: version.into() }
 }
 
 fn write(home: &Path, version: &str, payloads: Vec<Payload>) -> PathBuf {
@@ -38,11 +38,7 @@ fn payload() -> impl Strategy<Value = Payload> {
         item().prop_map(Payload::ResponseItem),
         ("\\PC{0,20}", prop::option::of(prop::collection::vec(item(), 0..3))).prop_map(
             |(message, replacement_history)| {
-                Payload::Compacted(Compacted {
-                    message,
-                    replacement_history,
-                    ..Compacted::default()
-                })
+                Payload::Compacted(Compacted { message, replacement_history })
             }
         ),
         any::<u32>().prop_map(|n| Payload::EventMsg(RolloutEvent::TokenCount(

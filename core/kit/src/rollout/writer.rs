@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::line::{Payload, RolloutLine, SessionMeta};
-use super::path::rollout_path;
 use super::reader::Rollout;
 use ctxbench_core::calendar::iso;
 use ctxbench_core::io_hint;
@@ -37,6 +36,14 @@ impl RolloutError {
     pub(super) fn io(path: &Path, action: &'static str, source: std::io::Error) -> Self {
         RolloutError::Io { path: path.to_path_buf(), action, source }
     }
+}
+
+/// Returns the path of a session's rollout below Codex's folder:
+/// `sessions/YYYY/MM/DD/rollout-YYYY-MM-DDTHH-MM-SS-ID.jsonl` in UTC (docs/sources/codex.md §4).
+pub fn rollout_path(start_ms: u64, session: &str) -> PathBuf {
+    let start = iso(start_ms);
+    let (day, second) = (start[..10].replace('-', "/"), start[..19].replace(':', "-"));
+    PathBuf::from(format!("sessions/{day}/rollout-{second}-{session}.jsonl"))
 }
 
 /// Appends lines to a rollout.
