@@ -141,7 +141,6 @@ pub async fn converse(
         parent: store.sessions()?.iter().rfind(|s| s.forked_at.is_none()).map(|s| s.id),
         title: "a conversation".into(),
         directory: folder.canonicalize()?.display().to_string(),
-        ..Default::default()
     })?;
     let inherited = store.inherited_summary(session)?;
     let number = Arc::new(AtomicU64::new(0));

@@ -84,9 +84,8 @@ fn fork_in(
 ) -> rusqlite::Result<Id> {
     let (fork, now) = (ids.next_id(), ids.now());
     tx.execute(
-        "INSERT INTO sessions (id, project_id, parent_id, forked_at, title, directory, \
-         created_at, updated_at, compacted_at)
-         SELECT ?1, project_id, id, ?3, ?4, directory, ?5, ?5, NULL FROM sessions WHERE id = ?2",
+        "INSERT INTO sessions (id, parent_id, forked_at, title, directory, created_at, updated_at)
+         SELECT ?1, id, ?3, ?4, directory, ?5, ?5 FROM sessions WHERE id = ?2",
         params![fork, from, to, title, now],
     )?;
     let boundary: Option<Id> = tx

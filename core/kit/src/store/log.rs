@@ -1,7 +1,5 @@
 //! The whole log of a session, which for a fork starts in its ancestors.
 
-use rusqlite::OptionalExtension;
-
 use super::ids::Id;
 use super::load::{AFTER_ALL_IDS, LoadedMessage};
 use super::{Store, StoreError};
@@ -79,17 +77,16 @@ impl Store {
     pub(super) fn segments(&self, session: Id) -> Result<Vec<Segment>, StoreError> {
         self.require_session(session)?;
         let mut segments = vec![Segment { session, until: AFTER_ALL_IDS.to_string(), fork: None }];
+        let parent = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
+                      log_until IS NOT NULL";
         while let Some(last) = segments.last() {
-            let up = self.read("find a session's parent", |db| {
-                let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
-                    log_until IS NOT NULL";
-                let segment = |r: &rusqlite::Row<'_>| {
-                    Ok(Segment { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
-                };
-                db.query_row(of, [last.session], segment).optional()
+            let up = self.rows("find a session's parent", parent, [last.session], |r| {
+                Ok(Segment { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
             })?;
-            let Some(up) = up else { break };
-            segments.push(up);
+            if up.is_empty() {
+                break;
+            }
+            segments.extend(up);
         }
         segments.reverse();
         Ok(segments)

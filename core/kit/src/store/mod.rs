@@ -60,7 +60,6 @@ pub struct Store {
 /// Details of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    pub project: String,
     /// The session that started it, such as that of a subagent's caller. For a fork see
     /// [`Store::fork`].
     pub parent: Option<Id>,
@@ -103,9 +102,9 @@ impl Store {
         self.write("create a session", |tx, ids| {
             let (id, now) = (ids.next_id(), ids.now());
             tx.execute(
-                "INSERT INTO sessions (id, project_id, parent_id, title, directory, created_at, \
-                 updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
-                params![id, new.project, new.parent, new.title, new.directory, now],
+                "INSERT INTO sessions (id, parent_id, title, directory, created_at, updated_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                params![id, new.parent, new.title, new.directory, now],
             )?;
             Ok(id)
         })
@@ -198,14 +197,6 @@ impl Store {
         }
     }
 
-    fn read<T>(
-        &self,
-        doing: &'static str,
-        f: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        f(&self.db).map_err(|e| StoreError::sql(&self.path, doing, e))
-    }
-
     /// Runs a query and converts its rows.
     fn rows<T>(
         &self,
@@ -214,7 +205,10 @@ impl Store {
         params: impl Params,
         row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
-        self.read(doing, |db| db.prepare_cached(query)?.query_map(params, row)?.collect())
+        let read = || -> rusqlite::Result<Vec<T>> {
+            self.db.prepare_cached(query)?.query_map(params, row)?.collect()
+        };
+        read().map_err(|e| StoreError::sql(&self.path, doing, e))
     }
 
     /// Runs `f` in a transaction. New ids come after every id in the file, even if the clock was set

@@ -15,7 +15,6 @@ const FORMAT: i64 = 6;
 const TABLES: &str = "
 CREATE TABLE sessions (
     id           TEXT PRIMARY KEY,
-    project_id   TEXT NOT NULL,
     parent_id    TEXT REFERENCES sessions(id),
     title        TEXT NOT NULL,
     directory    TEXT NOT NULL,

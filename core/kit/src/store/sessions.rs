@@ -22,15 +22,12 @@ pub struct Session {
 impl Store {
     /// Returns the sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
-        let query = "SELECT id, project_id, parent_id, title, directory, forked_at FROM sessions \
+        let query = "SELECT id, parent_id, title, directory, forked_at FROM sessions \
                      ORDER BY id";
         self.rows("list sessions", query, [], |r| {
-            let (project, parent, title, directory) = (r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?);
-            Ok(Session {
-                id: r.get(0)?,
-                details: NewSession { project, parent, title, directory },
-                forked_at: r.get(5)?,
-            })
+            let (parent, title, directory) = (r.get(1)?, r.get(2)?, r.get(3)?);
+            let details = NewSession { parent, title, directory };
+            Ok(Session { id: r.get(0)?, details, forked_at: r.get(4)? })
         })
     }
 
