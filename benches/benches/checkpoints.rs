@@ -1,5 +1,5 @@
 //! Checkpoints by edit tools and by shadow git: time per prompt with one edited file, time per
-//! restore, and bytes on disk, with 1, 4 and 16 times the files. Edit checkpoints should scale with
+//! restore, and stored bytes, with 1, 4 and 16 times the files. Edit checkpoints should scale with
 //! the edited files, shadow git with all files.
 
 #![allow(missing_docs)]
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ctxbench_benches::table;
-use ctxbench_kit::checkpoint::{EditCheckpoints, Retention, ShadowGit, Snapshots, git_version};
+use ctxbench_kit::checkpoint::{EditCheckpoints, ShadowGit, Snapshots, git_version};
 
 /// Number of files in the smallest project, with a hundred lines each.
 const FILES: usize = 100;
@@ -51,9 +51,7 @@ fn prompt(snapshots: &mut dyn Snapshots, root: &Path, n: usize, files: usize) ->
 
 fn open(name: &str, root: &Path, store: &Path) -> Box<dyn Snapshots> {
     match name {
-        "edit-tools" => {
-            Box::new(EditCheckpoints::open(root, store, Retention::default()).expect(WRITABLE))
-        }
+        "edit-tools" => Box::new(EditCheckpoints::open(root, store).expect(WRITABLE)),
         _ => Box::new(ShadowGit::open(root, store).expect(WRITABLE)),
     }
 }
@@ -89,15 +87,14 @@ fn checkpoints(c: &mut Criterion) {
             let begin = Instant::now();
             let restored = snapshots.restore(first, 0).expect(WRITABLE);
             let restore = begin.elapsed();
-            let size = snapshots.storage_size().expect(WRITABLE);
+            let size = snapshots.stored_bytes().expect(WRITABLE);
             sizes.push(vec![
                 name.to_string(),
                 files.to_string(),
                 format!("{:.2}", prompts.as_secs_f64() * 1e3 / PROMPTS as f64),
                 format!("{:.2}", restore.as_secs_f64() * 1e3),
                 restored.files.len().to_string(),
-                size.content_bytes.to_string(),
-                size.disk_bytes.to_string(),
+                size.to_string(),
             ]);
             let mut n = PROMPTS;
             group.bench_function(BenchmarkId::new(format!("{name}/prompt"), files), |b| {
@@ -127,15 +124,7 @@ fn checkpoints(c: &mut Criterion) {
         "{}",
         table(
             &title,
-            &[
-                "kind",
-                "files",
-                "ms per prompt",
-                "ms per restore",
-                "files restored",
-                "content bytes",
-                "bytes on disk"
-            ],
+            &["kind", "files", "ms per prompt", "ms per restore", "files restored", "stored bytes"],
             &sizes
         )
     );

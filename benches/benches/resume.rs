@@ -13,7 +13,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ctxbench_benches::{Mode, table};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_kit::store::{NewPart, NewSession, Store, Ulid};
+use ctxbench_kit::store::{Id, NewSession, Store};
 use ctxbench_strategies::persist::{
     JournalEntry, PersistFormat, Persistence, StoredMessage, formats,
 };
@@ -32,13 +32,13 @@ fn text(i: usize) -> String {
 }
 
 /// Creates a store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
-fn store(path: &Path, older: usize) -> (Store, Ulid) {
+fn store(path: &Path, older: usize) -> (Store, Id) {
     const AT_ONCE: usize = 10_000;
     let mut s = Store::open(path).expect("a fresh file");
     let session = s.create_session(&NewSession::default()).expect("room on the disk");
     let say = |s: &mut Store, range: std::ops::Range<usize>| {
-        let all: Vec<(Role, Vec<NewPart>)> =
-            range.map(|i| (Role::User, vec![NewPart::text(&text(i))])).collect();
+        let all: Vec<(Role, Vec<Part>)> =
+            range.map(|i| (Role::User, vec![Part::Text(text(i).into())])).collect();
         s.append_messages(session, &all).expect("room on the disk");
     };
     for from in (0..older).step_by(AT_ONCE) {

@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use ctxbench_core::content::ToolCall;
 use ctxbench_core::session::{Entry, Session, ToolEntry};
 use ctxbench_kit::checkpoint::{
-    CheckpointError, Durability, EditCheckpoints, FileContent, FileOutcome, RestoreSuccess,
-    Retention, Root, ShadowGit, Snapshots, Tree, git_version,
+    CheckpointError, EditCheckpoints, FileContent, FileOutcome, RestoreSuccess, Root, ShadowGit,
+    Snapshots, Tree, git_version,
 };
 use ctxbench_strategies::descriptor::SnapshotKind;
 
@@ -66,12 +66,7 @@ impl FileRewinds {
                 })
                 .ok()
         };
-        out.edit_tools = note(
-            replay(session, |root, store| {
-                EditCheckpoints::open_with(root, store, Retention::default(), Durability::Scratch)
-            }),
-            "edit tools",
-        );
+        out.edit_tools = note(replay(session, EditCheckpoints::open_scratch), "edit tools");
         out.shadow_git = match has_git() {
             true => note(replay(session, ShadowGit::open), "shadow git"),
             false => note(Err("git is not installed".into()), "shadow git"),
@@ -153,21 +148,19 @@ struct Disk {
 
 impl Disk {
     fn set(&self, path: &str, text: Option<&str>) -> Result<(), String> {
-        let safe = self.root.resolve(path).map_err(|e| e.to_string())?;
         let result = match text {
             // Fixed permissions, so that figures do not depend on the umask.
             Some(t) => {
-                let mode = self.root.read(&safe).ok().flatten().map_or(0o644, |c| c.mode);
-                self.root.write(&safe, &FileContent { bytes: t.as_bytes().to_vec(), mode })
+                let mode = self.root.read(path).ok().flatten().map_or(0o644, |c| c.mode);
+                self.root.write(path, &FileContent { bytes: t.as_bytes().to_vec(), mode })
             }
-            None => self.root.remove(&safe),
+            None => self.root.remove(path),
         };
         result.map_err(|e| e.to_string())
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        let safe = self.root.resolve(path).ok()?;
-        self.root.read(&safe).ok().flatten().and_then(|c| String::from_utf8(c.bytes).ok())
+        self.root.read(path).ok().flatten().and_then(|c| String::from_utf8(c.bytes).ok())
     }
 }
 
@@ -265,7 +258,7 @@ impl<S: Snapshots> FileReplay<S> {
             success: Tree::success(&then, &before, &after),
             refused: restored
                 .count(|o| matches!(o, FileOutcome::Refused(_) | FileOutcome::Failed(_))),
-            stored_bytes: self.snapshots.storage_size().map_err(|e| e.to_string())?.content_bytes,
+            stored_bytes: self.snapshots.stored_bytes().map_err(|e| e.to_string())?,
         })
     }
 }

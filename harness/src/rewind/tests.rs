@@ -89,10 +89,6 @@ fn edit_checkpoints_miss_shell_changes() {
 
 #[test]
 fn shadow_git_restores_shell_changes() {
-    if ctxbench_kit::checkpoint::git_version().is_none() {
-        println!("skipped: git is not installed");
-        return;
-    }
     let files = FileRewinds::replay(&session());
     let first = files.restored(SnapshotKind::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));

@@ -94,7 +94,7 @@ impl Watcher {
         let Ok(mut s) = self.state.lock() else { return Ok(()) };
         if s.observations.refused.is_none() {
             s.observations.refused =
-                s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
+                s.guard.check(agent, request, now).err().map(|e| e.to_string());
         }
         match &s.observations.refused {
             None => Ok(()),
@@ -113,11 +113,11 @@ impl Watcher {
         let WatchState { observations, guard } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
-            guard.record_of(agent, request, reply, now);
+            guard.record(agent, request, reply, now);
         }
         let Some(meter) = &mut observations.meter else { return };
-        let after = meter.observe_of(agent, request, result, now, took);
-        if self.status && after.is_some() && agent.is_none() && request.purpose == Purpose::Sample {
+        meter.observe(agent, request, result, now, took);
+        if self.status && result.is_ok() && agent.is_none() && request.purpose == Purpose::Sample {
             let line = StatusLine::from_meter(&self.session, &self.model, meter);
             let line = serde_json::to_string(&line).expect("a status line has only plain fields");
             observations.status.push(line);

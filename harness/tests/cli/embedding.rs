@@ -8,9 +8,10 @@ pub mod agent;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::content::Part;
 use ctxbench_harness::serve::{ServeOptions, Server};
-use ctxbench_kit::checkpoint::{EditCheckpoints, Retention, Snapshots};
-use ctxbench_kit::store::{PartKind, Store};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
+use ctxbench_kit::store::Store;
 
 /// Runs the example in a folder against its own server, and returns the final context.
 pub fn conversation(folder: &std::path::Path, prompts: Vec<String>) -> Vec<Arc<Block>> {
@@ -41,29 +42,23 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     assert!(shown.iter().all(|b| *b.text != *long) && shown.last().unwrap().text.contains("four"));
     // The store has all messages, regardless of the context.
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
-    let (session, _) = store.sessions().unwrap().remove(0);
+    let session = store.sessions().unwrap().remove(0).id;
     let log = store.log(session).unwrap();
-    let texts: Vec<&str> = log
-        .iter()
-        .flat_map(|m| &m.parts)
-        .filter(|p| p.kind == PartKind::Text)
-        .filter_map(|p| p.data["text"].as_str())
-        .collect();
+    let texts: Vec<&str> =
+        log.iter().flat_map(|m| &m.parts).filter_map(|p| p.content.as_text()).collect();
     assert!(texts.contains(&long.as_str()) && texts.contains(&"four"));
     // A reopened session begins with the summary and has the later messages.
     let context = store.load_context(session).unwrap();
     let first = &context[0].parts;
     assert!(
-        first.iter().any(|p| p.kind == PartKind::Summary)
+        first.iter().any(|p| matches!(p.content, Part::Summary(_)))
             && !format!("{context:?}").contains(long.as_str()),
         "{first:?}"
     );
     assert!(format!("{:?}", context.last().unwrap().parts).contains("four"));
     // The file has its content from before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
-    let mut files =
-        EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Retention::default())
-            .unwrap();
+    let mut files = EditCheckpoints::open(folder.path(), &folder.path().join(".agent")).unwrap();
     files.restore(2, 0).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "before");
 }
@@ -81,8 +76,8 @@ fn the_next_session_in_a_folder_is_told_what_the_one_before_summed_up() {
     let told = context(conversation(folder.path(), vec!["where were we?".into()]));
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
     let [first, second] = [0, 1].map(|i| store.sessions().unwrap()[i].clone());
-    assert_eq!(second.1.parent, Some(first.0));
-    let (whose, summary) = store.inherited_summary(second.0).unwrap().unwrap();
-    assert_eq!(whose, first.0);
+    assert_eq!(second.details.parent, Some(first.id));
+    let (whose, summary) = store.inherited_summary(second.id).unwrap().unwrap();
+    assert_eq!(whose, first.id);
     assert!(told.len() == 1 && told[0].ends_with(&summary), "{told:?}");
 }

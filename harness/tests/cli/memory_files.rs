@@ -333,83 +333,26 @@ const SESSION: &str = r#"
 id = "needs-memory"
 title = "Facts of memory files"
 why = "Products differ in the memory files that they load."
-
-[[step]]
-type = "system"
-text = "You are a coding agent."
-
-[[step]]
-type = "user"
-id = "u1"
-text = "Look at the list."
-
-[[step]]
-type = "assistant"
-id = "a1"
-text = "I read it."
-calls = [{ id = "c1", name = "read_file", arguments = '{"path": "src/db/list.sql"}' }]
-
-[[step]]
-type = "tool"
-call_id = "c1"
-name = "read_file"
-text = "select 1;"
-
-[[step]]
-type = "assistant"
-id = "a2"
-text = "It is short."
-
-[[step]]
-type = "user"
-id = "u2"
-text = "Does it follow the rule?"
-
-[[step]]
-type = "assistant"
-id = "a3"
-text = "I look."
-
-[[step]]
-type = "compact"
-
-[[step]]
-type = "user"
-id = "u3"
-text = "And now?"
-
-[[step]]
-type = "assistant"
-id = "a4"
-text = "It does."
-
-[[fact]]
-id = "local"
-kind = "value"
-tokens = ["another port"]
-arises = "u1"
-needs = ["u3"]
-
-[[fact]]
-id = "rule"
-kind = "constraint"
-tokens = ["names its columns"]
-arises = "c1"
-needs = ["u2", "u3"]
-
-[[fact]]
-id = "agents"
-kind = "constraint"
-tokens = ["before a release"]
-arises = "u1"
-needs = ["u3"]
-
-[[fact]]
-id = "index-end"
-kind = "value"
-tokens = ["door is green"]
-arises = "u1"
-needs = ["u3"]
+step = [
+    { type = "system", text = "You are a coding agent." },
+    { type = "user", id = "u1", text = "Look at the list." },
+    { type = "assistant", id = "a1", text = "I read it.", calls = [
+        { id = "c1", name = "read_file", arguments = '{"path": "src/db/list.sql"}' },
+    ] },
+    { type = "tool", call_id = "c1", name = "read_file", text = "select 1;" },
+    { type = "assistant", id = "a2", text = "It is short." },
+    { type = "user", id = "u2", text = "Does it follow the rule?" },
+    { type = "assistant", id = "a3", text = "I look." },
+    { type = "compact" },
+    { type = "user", id = "u3", text = "And now?" },
+    { type = "assistant", id = "a4", text = "It does." },
+]
+fact = [
+    { id = "local", kind = "value", tokens = ["another port"], arises = "u1", needs = ["u3"] },
+    { id = "rule", kind = "constraint", tokens = ["names its columns"], arises = "c1", needs = ["u2", "u3"] },
+    { id = "agents", kind = "constraint", tokens = ["before a release"], arises = "u1", needs = ["u3"] },
+    { id = "index-end", kind = "value", tokens = ["door is green"], arises = "u1", needs = ["u3"] },
+]
 "#;
 
 #[test]

@@ -1,6 +1,8 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
-use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
+use ctxbench_kit::memory::{
+    IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels,
+};
 
 use super::{ClaudeCode, ClaudeCodeVersion};
 use crate::descriptor::{Product, Version};
@@ -82,5 +84,5 @@ pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };
-    Levels::load_for(layout, request)
+    load_levels(layout, request)
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ctxbench_kit::memory::{
-    CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, is_file, read,
+    CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, is_file, read, read_settings,
 };
 use toml::{Table, Value};
 
@@ -59,7 +59,11 @@ pub(super) const SETTINGS: SettingsFile = SettingsFile {
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let home = request.folders.home.join(".codex");
-    let settings = settings(&home.join("config.toml"), &mut out.notes);
+    let parse = |text: &str| -> Result<Table, String> {
+        text.parse().map_err(|e: toml::de::Error| format!("invalid TOML: {}", e.message()))
+    };
+    let settings = read_settings(&home.join("config.toml"), parse, &mut out.notes);
+    let settings = settings.unwrap_or_default();
     // The user's own file does not count towards the limit.
     for name in NAMES {
         let path = home.join(name);
@@ -84,26 +88,16 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
         };
         let (shown, rest) = text.split_at(text.floor_char_boundary(left));
         left -= shown.len();
-        let setting = MAX_BYTES.0;
-        out.notes.extend(CutOff::measure(rest).map(|cut_off| Note::BudgetCut {
-            path: path.clone(),
-            max,
-            setting,
-            cut_off,
-        }));
+        if let Some(lost) = CutOff::measure(rest) {
+            let text = format!(
+                "the last {lost} are not loaded, because all files of a project may have {max} \
+                 bytes in total; shorten them or raise {}",
+                MAX_BYTES.0
+            );
+            Note::add(&mut out.notes, &path, text);
+        }
         let file = MemoryFile::new(Level::Project, path, shown);
         out.files.push(MemoryFile { rest: rest.into(), ..file });
     }
     out
-}
-
-fn settings(path: &Path, notes: &mut Vec<Note>) -> Table {
-    let Some(text) = read(path, notes) else { return Table::new() };
-    text.parse().unwrap_or_else(|e: toml::de::Error| {
-        notes.push(Note::BadSettings {
-            path: path.into(),
-            reason: format!("invalid TOML: {}", e.message()),
-        });
-        Table::new()
-    })
 }

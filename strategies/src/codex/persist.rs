@@ -11,7 +11,6 @@ use ctxbench_kit::rollout::{
     Compacted, ItemContent, Payload, Rollout, RolloutItem, SessionMeta, Writer, parse_part,
     rollout_path,
 };
-use serde_json::{Map, Value};
 
 use crate::persist::{
     BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
@@ -32,16 +31,11 @@ struct Codex {
 impl Codex {
     fn open(dir: &Path) -> Result<Codex, PersistError> {
         let path = dir.join(rollout_path(BEGIN_MS, SESSION));
-        let clock = || Box::new(|| BEGIN_MS) as ctxbench_kit::rollout::Clock;
-        let meta = SessionMeta {
-            id: SESSION.into(),
-            cli_version: "0.169.0".into(),
-            ..SessionMeta::default()
-        };
+        let meta = SessionMeta { id: SESSION.into(), cli_version: "0.169.0".into() };
         let writer = if path.exists() {
-            Writer::reopen(&path, clock())?.0
+            Writer::reopen(&path)?.0
         } else {
-            Writer::create(dir, meta, clock())?
+            Writer::create(dir, meta, BEGIN_MS)?
         };
         Ok(Codex { path, writer })
     }
@@ -52,7 +46,7 @@ impl Persistence for Codex {
         match entry {
             JournalEntry::Message(said) => {
                 for item in items(said) {
-                    self.writer.append(Payload::ResponseItem(item))?;
+                    self.writer.append(Payload::ResponseItem(item), BEGIN_MS)?;
                 }
             }
             JournalEntry::View(view) => {
@@ -62,11 +56,9 @@ impl Persistence for Codex {
                     .find_map(|p| if let Part::Summary(t) = p { Some(&**t) } else { None });
                 let new = view.iter().flat_map(items).collect();
                 let message = summary.unwrap_or_default().to_string();
-                self.writer.append(Payload::Compacted(Compacted {
-                    message,
-                    replacement_history: Some(new),
-                    ..Compacted::default()
-                }))?;
+                let replacement_history = Some(new);
+                let new = Compacted { message, replacement_history };
+                self.writer.append(Payload::Compacted(new), BEGIN_MS)?;
             }
         }
         Ok(())
@@ -74,7 +66,7 @@ impl Persistence for Codex {
 
     fn load(&self) -> Result<ReopenedSession, PersistError> {
         let rollout = Rollout::read(&self.path)?;
-        let notes = rollout.unreadable.iter().map(ToString::to_string).collect();
+        let notes = rollout.unreadable.clone();
         let context = to_messages(&rollout.resume(|before, _| before.to_vec()).items);
         Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
@@ -116,11 +108,7 @@ fn items(said: &StoredMessage) -> Vec<RolloutItem> {
         };
         match out.last_mut() {
             Some(RolloutItem::Message { content: list, .. }) => list.push(content),
-            _ => out.push(RolloutItem::Message {
-                role: role.into(),
-                content: vec![content],
-                rest: Map::new(),
-            }),
+            _ => out.push(RolloutItem::Message { role: role.into(), content: vec![content] }),
         }
     }
     out
@@ -129,30 +117,20 @@ fn items(said: &StoredMessage) -> Vec<RolloutItem> {
 fn item(p: &Part) -> Option<RolloutItem> {
     Some(match p {
         Part::Reasoning { text, encrypted } => {
-            let mut rest = Map::new();
-            rest.insert(
-                "summary".into(),
-                serde_json::json!([{"type": "summary_text", "text": **text}]),
-            );
-            RolloutItem::Reasoning {
-                encrypted_content: encrypted.as_ref().map(|e| e.to_string()),
-                rest,
-            }
+            let summary = serde_json::json!([{"type": "summary_text", "text": **text}]);
+            let encrypted_content = encrypted.as_ref().map(|e| e.to_string());
+            RolloutItem::Reasoning { encrypted_content, summary }
         }
         Part::Call(ToolCall { id, name, arguments }) => RolloutItem::FunctionCall {
             name: name.to_string(),
             arguments: arguments.to_string(),
             call_id: id.to_string(),
-            rest: Map::new(),
         },
         Part::Result { id, output, .. } => RolloutItem::FunctionCallOutput {
             call_id: id.to_string(),
             output: output.to_string().into(),
-            rest: Map::new(),
         },
-        Part::Compaction(Some(t)) => {
-            RolloutItem::Compaction { encrypted_content: t.to_string(), rest: Map::new() }
-        }
+        Part::Compaction(Some(t)) => RolloutItem::Compaction { encrypted_content: t.to_string() },
         _ => return None,
     })
 }
@@ -172,13 +150,8 @@ fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
                 };
                 (role, content.iter().filter_map(content_part).collect())
             }
-            RolloutItem::Reasoning { encrypted_content, rest } => {
-                let text = rest
-                    .get("summary")
-                    .and_then(|s| s.get(0))
-                    .and_then(|s| s.get("text"))
-                    .and_then(Value::as_str);
-                let text = text.unwrap_or_default().into();
+            RolloutItem::Reasoning { encrypted_content, summary } => {
+                let text = summary[0]["text"].as_str().unwrap_or_default().into();
                 let encrypted = encrypted_content.as_deref().map(Into::into);
                 (Role::Assistant, vec![Part::Reasoning { text, encrypted }])
             }

@@ -91,7 +91,7 @@ impl Reopened {
             version: meta.cli_version,
             rules: rules(release),
             lines: kinds(rollout),
-            unreadable: rollout.unreadable.iter().map(ToString::to_string).collect(),
+            unreadable: rollout.unreadable.clone(),
             compactions: compactions(rollout).count() as u64,
             base,
             taken_back,
@@ -174,8 +174,8 @@ fn base(rollout: &Rollout) -> (Option<Base>, u64) {
 /// it (docs/sources/codex.md §1.2).
 fn window(rollout: &Rollout) -> Option<u64> {
     let reported = |payload: &Payload| match payload {
-        Payload::EventMsg(RolloutEvent::TaskStarted { rest }) => {
-            rest.get("model_context_window")?.as_u64()
+        Payload::EventMsg(RolloutEvent::TaskStarted { model_context_window }) => {
+            model_context_window.as_u64()
         }
         Payload::EventMsg(RolloutEvent::TokenCount(t)) => t.info.as_ref()?.model_context_window,
         _ => None,
@@ -216,8 +216,8 @@ fn reopened_item(item: &RolloutItem, is_summary: &dyn Fn(&str) -> bool) -> Reope
             };
             (kind.to_string(), said)
         }
-        RolloutItem::Reasoning { rest, .. } => {
-            let list = rest.get("summary").and_then(Value::as_array).into_iter().flatten();
+        RolloutItem::Reasoning { summary, .. } => {
+            let list = summary.as_array().into_iter().flatten();
             let texts: Vec<&str> = list.filter_map(|s| s.get("text")?.as_str()).collect();
             ("reasoning".into(), texts.join("\n"))
         }

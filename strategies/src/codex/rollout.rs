@@ -72,7 +72,7 @@ mod tests {
     }
 
     fn ghost(id: &str) -> RolloutItem {
-        RolloutItem::GhostSnapshot { ghost_commit: id.into(), rest: Default::default() }
+        RolloutItem::GhostSnapshot { ghost_commit: id.into() }
     }
 
     fn rollout(payloads: Vec<Payload>) -> Rollout {
@@ -124,11 +124,8 @@ mod tests {
     #[test]
     fn ghosts_in_a_stored_replacement_stay_before_0_169() {
         let history = vec![user("U1"), user("P\nS"), ghost("g")];
-        let compacted = Compacted {
-            message: "P\nS".into(),
-            replacement_history: Some(history.clone()),
-            ..Compacted::default()
-        };
+        let compacted =
+            Compacted { message: "P\nS".into(), replacement_history: Some(history.clone()) };
         let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
         let of = |release| resume(release, &file, &[], is_summary, 20_000).items;
         assert_eq!(of(Release::V063), [&history[..], &[user("U2")]].concat());

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
-    Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, OpenCodeFolders,
-    PathScope, folders_below, is_file, read, read_jsonc_settings, search,
+    Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, PathScope,
+    folders_below, is_file, read, read_settings, search,
 };
 
 use crate::descriptor::Version;
@@ -46,25 +46,8 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let folders = request.folders;
     let config = folders.home.join(".config/opencode");
-    let search_folders = OpenCodeFolders {
-        instructions: instructions(request, &config, &mut out.notes),
-        config: config.clone(),
-        home: folders.home.clone(),
-        directory: folders.directory.clone(),
-        worktree: folders.root.clone(),
-    };
-    let own_name = |p: &Path| {
-        p.file_name().and_then(|n| n.to_str()).is_some_and(|n| OPENCODE_NAMES.contains(&n))
-    };
-    for path in search(&search_folders, &mut out.notes) {
-        let on_the_path = path.parent().is_some_and(|p| folders.up_to_root().any(|u| u == p));
-        let level = if on_the_path && own_name(&path) {
-            Level::Project
-        } else if path.starts_with(&config) || path == folders.home.join(".claude/CLAUDE.md") {
-            Level::User
-        } else {
-            Level::Settings
-        };
+    let instructions = instructions(request, &config, &mut out.notes);
+    for (level, path) in search(folders, &config, &instructions, &mut out.notes) {
         let text = read(&path, &mut out.notes);
         out.files.extend(text.map(|text| MemoryFile::new(level, path, text)));
     }
@@ -108,11 +91,12 @@ fn instructions(request: &LoadRequest<'_>, config: &Path, notes: &mut Vec<Note>)
     let mut out = Vec::new();
     let files = folders.iter().rev().flat_map(|f| NAMES.map(|n| f.join(n)));
     for by in files.collect::<Vec<PathBuf>>() {
-        let Some(settings) = read_jsonc_settings(&by, notes) else { continue };
+        let Some(settings) = read_settings(&by, parse_jsonc, notes) else { continue };
         for one in settings["instructions"].as_array().into_iter().flatten() {
             match one.as_str() {
                 Some(url) if url.starts_with("https://") || url.starts_with("http://") => {
-                    notes.push(Note::NotFetched { by: by.clone(), url: url.into() });
+                    let fetched = "the product fetches it at the start, ctxbench does not";
+                    Note::add(notes, &by, format!("lists {url}; {fetched}"));
                 }
                 Some(pattern) => out.push(pattern.to_string()),
                 None => {}

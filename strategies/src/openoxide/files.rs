@@ -2,7 +2,9 @@
 //! Claude Code. Imports, the search above the working directory and a user's rule files also work
 //! as in Claude Code.
 
-use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
+use ctxbench_kit::memory::{
+    IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels,
+};
 
 use crate::descriptor::Version;
 
@@ -39,5 +41,5 @@ static LAYOUT: MemoryLayout = MemoryLayout {
 };
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-    Levels::load_for(&LAYOUT, request)
+    load_levels(&LAYOUT, request)
 }

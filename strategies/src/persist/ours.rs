@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_kit::store::{IdGenerator, LoadedMessage, NewPart, NewSession, Store, Ulid};
+use ctxbench_kit::store::{Id, IdGenerator, LoadedMessage, NewSession, Store};
 
 use super::{
     BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
@@ -25,10 +25,9 @@ pub(super) const FORMAT: PersistFormat = PersistFormat {
 struct StoreFormat {
     path: PathBuf,
     store: Store,
-    session: Ulid,
-    clock: i64,
+    session: Id,
     /// Current view, with the ids of the parts of each message.
-    shown: Vec<(StoredMessage, Vec<Ulid>)>,
+    shown: Vec<(StoredMessage, Vec<Id>)>,
 }
 
 impl StoreFormat {
@@ -41,11 +40,10 @@ impl StoreFormat {
             IdGenerator::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed),
         )?;
         let session = match store.sessions()?.first() {
-            Some((id, _)) => *id,
+            Some(session) => session.id,
             None => store.create_session(&NewSession::default())?,
         };
-        let mut out =
-            StoreFormat { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
+        let mut out = StoreFormat { path, store, session, shown: Vec::new() };
         out.refresh_shown()?;
         Ok(out)
     }
@@ -58,11 +56,9 @@ impl StoreFormat {
 
 impl Persistence for StoreFormat {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
-        self.clock += 1;
         match entry {
             JournalEntry::Message(said) => {
-                let parts: Vec<NewPart> = said.parts.iter().map(NewPart::from).collect();
-                let (_, ids) = self.store.append_message(self.session, said.role, &parts)?;
+                let (_, ids) = self.store.append_message(self.session, said.role, &said.parts)?;
                 self.shown.push((said.clone(), ids));
             }
             JournalEntry::View(view) => {
@@ -70,7 +66,7 @@ impl Persistence for StoreFormat {
                     self.shown.iter().map(|(s, _)| s.clone()).collect();
                 if let Some(marks) = pruned(&before, view) {
                     for (i, k, output) in marks {
-                        self.store.prune_part(self.shown[i].1[k], self.clock, Some(output))?;
+                        self.store.prune_part(self.shown[i].1[k], output)?;
                     }
                 } else {
                     // A summary at the start of the view is stored in the boundary.
@@ -82,10 +78,8 @@ impl Persistence for StoreFormat {
                         _ => None,
                     };
                     let rest = &view[usize::from(summary.is_some())..];
-                    let rest: Vec<(Role, Vec<NewPart>)> = rest
-                        .iter()
-                        .map(|s| (s.role, s.parts.iter().map(NewPart::from).collect()))
-                        .collect();
+                    let rest: Vec<(Role, Vec<Part>)> =
+                        rest.iter().map(|s| (s.role, s.parts.clone())).collect();
                     self.store.compact(self.session, summary.as_deref(), &rest)?;
                 }
                 self.refresh_shown()?;
@@ -120,8 +114,8 @@ impl Persistence for StoreFormat {
 }
 
 /// Returns a message with the ids of its parts. A boundary without a summary is not a message.
-fn to_message(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
-    let (parts, ids): (Vec<Part>, Vec<Ulid>) =
-        m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();
+fn to_message(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Id>)> {
+    let (parts, ids): (Vec<Part>, Vec<Id>) =
+        m.parts.iter().map(|p| (p.content.clone(), p.id)).unzip();
     (!parts.is_empty()).then_some((StoredMessage { role: m.role, parts }, ids))
 }

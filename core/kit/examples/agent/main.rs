@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::{Parser, Subcommand};
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
+use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
-use ctxbench_kit::checkpoint::{EditCheckpoints, Retention};
-use ctxbench_kit::rewind::manifest;
-use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Position, Store, Ulid};
+use ctxbench_kit::checkpoint::EditCheckpoints;
+use ctxbench_kit::store::{Id, NewSession, Position, Store};
 use tokio::sync::oneshot;
 
 mod outside;
@@ -33,7 +33,7 @@ struct Handoff {
     address: String,
     pending: Option<PendingSummary>,
     store: Store,
-    session: Ulid,
+    session: Id,
     /// Number of the newest prompt's file checkpoint.
     files: Arc<AtomicU64>,
     /// Number of messages in the store.
@@ -80,9 +80,9 @@ impl Handoff {
 }
 
 /// Converts messages for the store; requests of the strategy itself are left out.
-fn stored(messages: &[Message]) -> Vec<(Role, Vec<NewPart>)> {
+fn stored(messages: &[Message]) -> Vec<(Role, Vec<Part>)> {
     let recorded = messages.iter().filter(|m| !m.synthetic);
-    recorded.map(|m| (m.role, m.parts.iter().map(NewPart::from).collect())).collect()
+    recorded.map(|m| (m.role, m.parts.to_vec())).collect()
 }
 
 #[async_trait]
@@ -111,16 +111,17 @@ impl Strategy for Handoff {
     }
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
         let (model, usage) = (&s.model.name, &reply.billed);
-        self.store.add_usage(self.session, None, model, usage).expect("the store can be written");
+        self.store.add_usage(self.session, model, usage).expect("the store can be written");
         Flow::Proceed
     }
     async fn after_turn(&mut self, s: &mut Engine) {
         let new = stored(&s.history.messages()[self.stored..]);
         let ids = self.store.append_messages(self.session, &new).expect("the store can be written");
-        let files = manifest(Some(self.files.load(Ordering::Relaxed)));
         if let Some(prompt) = ids.first() {
-            let new = NewCheckpoint::new(Position::Before(*prompt), files);
-            self.store.add_checkpoint(self.session, &new).expect("the store can be written");
+            let files = Some(self.files.load(Ordering::Relaxed));
+            self.store
+                .add_checkpoint(self.session, Position::Before(*prompt), None, files)
+                .expect("the store can be written");
         }
         self.stored = s.history.messages().len();
     }
@@ -133,14 +134,13 @@ pub async fn converse(
     prompts: Vec<String>,
 ) -> Result<Vec<Arc<Block>>, Box<dyn Error>> {
     let kept = folder.join(".agent");
-    let files = EditCheckpoints::open(folder, &kept, Retention::default())?;
+    let files = EditCheckpoints::open(folder, &kept)?;
     let mut store = Store::open(kept.join("sessions.db"))?;
     // A session in a folder follows the previous one and starts with its summary.
     let session = store.create_session(&NewSession {
-        parent: store.overview()?.iter().rfind(|o| o.forked_at.is_none()).map(|o| o.id),
+        parent: store.sessions()?.iter().rfind(|s| s.forked_at.is_none()).map(|s| s.id),
         title: "a conversation".into(),
         directory: folder.canonicalize()?.display().to_string(),
-        ..Default::default()
     })?;
     let inherited = store.inherited_summary(session)?;
     let number = Arc::new(AtomicU64::new(0));

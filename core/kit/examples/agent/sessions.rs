@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound, Target};
-use ctxbench_kit::store::{Checkpoint, LoadedMessage, Millis, Store, Ulid};
+use ctxbench_kit::store::{Checkpoint, Id, LoadedMessage, Position};
 
 type Output = Result<String, Box<dyn Error>>;
 
@@ -18,29 +18,30 @@ pub enum Sessions {
     /// Show the messages of a session
     Show {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
     },
     /// Create a session that continues after a message
     Fork {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
         #[arg(value_parser = parse_id)]
-        message: Ulid,
+        message: Id,
     },
     /// Show where two sessions diverge
     Compare {
         #[arg(value_parser = parse_id)]
-        first: Ulid,
+        first: Id,
         #[arg(value_parser = parse_id)]
-        second: Ulid,
+        second: Id,
     },
     /// Rewind to a message; discarded messages stay in a fork
     Rewind {
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
         #[arg(value_parser = parse_id)]
-        message: Ulid,
-        restore: RestorePart,
+        message: Id,
+        #[arg(value_parser = restore_parser())]
+        restore: Restore,
     },
 }
 
@@ -49,41 +50,33 @@ pub enum Checkpoints {
     /// List the checkpoints of a session
     List {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
     },
     /// Show the files that changed since a checkpoint
     Show {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
         #[arg(value_parser = parse_id)]
-        id: Ulid,
+        id: Id,
     },
     /// Restore a checkpoint of a session
     Restore {
         #[arg(value_parser = parse_id)]
-        session: Ulid,
+        session: Id,
         #[arg(value_parser = parse_id)]
-        id: Ulid,
-        restore: RestorePart,
+        id: Id,
+        #[arg(value_parser = restore_parser())]
+        restore: Restore,
     },
 }
 
-/// The part of a session to restore.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum RestorePart {
-    Code,
-    Conversation,
-    Both,
-}
-
-impl From<RestorePart> for Restore {
-    fn from(part: RestorePart) -> Restore {
-        match part {
-            RestorePart::Code => Restore::Code,
-            RestorePart::Conversation => Restore::Conversation,
-            RestorePart::Both => Restore::Both,
-        }
-    }
+/// Parses the part of a session to restore.
+fn restore_parser() -> impl TypedValueParser<Value = Restore> {
+    PossibleValuesParser::new(["code", "conversation", "both"]).map(|part| match part.as_str() {
+        "code" => Restore::Code,
+        "conversation" => Restore::Conversation,
+        _ => Restore::Both,
+    })
 }
 
 impl Sessions {
@@ -92,19 +85,20 @@ impl Sessions {
         let mut out = String::new();
         match self {
             Sessions::List => {
-                for o in kept.store().overview()? {
-                    writeln!(out, "{}  {:>4} messages  {}", o.id, o.messages, o.session.title)?;
+                for s in kept.store.sessions()? {
+                    let n = kept.store.count_messages(s.id)?;
+                    writeln!(out, "{}  {n:>4} messages  {}", s.id, s.details.title)?;
                 }
             }
             Sessions::Show { id } => {
-                kept.store().log(*id)?.iter().for_each(|m| out += &line(m));
+                kept.store.log(*id)?.iter().for_each(|m| out += &line(m));
             }
             Sessions::Fork { id, message } => {
-                let title = format!("{} (fork)", kept.store().session(*id)?.title);
-                writeln!(out, "{}", kept.store_mut().fork(*id, *message, &title)?)?;
+                let title = format!("{} (fork)", kept.store.session(*id)?.title);
+                writeln!(out, "{}", kept.store.fork(*id, *message, &title)?)?;
             }
             Sessions::Compare { first, second } => {
-                let divergence = kept.store().compare(*first, *second)?;
+                let divergence = kept.store.compare(*first, *second)?;
                 writeln!(out, "{} messages in common", divergence.shared.len())?;
                 for (id, rest) in [(first, divergence.first), (second, divergence.second)] {
                     writeln!(out, "\n{id}")?;
@@ -113,7 +107,7 @@ impl Sessions {
             }
             Sessions::Rewind { id, message, restore } => {
                 let target = Target::Message(*message);
-                let done = kept.rewind(*id, &target, (*restore).into(), now())?;
+                let done = kept.rewind(*id, &target, *restore)?;
                 out += &summary(&done)?;
             }
         }
@@ -127,27 +121,31 @@ impl Checkpoints {
         match self {
             Checkpoints::List { session } => {
                 let mut out = String::new();
-                for c in kept.store().checkpoints(*session)? {
-                    let name = c.details.name.as_deref().unwrap_or("prompt");
-                    writeln!(out, "{}  {name}  {:?}", c.id, c.details.position)?;
+                for c in kept.store.checkpoints(*session)? {
+                    let name = c.name.as_deref().unwrap_or("prompt");
+                    let side = match c.position {
+                        Position::Before(_) => "before",
+                        Position::After(_) => "after",
+                    };
+                    writeln!(out, "{}  {name}  {side} {}", c.id, c.position.message())?;
                 }
                 Ok(out)
             }
             Checkpoints::Show { session, id } => {
                 let checkpoint = find(&kept, *session, *id)?;
                 let changed = kept.differences(*session, &checkpoint, None)?;
-                Ok(changed.into_iter().map(|d| format!("{}\n", d.path)).collect())
+                Ok(changed.into_iter().map(|path| format!("{path}\n")).collect())
             }
             Checkpoints::Restore { session, id, restore } => {
                 let target = Target::Checkpoint(find(&kept, *session, *id)?);
-                summary(&kept.rewind(*session, &target, (*restore).into(), now())?)
+                summary(&kept.rewind(*session, &target, *restore)?)
             }
         }
     }
 }
 
-fn find(kept: &Rewinder, session: Ulid, id: Ulid) -> Result<Checkpoint, Box<dyn Error>> {
-    let all = kept.store().checkpoints(session)?;
+fn find(kept: &Rewinder, session: Id, id: Id) -> Result<Checkpoint, Box<dyn Error>> {
+    let all = kept.store.checkpoints(session)?;
     let found = all.into_iter().find(|c| c.id == id);
     Ok(found.ok_or_else(|| format!("session {session} has no checkpoint {id}; list them first"))?)
 }
@@ -160,20 +158,13 @@ fn open(folder: Option<&Path>) -> Result<Rewinder, Box<dyn Error>> {
             format!("{} does not exist; name the project with --folder", path.display()).into()
         );
     }
-    let rewinder = Rewinder::new(Store::open(&path)?, &path);
-    Ok(match folder {
-        Some(folder) => rewinder.with_folder(folder.to_path_buf()),
-        None => rewinder,
-    })
+    Ok(Rewinder::open(&path, folder.map(Path::to_path_buf))?)
 }
 
 /// Formats the ID, role and first line of a message.
 fn line(m: &LoadedMessage) -> String {
-    let text = m
-        .parts
-        .iter()
-        .find_map(|p| ["text", "output", "arguments"].iter().find_map(|key| p.data[*key].as_str()));
-    let first = text.unwrap_or_default().lines().next().unwrap_or_default();
+    let mut texts = m.parts.iter().map(|p| p.content.text());
+    let first = texts.find(|t| !t.is_empty()).and_then(|t| t.lines().next()).unwrap_or_default();
     let role = if m.is_boundary { "Compaction".to_string() } else { format!("{:?}", m.role) };
     format!("{}  {role:<10}  {:.72}\n", m.id, first)
 }
@@ -195,11 +186,6 @@ fn summary(done: &Rewound) -> Output {
     Ok(out)
 }
 
-fn parse_id(text: &str) -> Result<Ulid, String> {
+fn parse_id(text: &str) -> Result<Id, String> {
     text.parse().map_err(|e| format!("{e}; an ID has 26 letters and digits"))
-}
-
-/// Returns the current time in ms since 1970.
-fn now() -> Millis {
-    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as Millis)
 }

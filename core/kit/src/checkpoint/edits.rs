@@ -1,34 +1,25 @@
 //! Checkpoints of edit tools: one per user prompt, with the content of each file before its first
 //! edit.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rusqlite::types::Type;
+use rusqlite::{Connection, ErrorCode, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{clear_unfinished, list_dir, sync_folder, write_atomic};
-use super::{
-    Blobs, CheckpointError, Digest, Durability, FileContent, FileOutcome, FileState, PathError,
-    Restored, Root, Snapshots, StorageSize, io,
-};
-use ctxbench_core::files::create_private_dir;
+use super::tree::sha256;
+use super::{CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, io};
+use crate::store::StoreError;
+use ctxbench_core::files::{create_private, create_private_dir};
 use ctxbench_core::session::Millis;
 
-/// Retention limits of checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Maximum age in days; 30 in Claude Code (docs/sources/claude-code.md §1.5, grade A).
-    pub days: u64,
-    /// Maximum number; 100 in Claude Code (docs/sources/claude-code.md §1.5).
-    pub newest: usize,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Retention { days: 30, newest: 100 }
-    }
-}
+/// Maximum age of a checkpoint in days (docs/sources/claude-code.md §1.5, grade A).
+const MAX_DAYS: u64 = 30;
+/// Maximum number of checkpoints (docs/sources/claude-code.md §1.5).
+const MAX_CHECKPOINTS: usize = 100;
+const DAY_MS: Millis = 24 * 60 * 60 * 1000;
 
 /// A restore with all affected files saved, but not overwritten yet.
 #[derive(Debug)]
@@ -46,8 +37,6 @@ impl PendingRestore {
     }
 }
 
-const DAY_MS: Millis = 24 * 60 * 60 * 1000;
-
 /// State of the files before a prompt or action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
@@ -61,84 +50,83 @@ pub struct Checkpoint {
     pub files: BTreeMap<String, FileState>,
 }
 
-/// Checkpoints of a session in a folder: contents in `blobs/`, a list of files per checkpoint in
-/// `checkpoints/`.
+impl Checkpoint {
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a checkpoint has only strings and numbers")
+    }
+}
+
+/// File contents by their SHA-256, and a [`Checkpoint`] as JSON in each row of `checkpoints`.
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS checkpoints (number INTEGER PRIMARY KEY, json TEXT NOT NULL) STRICT;
+";
+
+const REMOVE_UNUSED: &str = "DELETE FROM contents WHERE sha256 NOT IN (
+    SELECT file.value ->> 'sha256' FROM checkpoints, json_each(checkpoints.json, '$.files') file
+    WHERE file.value ->> 'state' = 'regular')";
+
+/// Checkpoints of a session in an SQLite file.
 #[derive(Debug)]
 pub struct EditCheckpoints {
     root: Root,
-    blobs: Blobs,
-    lists: PathBuf,
-    retention: Retention,
-    durability: Durability,
+    path: PathBuf,
+    db: Connection,
     /// Oldest first.
     all: Vec<Checkpoint>,
     next: u64,
-    /// Lock on the checkpoints, released on drop.
-    pub(super) lock: fs::File,
-}
-
-impl Drop for EditCheckpoints {
-    /// Closing the file is not enough: a process that another thread is spawning has a copy of the
-    /// descriptor until `exec`.
-    fn drop(&mut self) {
-        let _ = self.lock.unlock();
-    }
 }
 
 impl EditCheckpoints {
-    /// Opens or creates the checkpoints in `store` for a session in `root`. Saved files are synced to
-    /// disk before a restore overwrites them.
+    /// Opens or creates the checkpoints in the folder `store` for a session in `root`. Saved files
+    /// are on the disk before a restore overwrites them.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::InUse`] if another process has them open, because both would use the same
+    /// [`CheckpointError::InUse`] if another program has them open, because both would use the same
     /// numbers.
-    pub fn open(
-        root: &Path,
-        store: &Path,
-        retention: Retention,
-    ) -> Result<EditCheckpoints, CheckpointError> {
-        Self::open_with(root, store, retention, Durability::Synced)
+    pub fn open(root: &Path, store: &Path) -> Result<EditCheckpoints, CheckpointError> {
+        Self::open_with(root, store, "")
     }
 
-    /// Opens the checkpoints like [`EditCheckpoints::open`], with a choice of durability.
-    pub fn open_with(
+    /// Opens checkpoints like [`EditCheckpoints::open`], without waiting for the disk, for temporary
+    /// copies.
+    pub fn open_scratch(root: &Path, store: &Path) -> Result<EditCheckpoints, CheckpointError> {
+        Self::open_with(root, store, "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
+    }
+
+    fn open_with(
         root: &Path,
         store: &Path,
-        retention: Retention,
-        durability: Durability,
+        setup: &str,
     ) -> Result<EditCheckpoints, CheckpointError> {
-        let lists = store.join("checkpoints");
-        create_private_dir(&lists).map_err(io(&lists, "make the folder"))?;
-        let lock = lock(store)?;
-        clear_unfinished(&lists);
-        let mut all: Vec<Checkpoint> = Vec::new();
-        for path in
-            list_dir(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
-        {
-            let text = fs::read(&path).map_err(io(&path, "read it"))?;
-            all.push(
-                serde_json::from_slice(&text)
-                    .map_err(|e| CheckpointError::Damaged { path, reason: e.to_string() })?,
-            );
-        }
-        all.sort_by_key(|c| c.number);
+        create_private_dir(store).map_err(io(store, "make the folder"))?;
+        let path = file_in(store);
+        // If this fails, SQLite reports the reason.
+        let _ = create_private(&path);
+        // The lock is kept until the connection is closed.
+        let lock = format!("{setup} PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;");
+        let open = || -> rusqlite::Result<(Connection, Vec<Checkpoint>)> {
+            let db = Connection::open(&path)?;
+            db.busy_timeout(Duration::ZERO)?;
+            db.execute_batch(&format!("{lock} {TABLES} COMMIT;"))?;
+            let all = db
+                .prepare("SELECT json FROM checkpoints ORDER BY number")?
+                .query_map([], parse_checkpoint)?
+                .collect::<rusqlite::Result<Vec<_>>>()?;
+            Ok((db, all))
+        };
+        let (db, all) = open().map_err(|e| match e.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy) => CheckpointError::InUse(store.to_path_buf()),
+            _ => StoreError::sql(&path, "open it", e).into(),
+        })?;
         let next = all.last().map_or(1, |c| c.number + 1);
-        let blobs = Blobs::open(&store.join("blobs"), durability)?;
-        blobs.clear_unfinished()?;
-        for folder in [Some(store), store.parent().filter(|p| !p.as_os_str().is_empty())]
-            .into_iter()
-            .flatten()
-        {
-            sync_folder(folder, durability)?;
-        }
-        let root = Root::open(root)?;
-        Ok(EditCheckpoints { root, blobs, lists, retention, durability, all, next, lock })
+        Ok(EditCheckpoints { root: Root::open(root)?, path, db, all, next })
     }
 
     /// Returns true if `store` contains checkpoints.
     pub fn exist(store: &Path) -> bool {
-        store.join("checkpoints").is_dir()
+        file_in(store).is_file()
     }
 
     /// Returns all checkpoints, oldest first.
@@ -146,59 +134,53 @@ impl EditCheckpoints {
         &self.all
     }
 
-    /// Removes checkpoints beyond the retention limits, and all contents that they alone used.
-    /// Returns the number of bytes freed.
-    pub fn expire(&mut self, now_ms: Millis) -> Result<u64, CheckpointError> {
-        let too_many = self.all.len().saturating_sub(self.retention.newest);
-        let limit = self.retention.days * DAY_MS;
+    /// Removes checkpoints of more than 30 days, all but the newest 100, and all contents that they
+    /// alone used.
+    pub fn expire(&mut self, now_ms: Millis) -> Result<(), CheckpointError> {
+        let too_many = self.all.len().saturating_sub(MAX_CHECKPOINTS);
         // A checkpoint takes states that it lacks from later ones, so only a prefix can be removed.
         // An older checkpoint after a newer one, as after a clock change, is kept as long.
-        let old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > limit;
-        let expired: Vec<u64> = self
-            .all
-            .iter()
-            .enumerate()
-            .take_while(|(i, c)| *i < too_many || old(c))
-            .map(|(_, c)| c.number)
-            .collect();
-        for n in &expired {
-            let path = self.list_path(*n);
-            fs::remove_file(&path).map_err(io(&path, "remove it"))?;
-        }
-        self.all.drain(..expired.len());
-        let live = self
-            .all
-            .iter()
-            .flat_map(|c| c.files.values())
-            .filter_map(FileState::digest)
-            .cloned()
-            .collect();
-        self.blobs.sweep(&live)
+        let is_old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > MAX_DAYS * DAY_MS;
+        let is_expired = |(i, c): &(usize, &Checkpoint)| *i < too_many || is_old(c);
+        let expired = self.all.iter().enumerate().take_while(is_expired).count();
+        let Some(last) = expired.checked_sub(1).map(|i| self.all[i].number) else { return Ok(()) };
+        self.sql("remove old checkpoints", |db| {
+            db.execute("DELETE FROM checkpoints WHERE number <= ?1", [last as i64])?;
+            db.execute(REMOVE_UNUSED, [])
+        })?;
+        self.all.drain(..expired);
+        Ok(())
     }
 
-    fn list_path(&self, number: u64) -> PathBuf {
-        self.lists.join(format!("{number:08}.json"))
+    fn sql<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, CheckpointError> {
+        work(&self.db).map_err(|e| StoreError::sql(&self.path, action, e).into())
     }
 
     fn save(&self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
-        let text =
-            serde_json::to_vec(checkpoint).expect("a checkpoint has only strings and numbers");
-        write_atomic(&self.list_path(checkpoint.number), &text, self.durability)
-    }
-
-    /// Stores a content and returns the state that refers to it.
-    fn store_content(&self, content: Option<&FileContent>) -> Result<FileState, CheckpointError> {
-        Ok(match content {
-            None => FileState::Absent,
-            Some(c) => FileState::Regular { sha256: self.blobs.insert(&c.bytes)?, mode: c.mode },
+        self.sql("save a checkpoint", |db| {
+            let row = params![checkpoint.number as i64, checkpoint.to_json()];
+            db.execute("INSERT OR REPLACE INTO checkpoints VALUES (?1, ?2)", row).map(drop)
         })
     }
 
+    /// Saves the current content of a file and returns the state that refers to it.
+    fn save_current(&self, path: &str) -> Result<FileState, CheckpointError> {
+        let Some(FileContent { bytes, mode }) = self.root.read(path)? else {
+            return Ok(FileState::Absent);
+        };
+        let sha256 = sha256(&bytes);
+        self.sql("save a file", |db| {
+            db.execute("INSERT OR IGNORE INTO contents VALUES (?1, ?2)", params![sha256, bytes])
+        })?;
+        Ok(FileState::Regular { sha256, mode })
+    }
+
     /// Returns the state of each file at a checkpoint: the oldest state saved since.
-    pub(super) fn states_at(
-        &self,
-        to: u64,
-    ) -> Result<BTreeMap<String, FileState>, CheckpointError> {
+    fn states_at(&self, to: u64) -> Result<BTreeMap<String, FileState>, CheckpointError> {
         let from =
             self.all.iter().position(|c| c.number == to).ok_or(CheckpointError::Unknown(to))?;
         let mut out = BTreeMap::new();
@@ -208,40 +190,42 @@ impl EditCheckpoints {
         Ok(out)
     }
 
-    /// Reads the current content of a path.
-    pub(super) fn current(&self, path: &str) -> Result<Option<FileContent>, CheckpointError> {
-        Ok(self.root.read(&self.root.resolve(path)?)?)
+    /// Returns the paths of files that differ between checkpoint `from` and `to`, or the current files
+    /// if `to` is `None`. Covers files that an edit tool changed since the earlier checkpoint.
+    pub fn compare(&self, from: u64, to: Option<u64>) -> Result<Vec<String>, CheckpointError> {
+        let first = self.states_at(from)?;
+        let second = to.map(|n| self.states_at(n)).transpose()?.unwrap_or_default();
+        let mut out = Vec::new();
+        for path in first.keys().chain(second.keys()).collect::<BTreeSet<_>>() {
+            let current = FileState::of(self.root.read(path)?.as_ref());
+            let [from, to] = [&first, &second].map(|s| s.get(path).unwrap_or(&current));
+            if from != to {
+                out.push(path.clone());
+            }
+        }
+        Ok(out)
     }
 
     /// Begins a restore: saves the current files as a checkpoint, without overwriting them. The
     /// caller can record that checkpoint before it completes the restore with
     /// [`EditCheckpoints::apply`].
     pub fn prepare(&mut self, to: u64, now_ms: Millis) -> Result<PendingRestore, CheckpointError> {
-        let targets = self.states_at(to)?;
-        let mut undo = Checkpoint {
-            number: self.next,
-            prompt: format!("before restoring checkpoint {to}"),
-            made_ms: now_ms,
-            files: BTreeMap::new(),
-        };
-        let (mut files, mut pending) = (Vec::new(), Vec::new());
-        for (path, target) in targets {
-            let current = self.current(&path).and_then(|c| self.store_content(c.as_ref()));
-            let result = match current {
+        let (mut saved, mut files, mut pending) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (path, target) in self.states_at(to)? {
+            let result = match self.save_current(&path) {
                 Ok(current) if current == target => FileOutcome::Unchanged,
                 Ok(current) => {
-                    undo.files.insert(path.clone(), current);
+                    saved.insert(path.clone(), current);
                     pending.push((files.len(), target));
                     FileOutcome::Restored
                 }
                 // A file that cannot be saved is not overwritten.
-                Err(e) => outcome(e),
+                Err(e) => e.into(),
             };
             files.push((path, result));
         }
-        let number = undo.number;
-        self.add(undo)?;
-        Ok(PendingRestore { restored: Restored { undo: number, files }, pending })
+        let undo = self.add(format!("before restoring checkpoint {to}"), now_ms, saved)?;
+        Ok(PendingRestore { restored: Restored { undo, files }, pending })
     }
 
     /// Completes a restore: writes the files.
@@ -250,84 +234,64 @@ impl EditCheckpoints {
         for (i, target) in pending {
             let (path, result) = &mut restored.files[i];
             if let Err(e) = self.write(path, &target) {
-                *result = outcome(e);
+                *result = e.into();
             }
         }
         restored
     }
 
-    /// Stores the next checkpoint.
-    fn add(&mut self, new: Checkpoint) -> Result<(), CheckpointError> {
+    /// Stores the next checkpoint and returns its number.
+    fn add(
+        &mut self,
+        prompt: String,
+        made_ms: Millis,
+        files: BTreeMap<String, FileState>,
+    ) -> Result<u64, CheckpointError> {
+        let new = Checkpoint { number: self.next, prompt, made_ms, files };
         self.save(&new)?;
-        self.next = new.number + 1;
         self.all.push(new);
-        Ok(())
+        self.next += 1;
+        Ok(self.next - 1)
     }
 
     fn write(&self, path: &str, target: &FileState) -> Result<(), CheckpointError> {
-        let path = self.root.resolve(path)?;
-        match target {
-            FileState::Absent => self.root.remove(&path)?,
-            FileState::Regular { sha256, mode } => self
-                .root
-                .write(&path, &FileContent { bytes: self.blobs.get(sha256)?, mode: *mode })?,
-        }
-        Ok(())
+        let FileState::Regular { sha256, mode } = target else {
+            return Ok(self.root.remove(path)?);
+        };
+        let bytes = self.sql("read a saved file", |db| {
+            db.query_row("SELECT bytes FROM contents WHERE sha256 = ?1", [sha256], |r| r.get(0))
+        })?;
+        Ok(self.root.write(path, &FileContent { bytes, mode: *mode })?)
     }
 }
 
-/// Locks the store without waiting, because a session keeps the lock until it ends.
-fn lock(store: &Path) -> Result<fs::File, CheckpointError> {
-    let path = store.join("lock");
-    let open = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-    let file = open.map_err(io(&path, "open it"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::InUse(store.to_path_buf())),
-        Err(fs::TryLockError::Error(e)) => Err(io(&path, "lock it")(e)),
-    }
+fn file_in(store: &Path) -> PathBuf {
+    store.join("files.db")
 }
 
-/// Converts an error to the outcome of a file.
-fn outcome(e: CheckpointError) -> FileOutcome {
-    match e {
-        CheckpointError::Path(e @ PathError { .. }) if e.is_refusal() => {
-            FileOutcome::Refused(e.to_string())
-        }
-        e => FileOutcome::Failed(e.to_string()),
-    }
+fn parse_checkpoint(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
+    let json: String = row.get(0)?;
+    let invalid = |e| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(e));
+    serde_json::from_str(&json).map_err(invalid)
 }
 
 impl Snapshots for EditCheckpoints {
-    fn name(&self) -> &'static str {
-        "edit tools"
-    }
-
     fn begin(&mut self, prompt: &str, now_ms: Millis) -> Result<u64, CheckpointError> {
-        let new = Checkpoint {
-            number: self.next,
-            prompt: prompt.to_string(),
-            made_ms: now_ms,
-            files: BTreeMap::new(),
-        };
-        let number = new.number;
-        self.add(new)?;
-        Ok(number)
+        self.add(prompt.to_string(), now_ms, BTreeMap::new())
     }
 
     fn before_edit(&mut self, path: &str) -> Result<(), CheckpointError> {
-        let safe = self.root.resolve(path)?;
-        let Some(newest) = self.all.last() else {
-            return Err(CheckpointError::NotBegun(path.to_string()));
+        let relative = self.root.relative(path)?;
+        let mut changed = match self.all.last() {
+            None => return Err(CheckpointError::NotBegun(path.to_string())),
+            Some(newest) if newest.files.contains_key(&relative) => return Ok(()),
+            Some(newest) => newest.clone(),
         };
-        if newest.files.contains_key(safe.as_str()) {
-            return Ok(());
-        }
-        let state = self.store_content(self.root.read(&safe)?.as_ref())?;
-        let mut changed = newest.clone();
-        changed.files.insert(safe.as_str().to_string(), state);
+        let state = self.save_current(&relative)?;
+        changed.files.insert(relative, state);
         self.save(&changed)?;
-        *self.all.last_mut().expect("checked above") = changed;
+        self.all.pop();
+        self.all.push(changed);
         Ok(())
     }
 
@@ -340,24 +304,11 @@ impl Snapshots for EditCheckpoints {
         Ok(self.states_at(to)?.into_keys().collect())
     }
 
-    fn storage_size(&self) -> Result<StorageSize, CheckpointError> {
-        let blobs: u64 = self.blobs.list()?.iter().map(|(_, n)| n).sum();
-        let mut lists = 0;
-        for c in &self.all {
-            let path = self.list_path(c.number);
-            lists += fs::metadata(&path).map_err(io(&path, "look at it"))?.len();
-        }
-        // Contents are not compressed.
-        Ok(StorageSize { content_bytes: blobs + lists, disk_bytes: blobs + lists })
-    }
-}
-
-impl FileState {
-    /// Returns the digest of a regular file.
-    pub fn digest(&self) -> Option<&Digest> {
-        match self {
-            FileState::Absent => None,
-            FileState::Regular { sha256, .. } => Some(sha256),
-        }
+    fn stored_bytes(&self) -> Result<u64, CheckpointError> {
+        let contents: i64 = self.sql("add up its contents", |db| {
+            db.query_row("SELECT coalesce(sum(length(bytes)), 0) FROM contents", [], |r| r.get(0))
+        })?;
+        let lists: usize = self.all.iter().map(|c| c.to_json().len()).sum();
+        Ok(contents as u64 + lists as u64)
     }
 }

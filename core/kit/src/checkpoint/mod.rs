@@ -8,28 +8,25 @@
 //!
 //! Both restore files through [`Root`], which never leaves the session's folder.
 
-mod blobs;
-mod compare;
 mod edits;
 mod git;
 mod root;
-// Most tests need permission bits and links; `root::paths` has separate tests.
+// Most tests need permission bits and links.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::store::StoreError;
 use ctxbench_core::session::Millis;
 
-pub use blobs::{Blobs, Digest, Durability};
-pub use compare::Difference;
-pub use edits::{Checkpoint, EditCheckpoints, PendingRestore, Retention};
+pub use edits::{Checkpoint, EditCheckpoints, PendingRestore};
 pub use git::{ShadowGit, git_version};
-pub use root::{FileContent, PathError, PathErrorKind, Root, SafePath};
+pub use root::{FileContent, PathError, Root};
 pub use tree::{FileState, RestoreSuccess, Tree};
 
 /// Error from creating or restoring checkpoints.
@@ -38,6 +35,9 @@ pub enum CheckpointError {
     /// A path that must not be touched.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// The saved files cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// I/O error.
     #[error(
         "{path}: could not {action} ({source}); check that the folder can be written to and has \
@@ -58,13 +58,6 @@ pub enum CheckpointError {
     /// An edit before the first checkpoint.
     #[error("{0}: no checkpoint to save the file in; call `begin` first")]
     NotBegun(String),
-    /// A stored file is damaged.
-    #[error("{path}: {reason}; the store is damaged, remove this file to continue without it")]
-    Damaged {
-        path: PathBuf,
-        /// Description of the damage.
-        reason: String,
-    },
     /// The git program failed.
     #[error("git {command} failed: {reason}")]
     Git {
@@ -76,10 +69,7 @@ pub enum CheckpointError {
 }
 
 /// Returns a closure for `map_err`.
-fn io(
-    path: &std::path::Path,
-    action: &'static str,
-) -> impl FnOnce(std::io::Error) -> CheckpointError {
+fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> CheckpointError {
     let path = path.to_path_buf();
     move |source| CheckpointError::Io { path, action, source }
 }
@@ -98,6 +88,15 @@ pub enum FileOutcome {
     Failed(String),
 }
 
+impl From<CheckpointError> for FileOutcome {
+    fn from(e: CheckpointError) -> FileOutcome {
+        match e {
+            CheckpointError::Path(e) if e.is_refusal => FileOutcome::Refused(e.to_string()),
+            e => FileOutcome::Failed(e.to_string()),
+        }
+    }
+}
+
 /// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
@@ -114,19 +113,8 @@ impl Restored {
     }
 }
 
-/// Size of stored checkpoints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StorageSize {
-    /// Bytes of all contents and lists before compression. Independent of the machine.
-    pub content_bytes: u64,
-    /// Bytes on disk after compression. Depends on the machine's programs.
-    pub disk_bytes: u64,
-}
-
 /// Saves the files of a session and restores them.
 pub trait Snapshots {
-    /// Returns the name used in reports.
-    fn name(&self) -> &'static str;
     /// Starts a checkpoint for a user prompt. Returns its number; numbers increase. `now_ms` is the
     /// current time.
     fn begin(&mut self, prompt: &str, now_ms: Millis) -> Result<u64, CheckpointError>;
@@ -145,6 +133,6 @@ pub trait Snapshots {
     fn restore(&mut self, to: u64, now_ms: Millis) -> Result<Restored, CheckpointError>;
     /// Returns the files that restoring this checkpoint would affect.
     fn tracked(&self, to: u64) -> Result<Vec<String>, CheckpointError>;
-    /// Returns the size of everything stored.
-    fn storage_size(&self) -> Result<StorageSize, CheckpointError>;
+    /// Returns the bytes of all stored contents and lists before compression.
+    fn stored_bytes(&self) -> Result<u64, CheckpointError>;
 }

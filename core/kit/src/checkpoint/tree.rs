@@ -1,13 +1,13 @@
 //! Current files of a folder, and the success of a restore.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use walkdir::WalkDir;
 
-use super::blobs::list_dir;
-use super::{CheckpointError, Digest, Root, io};
+use super::{CheckpointError, FileContent, Root, io};
 
 /// State of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,11 +16,26 @@ pub enum FileState {
     /// The file does not exist.
     Absent,
     Regular {
-        /// Digest of the content.
-        sha256: Digest,
+        /// Digest of the content as 64 hexadecimal digits.
+        sha256: String,
         /// Permission bits, 0 to 0o777.
         mode: u32,
     },
+}
+
+impl FileState {
+    /// Returns the state of a file with this content; `None` = it does not exist.
+    pub(super) fn of(content: Option<&FileContent>) -> FileState {
+        content.map_or(FileState::Absent, |c| FileState::Regular {
+            sha256: sha256(&c.bytes),
+            mode: c.mode,
+        })
+    }
+}
+
+/// Returns the SHA-256 digest as 64 hexadecimal digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// All regular files of a folder by path, without `.git` and links.
@@ -51,22 +66,13 @@ impl Tree {
     pub fn read(dir: &Path) -> Result<Tree, CheckpointError> {
         let root = Root::open(dir)?;
         let mut out = BTreeMap::new();
-        let mut folders = vec![root.dir().to_path_buf()];
-        while let Some(folder) = folders.pop() {
-            for path in list_dir(&folder)? {
-                let kind =
-                    fs::symlink_metadata(&path).map_err(io(&path, "look at it"))?.file_type();
-                let Some(text) = path.to_str() else { continue };
-                if kind.is_dir() && path.file_name().is_some_and(|n| n != ".git") {
-                    folders.push(path);
-                } else if kind.is_file() {
-                    let safe = root.resolve(text)?;
-                    if let Some(c) = root.read(&safe)? {
-                        out.insert(
-                            safe.as_str().to_string(),
-                            FileState::Regular { sha256: Digest::sha256(&c.bytes), mode: c.mode },
-                        );
-                    }
+        let walk = WalkDir::new(root.dir()).into_iter();
+        for entry in walk.filter_entry(|e| e.file_name() != ".git") {
+            let entry = entry.map_err(|e| io(dir, "list it")(e.into()))?;
+            if let Some(path) = entry.path().to_str().filter(|_| entry.file_type().is_file()) {
+                let path = root.relative(path)?;
+                if let Some(content) = root.read(&path)? {
+                    out.insert(path, FileState::of(Some(&content)));
                 }
             }
         }

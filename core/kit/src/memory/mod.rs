@@ -1,7 +1,7 @@
 //! Memory files: instructions and facts stored outside the conversation and loaded again after
 //! each compaction.
 //!
-//! - [`Levels`] loads files by level, with imports, scoped rules and a truncated index. The file
+//! - [`load_levels`] loads files by level, with imports, scoped rules and a truncated index. The file
 //!   names come from the product (docs/sources/claude-code.md §1.4, §1.5;
 //!   docs/sources/chat-history.md §5.1).
 //! - [`search`] follows OpenCode's rules (docs/sources/opencode-vs-claude-code.md §5).
@@ -26,16 +26,16 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub use disk::{MAX_FILE_BYTES, folders_below, is_file, read};
+pub use disk::{folders_below, is_file, read};
 pub use folders::{LoadRequest, ProjectFolders};
 pub use index::{CutOff, IndexLimit, cut_index};
 pub use layout::MemoryLayout;
-pub use levels::Levels;
+pub use levels::load_levels;
 pub use migrate::{DurableFacts, MergeResult, merge};
 pub use note::Note;
-pub use opencode::{OPENCODE_NAMES, OpenCodeFolders, search};
+pub use opencode::{OPENCODE_NAMES, search};
 pub use scope::{PathScope, front_matter};
-pub use settings::{parse_jsonc, read_json_settings, read_jsonc_settings};
+pub use settings::{parse_jsonc, read_settings};
 
 /// The level of a memory file, from the broadest to the most specific. Later levels take
 /// precedence.
@@ -84,7 +84,7 @@ pub enum Activation {
 }
 
 /// A memory file as the model sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct MemoryFile {
     /// The file's level. An import has the level of its importer.
     pub level: Level,
@@ -124,7 +124,7 @@ impl MemoryFile {
 }
 
 /// Memory files that a product loads for a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct LoadedFiles {
     /// Loaded files in display order, followed by pending ones.
     pub files: Vec<MemoryFile>,

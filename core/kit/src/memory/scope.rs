@@ -11,14 +11,6 @@ pub struct PathScope {
     set: GlobSet,
 }
 
-impl PartialEq for PathScope {
-    fn eq(&self, other: &Self) -> bool {
-        self.patterns == other.patterns
-    }
-}
-
-impl Eq for PathScope {}
-
 impl PathScope {
     /// Compiles patterns. The error contains the first invalid pattern and the reason.
     pub fn new(

@@ -8,20 +8,15 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
 use super::{Note, read};
 
-/// Reads settings in JSON. Returns `None` if the file is missing or invalid; adds a note if it is
+/// Reads and parses settings. Returns `None` if the file is missing or invalid; adds a note if it is
 /// invalid.
-pub fn read_json_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
-    let text = read(path, notes)?;
-    match serde_json::from_str(&text) {
-        Ok(settings) => Some(settings),
-        Err(e) => {
-            notes.push(Note::BadSettings {
-                path: path.into(),
-                reason: format!("invalid JSON: {e}"),
-            });
-            None
-        }
-    }
+pub fn read_settings<T>(
+    path: &Path,
+    parse: impl Fn(&str) -> Result<T, String>,
+    notes: &mut Vec<Note>,
+) -> Option<T> {
+    let settings = parse(&read(path, notes)?);
+    settings.map_err(|reason| Note::add(notes, path, format!("ignored ({reason})"))).ok()
 }
 
 /// Parses JSON with comments and trailing commas, without other extensions. The error contains line
@@ -40,18 +35,6 @@ pub fn parse_jsonc(text: &str) -> Result<Value, String> {
         allow_extended_string_escapes: false,
     };
     parse_to_serde_value(text, &options).map_err(|e| format!("invalid JSON: {e}"))
-}
-
-/// Reads settings in JSONC, like [`read_json_settings`].
-pub fn read_jsonc_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
-    let text = read(path, notes)?;
-    match parse_jsonc(&text) {
-        Ok(settings) => Some(settings),
-        Err(reason) => {
-            notes.push(Note::BadSettings { path: path.into(), reason });
-            None
-        }
-    }
 }
 
 /// Returns the paths in `memory.files` and whether each file is required

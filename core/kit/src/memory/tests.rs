@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,12 +58,28 @@ impl Disk {
         folders.home.join(".a/projects").join(folders.project_name()).join("memory")
     }
 
-    fn load(&self) -> Levels {
-        Levels::load(&LAYOUT, self.folders(), BTreeSet::new(), &mut |_| false)
+    /// Loads the files of a session that touched paths below the working directory.
+    fn load(&self, touched: &[&str]) -> LoadedFiles {
+        let touched: Vec<PathBuf> = touched.iter().map(PathBuf::from).collect();
+        let folders = self.folders();
+        load_levels(&LAYOUT, &LoadRequest { folders: &folders, touched: &touched, approve: false })
     }
 
-    fn texts(&self, claude: &Levels) -> Vec<(Level, String)> {
-        claude.files().iter().map(|f| (f.level, f.text.trim().to_string())).collect()
+    /// Returns level and text of each file, with `+` for a touched and `?` for a pending one.
+    fn shown(&self, touched: &[&str]) -> Vec<String> {
+        let mark = |when| match when {
+            Activation::Start => "",
+            Activation::Touched => "+",
+            Activation::Pending => "?",
+        };
+        let line = |f: &MemoryFile| format!("{}{} {}", mark(f.when), f.level.name(), f.text.trim());
+        self.load(touched).files.iter().map(line).collect()
+    }
+
+    /// Returns the notes with paths relative to the temporary folder.
+    fn notes(&self) -> Vec<String> {
+        let root = format!("{}/", self.path("").display()).replace("//", "/");
+        self.load(&[]).notes.iter().map(|n| n.to_string().replace(&root, "")).collect()
     }
 }
 
@@ -74,32 +89,30 @@ const PROJECT: (&str, &str) = ("work/.git/HEAD", "");
 fn load_orders_levels_from_broad_to_specific() {
     let disk = Disk::new(&[
         PROJECT,
-        ("etc/CLAUDE.md", "managed"),
-        ("home/.claude/CLAUDE.md", "user"),
-        ("work/CLAUDE.md", "above"),
-        ("work/app/.claude/CLAUDE.md", "here"),
-        ("work/.claude/rules/style.md", "rule"),
-        ("work/.claude/rules/deep/tests.md", "deep rule"),
+        ("etc/CLAUDE.md", "1"),
+        ("home/.claude/CLAUDE.md", "2"),
+        ("work/CLAUDE.md", "3"),
+        ("work/app/.claude/CLAUDE.md", "4"),
+        ("work/.claude/rules/style.md", "6"),
+        ("work/.claude/rules/deep/tests.md", "5"),
         ("work/.claude/rules/notes.txt", "no rule"),
-        ("work/app/CLAUDE.local.md", "local"),
+        ("work/app/CLAUDE.local.md", "7"),
     ]);
     assert_eq!(disk.folders().root, disk.path("work"), "the folder with .git");
     fs::create_dir_all(disk.auto()).unwrap();
-    fs::write(disk.auto().join("MEMORY.md"), "auto").unwrap();
-    let claude = disk.load();
-    use Level::{Auto, Local, Managed, Project, Rules, User};
+    fs::write(disk.auto().join("MEMORY.md"), "8").unwrap();
     let expected = [
-        (Managed, "managed"),
-        (User, "user"),
-        (Project, "above"),
-        (Project, "here"),
-        (Rules, "deep rule"),
-        (Rules, "rule"),
-        (Local, "local"),
-        (Auto, "auto"),
+        "managed 1",
+        "user 2",
+        "project 3",
+        "project 4",
+        "rules 5",
+        "rules 6",
+        "local 7",
+        "auto 8",
     ];
-    assert_eq!(disk.texts(&claude), expected.map(|(l, t)| (l, t.to_string())));
-    assert_eq!(claude.notes(), []);
+    assert_eq!(disk.shown(&[]), expected);
+    assert_eq!(disk.notes(), [""; 0]);
 }
 
 #[test]
@@ -108,17 +121,13 @@ fn import_deeper_than_five_is_noted() {
     (1..=7).for_each(|i| {
         disk.write(&format!("work/app/d{i}.md"), &format!("depth {i} @d{}.md", i + 1))
     });
-    let claude = disk.load();
-    assert_eq!(claude.files().len(), 1 + MAX_IMPORT_DEPTH);
-    assert_eq!(claude.files().last().unwrap().text, "depth 5 @d6.md");
-    assert_eq!(claude.files()[1].imported_by, Some(disk.path("work/app/CLAUDE.md")));
-    let expected = Note::TooDeep {
-        by: disk.path("work/app/d5.md"),
-        path: disk.path("work/app/d6.md"),
-        depth: 6,
-        max: 5,
-    };
-    assert_eq!(claude.notes(), [expected]);
+    let files = disk.load(&[]).files;
+    assert_eq!(files.len(), 1 + MAX_IMPORT_DEPTH);
+    assert_eq!(files.last().unwrap().text, "depth 5 @d6.md");
+    assert_eq!(files[1].imported_by, Some(disk.path("work/app/CLAUDE.md")));
+    let note = "work/app/d5.md: imports work/app/d6.md at depth 6, but the maximum depth is 5; \
+                import it from a file nearer to the top";
+    assert_eq!(disk.notes(), [note]);
 }
 
 #[test]
@@ -128,54 +137,24 @@ fn import_cycle_and_missing_file_are_noted() {
         (
             "work/app/CLAUDE.md",
             "see @docs/none.md, @a.md. And ask @anna; mail me@b.md\n`@code.md` \
-             and\n```\n@fenced.md\n```\n",
+             and\n```\n@fenced.md\n```\nme @CLAUDE.md @./CLAUDE.md",
         ),
         ("work/app/a.md", "@b.md"),
         ("work/app/b.md", "@a.md @../app/./a.md"),
     ]);
-    let claude = disk.load();
-    let paths: Vec<&Path> = claude.files().iter().map(|f| f.path.as_path()).collect();
-    assert_eq!(
-        paths,
-        [disk.path("work/app/CLAUDE.md"), disk.path("work/app/a.md"), disk.path("work/app/b.md")]
-    );
-    let (a, b) = (disk.path("work/app/a.md"), disk.path("work/app/b.md"));
-    // Imported by two spellings, noted once.
-    let cycle = Note::Cycle { by: b, path: a };
-    let missing =
-        Note::Missing { by: disk.path("work/app/CLAUDE.md"), import: "docs/none.md".into() };
-    assert_eq!(claude.notes(), [missing, cycle]);
-}
-
-#[test]
-fn import_outside_project_asks_for_approval_once() {
-    let disk = Disk::new(&[
-        PROJECT,
-        ("work/app/CLAUDE.md", "@../../other/x.md @~/mine.md"),
-        ("other/x.md", "x"),
-        ("home/mine.md", "mine"),
-    ]);
-    let refused = disk.load();
-    assert_eq!(refused.files().len(), 1);
-    assert!(matches!(refused.notes(), [Note::NotApproved { .. }, Note::NotApproved { .. }]));
-    let mut asked = Vec::new();
-    let mut claude = Levels::load(&LAYOUT, disk.folders(), BTreeSet::new(), &mut |p| {
-        asked.push(p.to_path_buf());
-        p.ends_with("mine.md")
-    });
-    assert_eq!(asked, [disk.path("other/x.md"), disk.path("home/mine.md")]);
-    assert_eq!(
-        claude.files().iter().map(|f| f.text.as_str()).collect::<Vec<_>>(),
-        ["@../../other/x.md @~/mine.md", "mine"]
-    );
-    let mut again = Vec::new();
-    claude.reload(&mut |p| {
-        again.push(p.to_path_buf());
-        false
-    });
-    assert_eq!(again, [disk.path("other/x.md")], "an approval stays valid");
-    let later = Levels::load(&LAYOUT, disk.folders(), claude.approved().clone(), &mut |_| false);
-    assert_eq!(later.files().len(), 2);
+    let paths: Vec<PathBuf> = disk.load(&[]).files.into_iter().map(|f| f.path).collect();
+    let expected = ["CLAUDE.md", "a.md", "b.md"].map(|f| disk.path("work/app").join(f));
+    assert_eq!(paths, expected);
+    let cycle = "which imports it in turn; it is loaded once";
+    let expected = [
+        "work/app/CLAUDE.md: imports @docs/none.md, which does not exist; correct the path or \
+         remove the line"
+            .to_string(),
+        // Imported by two spellings, noted once.
+        format!("work/app/b.md: imports work/app/a.md, {cycle}"),
+        format!("work/app/CLAUDE.md: imports work/app/CLAUDE.md, {cycle}"),
+    ];
+    assert_eq!(disk.notes(), expected);
 }
 
 #[cfg(unix)]
@@ -185,41 +164,38 @@ fn link_out_of_project_needs_approval() {
         Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "@inside.md"), ("other/secret.md", "secret")]);
     std::os::unix::fs::symlink(disk.path("other/secret.md"), disk.path("work/app/inside.md"))
         .unwrap();
-    let claude = disk.load();
-    assert_eq!(claude.files().len(), 1);
-    assert!(matches!(claude.notes(), [Note::NotApproved { .. }]));
+    assert_eq!(disk.shown(&[]), ["project @inside.md"]);
+    let note = "work/app/CLAUDE.md: imports work/app/inside.md from outside the project, which \
+                was not approved";
+    assert_eq!(disk.notes(), [note]);
 }
 
 #[test]
-fn scoped_rules_and_subfolders_load_on_touch_and_drop_on_reload() {
+fn scoped_rules_and_subfolders_load_on_touch() {
     let disk = Disk::new(&[
         PROJECT,
-        ("work/CLAUDE.md", "root"),
+        ("work/CLAUDE.md", "\u{feff}root"),
         (
             "work/.claude/rules/api.md",
-            "---\npaths:\n  - \"app/src/{api,db}/**/*.rs\"\n---\n\napi rule @more.md",
+            "\u{feff}---\npaths:\n  - \"app/src/{api,db}/**/*.rs\"\n---\n\napi rule @more.md",
         ),
         ("work/.claude/rules/more.md", "---\npaths: never/*\n---\nmore"),
         ("work/app/src/CLAUDE.md", "src"),
         ("work/app/src/api/CLAUDE.md", "api"),
         ("work/app/docs/CLAUDE.md", "docs"),
     ]);
-    let mut claude = disk.load();
-    assert_eq!(disk.texts(&claude), [(Level::Project, "root".into())]);
-    assert_eq!(claude.touch(Path::new("src/api/v1/a.rs"), &mut |_| false), 4);
-    let texts: Vec<String> = disk.texts(&claude).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(texts[..3], ["root", "src", "api"]);
-    assert_eq!(texts[3], "api rule @more.md");
-    assert_eq!(claude.touch(Path::new("src/api/v1/a.rs"), &mut |_| false), 0, "loaded once");
-    assert_eq!(claude.touch(Path::new("../../etc/passwd"), &mut |_| false), 0);
-    disk.write("work/CLAUDE.md", "edited");
-    claude.reload(&mut |_| false);
-    assert_eq!(
-        disk.texts(&claude),
-        [(Level::Project, "edited".into())],
-        "reloaded; files loaded for a path are dropped"
-    );
-    assert_eq!(claude.touch(&disk.path("work/app/docs/x.md"), &mut |_| false), 1);
+    let (rule, never) = ("rules api rule @more.md", "?rules ---\npaths: never/*\n---\nmore");
+    let pending = [&format!("?{rule}"), never, "?project docs", "?project src", "?project api"];
+    let rest = |touched: &[&str]| disk.shown(touched).split_off(1);
+    assert_eq!(rest(&[]), pending);
+    assert_eq!(rest(&["../../etc/passwd"]), pending);
+    let never = "+rules ---\npaths: never/*\n---\nmore";
+    let touched = ["+project src", "+project api", &format!("+{rule}"), never, "?project docs"];
+    assert_eq!(rest(&["src/api/v1/a.rs"]), touched);
+    assert_eq!(rest(&["src/api/v1/a.rs", "src/api/b.rs"]), touched, "loaded once");
+    let full = disk.path("work/app/docs/x.md");
+    let docs = ["+project docs", pending[0], pending[1], pending[3], pending[4]];
+    assert_eq!(rest(&[full.to_str().unwrap()]), docs);
 }
 
 #[test]
@@ -229,8 +205,8 @@ fn index_over_200_lines_or_25_kb_is_truncated() {
     fs::create_dir_all(&auto).unwrap();
     let index = |text: &str| {
         fs::write(auto.join("MEMORY.md"), text).unwrap();
-        let claude = disk.load();
-        (claude.files()[0].text.len(), claude.files()[0].cut_off(), claude.notes().len())
+        let LoadedFiles { files, notes } = disk.load(&[]);
+        (files[0].text.len(), files[0].cut_off(), notes.len())
     };
     assert_eq!(index(&"- a fact\n".repeat(200)), (1800, None, 0));
     assert_eq!(index(&"- a fact\n".repeat(203)), (1800, Some(CutOff { lines: 3, bytes: 27 }), 1));
@@ -247,9 +223,8 @@ fn index_over_200_lines_or_25_kb_is_truncated() {
 #[test]
 fn rule_with_invalid_pattern_applies_to_all_files() {
     let disk = Disk::new(&[PROJECT, ("work/.claude/rules/x.md", "---\npaths: src/{a\n---\nrule")]);
-    let claude = disk.load();
-    assert_eq!(disk.texts(&claude), [(Level::Rules, "rule".into())]);
-    let note = claude.notes()[0].to_string();
+    assert_eq!(disk.shown(&[]), ["rules rule"]);
+    let note = &disk.notes()[0];
     assert!(note.contains("src/{a") && note.contains("applies to all files"), "{note}");
 }
 
@@ -269,41 +244,41 @@ fn front_matter_parses_every_form() {
 #[test]
 fn opencode_search_reads_one_name_up_to_the_root() {
     let disk = Disk::new(&[
-        ("out/AGENTS.md", ""),
-        ("out/tree/AGENTS.md", ""),
-        ("out/tree/a/b/AGENTS.md", ""),
-        ("out/tree/a/CLAUDE.md", ""),
+        PROJECT,
+        ("AGENTS.md", ""),
+        ("work/AGENTS.md", ""),
+        ("work/app/AGENTS.md", ""),
+        ("work/CLAUDE.md", ""),
         ("home/.claude/CLAUDE.md", ""),
         ("home/rules.md", ""),
-        ("out/tree/docs/arch/one.md", ""),
-        ("out/tree/docs/arch/two.md", ""),
-        ("out/tree/docs/arch/deep/three.md", ""),
+        ("work/docs/arch/one.md", ""),
+        ("work/docs/arch/two.md", ""),
+        ("work/docs/arch/deep/three.md", ""),
     ]);
-    let mut folders = OpenCodeFolders {
-        config: disk.path("config"),
-        home: disk.path("home"),
-        directory: disk.path("out/tree/a/b"),
-        worktree: disk.path("out/tree"),
-        instructions: vec!["~/rules.md".into(), "docs/arch/*.md".into(), "none.md".into()],
+    let mut notes = Vec::new();
+    let mut found = |instructions: &[&str]| -> Vec<String> {
+        let instructions: Vec<String> = instructions.iter().map(|i| i.to_string()).collect();
+        let found = search(&disk.folders(), &disk.path("config"), &instructions, &mut notes);
+        let short = |p: &Path| p.strip_prefix(disk.path("")).unwrap().display().to_string();
+        found.iter().map(|(level, p)| format!("{} {}", level.name(), short(p))).collect()
     };
-    let found = |folders: &OpenCodeFolders| {
-        let root = disk.path("");
-        search(folders, &mut Vec::new())
-            .iter()
-            .map(|p| p.strip_prefix(&root).unwrap().display().to_string())
-            .collect::<Vec<_>>()
-    };
-    let rest = ["home/rules.md", "out/tree/docs/arch/one.md", "out/tree/docs/arch/two.md"];
-    assert_eq!(
-        found(&folders)[..3],
-        ["out/tree/a/b/AGENTS.md", "out/tree/AGENTS.md", "home/.claude/CLAUDE.md"]
-    );
-    assert_eq!(found(&folders)[3..], rest);
+    let expected = [
+        "project work/app/AGENTS.md",
+        "project work/AGENTS.md",
+        "user home/.claude/CLAUDE.md",
+        "settings home/rules.md",
+        "settings work/docs/arch/one.md",
+        "settings work/docs/arch/two.md",
+    ];
+    assert_eq!(found(&["~/rules.md", "docs/arch/*.md", "none.md"]), expected);
     disk.write("config/AGENTS.md", "");
-    fs::remove_file(disk.path("out/tree/AGENTS.md")).unwrap();
-    fs::remove_file(disk.path("out/tree/a/b/AGENTS.md")).unwrap();
-    folders.instructions.clear();
-    assert_eq!(found(&folders), ["out/tree/a/CLAUDE.md", "config/AGENTS.md"]);
+    // A folder with the name of a memory file is skipped with a note.
+    fs::remove_file(disk.path("work/AGENTS.md")).unwrap();
+    fs::create_dir(disk.path("work/AGENTS.md")).unwrap();
+    fs::remove_file(disk.path("work/app/AGENTS.md")).unwrap();
+    assert_eq!(found(&[]), ["project work/CLAUDE.md", "user config/AGENTS.md"]);
+    let text = "could not read it (not a regular file)".to_string();
+    assert_eq!(notes, [Note { path: disk.path("work/AGENTS.md"), text }]);
 }
 
 fn durable(heading: &str, items: &[&str]) -> DurableFacts {
@@ -363,42 +338,4 @@ proptest! {
         let (body, _) = front_matter(&text);
         prop_assert!(text.ends_with(body));
     }
-}
-
-#[test]
-fn byte_order_mark_is_stripped_before_front_matter() {
-    let disk = Disk::new(&[
-        PROJECT,
-        ("work/.claude/rules/ts.md", "\u{feff}---\npaths: src/**\n---\nfor ts"),
-        ("work/CLAUDE.md", "\u{feff}project"),
-    ]);
-    let mut claude = disk.load();
-    assert_eq!(disk.texts(&claude), [(Level::Project, "project".to_string())]);
-    assert!(!claude.files()[0].text.starts_with('\u{feff}'));
-    claude.touch(&disk.path("work/src/a.ts"), &mut |_| false);
-    assert_eq!(disk.texts(&claude)[1], (Level::Rules, "for ts".to_string()));
-}
-
-#[test]
-fn file_that_imports_itself_is_noted_once() {
-    let disk = Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "me @CLAUDE.md @./CLAUDE.md")]);
-    let claude = disk.load();
-    let path = disk.path("work/app/CLAUDE.md");
-    assert_eq!(claude.notes(), [Note::Cycle { by: path.clone(), path }]);
-}
-
-#[test]
-fn folder_with_memory_file_name_is_skipped_with_note() {
-    let disk = Disk::new(&[PROJECT, ("work/AGENTS.md/x", ""), ("work/CLAUDE.md", "found")]);
-    let mut notes = Vec::new();
-    let folders = OpenCodeFolders {
-        config: disk.path("config"),
-        home: disk.path("home"),
-        directory: disk.path("work/app"),
-        worktree: disk.path("work"),
-        instructions: vec![],
-    };
-    assert_eq!(search(&folders, &mut notes), [disk.path("work/CLAUDE.md")]);
-    let reason = "not a regular file".to_string();
-    assert_eq!(notes, [Note::Unreadable { path: disk.path("work/AGENTS.md"), reason }]);
 }

@@ -96,20 +96,17 @@ fn dollars(usd: f64) -> String {
 pub enum SpendRefused {
     /// The request would exceed a limit.
     #[error(
-        "spend limit of {} USD per {}: {spent_usd:.4} USD are spent, {remaining_usd:.4} USD \
-         remain, and this request of {prompt} tokens would \
-         cost about {estimate_usd:.4} USD; it was not sent", dollars(limit.usd), limit.period.name()
+        "spend limit of {} USD per {}: {spent_usd:.4} USD are spent, {:.4} USD remain, and this \
+         request of {} tokens would cost about {:.4} USD; it was not sent",
+        dollars(limit.usd), limit.period.name(), (limit.usd - spent_usd).max(0.0),
+        estimate.usage.prompt(), estimate.usd
     )]
     Over {
         limit: SpendLimit,
         /// USD spent in the period.
         spent_usd: f64,
-        /// USD left in the period.
-        remaining_usd: f64,
-        /// Expected cost of the request in USD.
-        estimate_usd: f64,
-        /// Prompt size in tokens.
-        prompt: u64,
+        /// Expected cost of the request.
+        estimate: Estimate,
     },
     /// The model has no price.
     #[error(
@@ -154,17 +151,13 @@ impl SpendGuard {
         }
     }
 
-    /// Checks a request of the main conversation, `at` ms after the start. Returns its expected cost.
+    /// Checks a request of a subagent, or of the main conversation if `agent` is `None`, `at` ms after
+    /// the start. Returns its expected cost.
     ///
     /// # Errors
     ///
     /// If the request would exceed a limit, or the model has no price.
-    pub fn check(&self, request: &Request, at: Millis) -> Result<Estimate, SpendRefused> {
-        self.check_of(None, request, at)
-    }
-
-    /// Checks a request of a subagent, or of the main conversation if `agent` is `None`.
-    pub fn check_of(
+    pub fn check(
         &self,
         agent: Option<&str>,
         request: &Request,
@@ -180,15 +173,7 @@ impl SpendGuard {
         for &limit in &self.limits {
             let spent_usd = self.spent(limit.period, at);
             if spent_usd + estimate.usd > limit.usd {
-                let remaining_usd = (limit.usd - spent_usd).max(0.0);
-                let prompt = estimate.usage.prompt();
-                return Err(SpendRefused::Over {
-                    limit,
-                    spent_usd,
-                    remaining_usd,
-                    estimate_usd: estimate.usd,
-                    prompt,
-                });
+                return Err(SpendRefused::Over { limit, spent_usd, estimate });
             }
         }
         Ok(estimate)
@@ -233,14 +218,9 @@ impl SpendGuard {
         tools + same.map(|(x, _)| x.tokens(&request.model.counting)).sum::<u64>()
     }
 
-    /// Records the cost of an answered request of the main conversation, sent at `at`.
-    pub fn record(&mut self, request: &Request, reply: &Reply, at: Millis) {
-        self.record_of(None, request, reply, at);
-    }
-
     /// Records the cost of an answered request of a subagent, or of the main conversation if `agent`
-    /// is `None`.
-    pub fn record_of(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
+    /// is `None`, sent at `at`.
+    pub fn record(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
         let model = &request.model;
         if !model.is_priced() {
             return;
@@ -311,29 +291,32 @@ mod tests {
         let size = first.tokens();
         // The prompt is written to the cache, and the reply has 1,000 tokens. Sonnet 4.6 costs 3.75
         // and 15 USD per million.
-        let e = g.check(&first, 0).unwrap();
+        let e = g.check(None, &first, 0).unwrap();
         assert_eq!((e.usage.cache_write, e.usage.output), (size, 1_000));
         assert!((e.usd - (size as f64 * 3.75 + 15_000.0) / 1e6).abs() < 1e-12);
         let usage = Usage { cache_write: size, output: 2_000, ..Usage::default() };
-        g.record(&first, &Reply { usage, billed: usage, latency_ms: 1_000, ..Reply::default() }, 0);
+        g.record(
+            None,
+            &first,
+            &Reply { usage, billed: usage, latency_ms: 1_000, ..Reply::default() },
+            0,
+        );
         let mut blocks = first.blocks.clone();
         blocks.push(block(BlockKind::Output, &words(100)));
         let second = request(blocks);
         let new = second.tokens() - size;
-        let warm = g.check(&second, 300_999).unwrap().usage;
+        let warm = g.check(None, &second, 300_999).unwrap().usage;
         assert_eq!((warm.cache_read, warm.cache_write, warm.output), (size, new, 2_000));
         // The entry expires five minutes after the reply at 1 s.
-        let cold = g.check(&second, 301_000).unwrap().usage;
+        let cold = g.check(None, &second, 301_000).unwrap().usage;
         assert_eq!((cold.cache_read, cold.cache_write), (0, size + new));
         let spent = g.spent(Period::Session, 0);
         assert!((spent - (size as f64 * 3.75 + 30_000.0) / 1e6).abs() < 1e-12);
         g.spend(0.94 - spent, 302_000);
         // 0.06 USD are left and about 0.068 are needed: 10,000 tokens × 3.75 + 2,000 × 15.
-        let refused = g.check(&second, 302_000).unwrap_err();
-        let SpendRefused::Over { remaining_usd, estimate_usd, .. } = &refused else {
-            panic!("{refused}")
-        };
-        assert!((remaining_usd - 0.06).abs() < 1e-9 && *estimate_usd > 0.0675, "{refused}");
+        let refused = g.check(None, &second, 302_000).unwrap_err();
+        let SpendRefused::Over { estimate, .. } = &refused else { panic!("{refused}") };
+        assert!(estimate.usd > 0.0675, "{refused}");
         let text = refused.to_string();
         assert!(
             text.contains("1.00 USD per session")
@@ -348,17 +331,14 @@ mod tests {
         let mut g = guard(&["1"]);
         let caller = request(vec![block(BlockKind::User, &words(10_000))]);
         let subagent = request(vec![block(BlockKind::User, "look it up")]);
-        g.record(&caller, &Reply::default(), 0);
-        g.record_of(Some("x"), &subagent, &Reply::default(), 1_000);
-        let read = |agent, r: &Request| g.check_of(agent, r, 2_000).unwrap().usage.cache_read;
+        g.record(None, &caller, &Reply::default(), 0);
+        g.record(Some("x"), &subagent, &Reply::default(), 1_000);
+        let read = |agent, r: &Request| g.check(agent, r, 2_000).unwrap().usage.cache_read;
         assert_eq!(
             (read(None, &caller), read(Some("x"), &subagent)),
             (caller.tokens(), subagent.tokens())
         );
-        assert_eq!(
-            (read(Some("y"), &subagent), g.check(&caller, 2_000).unwrap().usage.cache_read),
-            (0, caller.tokens())
-        );
+        assert_eq!((read(Some("y"), &subagent), read(None, &caller)), (0, caller.tokens()));
     }
 
     #[test]
@@ -376,22 +356,20 @@ mod tests {
             1.0,
             "28 February is in the same month as 1 February"
         );
-        assert_eq!(g.check(&small, 0), Ok(Estimate::default()), "no limit is set");
+        assert_eq!(g.check(None, &small, 0), Ok(Estimate::default()), "no limit is set");
     }
 
     #[test]
     fn check_model_without_price_is_refused() {
         let known = request(vec![]);
         let r = Request { model: known.model.named("mystery-1"), ..known };
-        assert_eq!(guard(&["1"]).check(&r, 0), Err(SpendRefused::Unpriced("mystery-1".into())));
+        assert_eq!(
+            guard(&["1"]).check(None, &r, 0),
+            Err(SpendRefused::Unpriced("mystery-1".into()))
+        );
         let limit = "0.004".parse().unwrap();
-        let over = SpendRefused::Over {
-            limit,
-            spent_usd: 0.0,
-            remaining_usd: 0.004,
-            estimate_usd: 0.01,
-            prompt: 9,
-        };
+        let estimate = Estimate { usd: 0.01, ..Estimate::default() };
+        let over = SpendRefused::Over { limit, spent_usd: 0.0, estimate };
         assert!(over.to_string().starts_with("spend limit of 0.004 USD per session: "), "{over}");
     }
 }

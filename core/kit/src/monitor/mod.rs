@@ -9,4 +9,4 @@ mod tags;
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use session::{CallSample, RequestSource, SessionMeter};
 pub use status::{CallUsage, ContextWindow, ModelName, SessionCost, StatusLine};
-pub use tags::{Reminders, budget_tag, usage_tag};
+pub use tags::{Reminders, usage_tag};

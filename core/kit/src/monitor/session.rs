@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::budget::BudgetSnapshot;
-use ctxbench_core::ledger::{Ledger, ModelTotal};
+use ctxbench_core::ledger::Ledger;
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;
@@ -84,30 +84,18 @@ impl SessionMeter {
         }
     }
 
-    /// Records a request of the main conversation, sent `at` ms after the start of the session and
-    /// answered after `took` ms. Returns the budget after it, or `None` for a failed request, which
-    /// is not billed.
+    /// Records a request of a subagent, or of the main conversation if `agent` is `None`, sent `at` ms
+    /// after the start of the session and answered after `took` ms. A subagent's cost counts, but it
+    /// has a separate window, and its time is part of the tool call that waits for it. A failed
+    /// request is not billed.
     pub fn observe(
-        &mut self,
-        request: &Request,
-        result: &Result<Reply, ModelError>,
-        at: Millis,
-        took: Millis,
-    ) -> Option<BudgetSnapshot> {
-        self.observe_of(None, request, result, at, took)
-    }
-
-    /// Records a request of a subagent, or of the main conversation if `agent` is `None`. A
-    /// subagent's cost counts, but it has a separate window, and its time is part of the tool call
-    /// that waits for it.
-    pub fn observe_of(
         &mut self,
         agent: Option<&str>,
         request: &Request,
         result: &Result<Reply, ModelError>,
         at: Millis,
         took: Millis,
-    ) -> Option<BudgetSnapshot> {
+    ) {
         let sample = request.purpose == Purpose::Sample;
         if sample {
             let since = self.conversation(agent).tools_since.take();
@@ -116,7 +104,7 @@ impl SessionMeter {
             }
         }
         self.end_ms = self.end_ms.max(at.saturating_add(took));
-        let reply = result.as_ref().ok()?;
+        let Ok(reply) = result else { return };
         self.api_ms += took;
         self.ledger.add(request, reply);
         let cost_usd = model::cost_of_reply(&request.model, reply).total();
@@ -138,7 +126,6 @@ impl SessionMeter {
             conversation.last_call = Some(reply.usage);
             conversation.tools_since = reply.has_calls().then_some(at.saturating_add(took));
         }
-        Some(self.snapshot())
     }
 
     fn conversation(&mut self, agent: Option<&str>) -> &mut ConversationMeter {
@@ -163,11 +150,6 @@ impl SessionMeter {
         }
     }
 
-    /// Returns tokens and dollars per model.
-    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelTotal)> {
-        self.ledger.models()
-    }
-
     /// Returns all answered requests in order.
     pub fn calls(&self) -> &[CallSample] {
         &self.calls
@@ -182,11 +164,6 @@ impl SessionMeter {
     /// calls and the next request.
     pub fn active_ms(&self) -> Millis {
         self.active_ms
-    }
-
-    /// Returns the time from the start of the session to the end of the last reply in ms.
-    pub fn wall_ms(&self) -> Millis {
-        self.end_ms
     }
 
     /// Returns true if the last prompt had more than 200,000 tokens, independent of the window.
@@ -238,19 +215,21 @@ pub(super) mod tests {
             cache_write: 10_000,
             ..Usage::default()
         };
-        let after = m.observe(&request(vec![]), &reply(main, vec![]), 5_000, 20_000).unwrap();
+        m.observe(None, &request(vec![]), &reply(main, vec![]), 5_000, 20_000);
+        let after = m.snapshot();
         let main_request = request(vec![]);
         let model = main_request.model.named("claude-haiku-4-5");
         let side = Request { purpose: Purpose::Summary, model, ..main_request };
         let small = Usage { input: 50_000, output: 1_000, ..Usage::default() };
-        let last = m.observe(&side, &reply(small, vec![]), 30_000, 4_000).unwrap();
+        m.observe(None, &side, &reply(small, vec![]), 30_000, 4_000);
+        let last = m.snapshot();
         // Sonnet 4.6 (docs/sources/anthropic-api.md §2.6): 1,000×3 + 100,000×0.3 + 10,000×3.75 +
         // 2,000×15 = 100,500 µUSD.
         assert!((after.cost_usd - 0.1005).abs() < 1e-12, "{}", after.cost_usd);
         // Haiku 4.5: 50,000×1 + 1,000×5 = 55,000 µUSD.
         assert!((last.cost_usd - 0.1555).abs() < 1e-12, "{}", last.cost_usd);
         let costs: Vec<(&str, f64)> =
-            m.models().map(|(n, t)| (n, (t.cost.total() * 1e6).round())).collect();
+            m.ledger.models().map(|(n, t)| (n, (t.cost.total() * 1e6).round())).collect();
         assert_eq!(costs, [("claude-haiku-4-5", 55_000.0), ("claude-sonnet-4-6", 100_500.0)]);
         // A side request does not count towards the window: 111,000 of 200,000.
         assert_eq!((last.used, last.remaining, last.percentage), (111_000, 89_000, 55.5));
@@ -258,7 +237,7 @@ pub(super) mod tests {
             (last.total_input, last.total_output, last.duration_ms),
             (161_000, 3_000, 34_000)
         );
-        assert_eq!((m.api_ms(), m.wall_ms(), m.active_ms()), (24_000, 34_000, 20_000));
+        assert_eq!((m.api_ms(), m.end_ms, m.active_ms()), (24_000, 34_000, 20_000));
     }
 
     #[test]
@@ -266,14 +245,14 @@ pub(super) mod tests {
         let mut m = SessionMeter::new(200_000);
         let usage = |input| Usage { input, ..Usage::default() };
         let call = Part::Call(ToolCall::new("1", "task", "{}"));
-        m.observe(&request(vec![]), &reply(usage(50_000), vec![call]), 0, 1_000);
+        m.observe(None, &request(vec![]), &reply(usage(50_000), vec![call]), 0, 1_000);
         for at in [1_000, 4_000] {
             let result = reply(usage(80_000), vec![]);
-            m.observe_of(Some("a"), &request(vec![]), &result, at, 2_000);
+            m.observe(Some("a"), &request(vec![]), &result, at, 2_000);
         }
         let last = m.snapshot();
         assert_eq!((last.used, last.total_input), (50_000, 210_000));
-        m.observe(&request(vec![]), &reply(usage(1), vec![]), 7_000, 1_000);
+        m.observe(None, &request(vec![]), &reply(usage(1), vec![]), 7_000, 1_000);
         // The main conversation waited from 1 s to 7 s. Model time in between counts once.
         assert_eq!((m.active_ms(), m.api_ms()), (8_000, 6_000));
         assert_eq!(
@@ -291,7 +270,7 @@ pub(super) mod tests {
             code: None,
             message: String::new(),
         });
-        assert!(m.observe(&request(vec![]), &refused, 0, 2_000).is_none());
-        assert_eq!((m.snapshot().cost_usd, m.api_ms(), m.wall_ms()), (0.0, 0, 2_000));
+        m.observe(None, &request(vec![]), &refused, 0, 2_000);
+        assert_eq!((m.snapshot().cost_usd, m.api_ms(), m.end_ms), (0.0, 0, 2_000));
     }
 }

@@ -5,7 +5,7 @@
 //! (`context_window`, `cost.total_cost_usd`, `exceeds_200k_tokens`), and Claude Code's documentation
 //! of the status line (`model`, the other fields of `cost`).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::session::SessionMeter;
 use super::tags::usage_tag;
@@ -13,7 +13,7 @@ use ctxbench_core::model;
 use ctxbench_core::request::Usage;
 
 /// Data of a status line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct StatusLine {
     /// Session name.
     pub session_id: String,
@@ -24,12 +24,12 @@ pub struct StatusLine {
     pub exceeds_200k_tokens: bool,
     pub cost: SessionCost,
     /// Usage tag that the provider adds to the context; absent for models without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_tag: Option<String>,
 }
 
 /// Names of a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ModelName {
     /// Name in the API.
     pub id: String,
@@ -37,7 +37,7 @@ pub struct ModelName {
 }
 
 /// Usage of the context window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ContextWindow {
     /// Input tokens of all requests; may exceed the window.
     pub total_input_tokens: u64,
@@ -54,7 +54,7 @@ pub struct ContextWindow {
 }
 
 /// Token usage of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct CallUsage {
     /// Input tokens neither read from nor written to the cache.
     pub input_tokens: u64,
@@ -77,7 +77,7 @@ impl From<Usage> for CallUsage {
 }
 
 /// Cost and time of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct SessionCost {
     /// USD, side requests included.
     pub total_cost_usd: f64,
@@ -151,7 +151,7 @@ mod tests {
             cache_write: 9_500,
             ..Usage::default()
         };
-        meter.observe(&request(vec![]), &reply(usage, vec![]), 0, 9_000);
+        meter.observe(None, &request(vec![]), &reply(usage, vec![]), 0, 9_000);
         let v =
             serde_json::to_value(StatusLine::from_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
         // By hand: 50,000 of 200,000; 500×3 + 40,000×0.3 + 9,500×3.75 + 1,200×15 = 67,125 µUSD.

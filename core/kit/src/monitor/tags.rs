@@ -1,4 +1,4 @@
-//! Token budget in the context: tags for models trained on them, and plain reminders for others.
+//! Token budget in the context: a tag for models trained on it, and plain reminders for others.
 //!
 //! The provider adds the tags, so clients never send them; simulated providers and status lines use
 //! them. Reminders do not change the cached prefix. The window size appears once, in the fixed part.
@@ -9,12 +9,6 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::request::Request;
-
-/// Returns the tag at the start of a session, with the window size in tokens
-/// (docs/sources/anthropic-api.md §2.5).
-pub fn budget_tag(window: u64) -> String {
-    format!("<budget:token_budget>{window}</budget:token_budget>")
-}
 
 /// Returns the tag after each tool result, with used and remaining tokens
 /// (docs/sources/anthropic-api.md §2.5).
@@ -32,17 +26,6 @@ pub struct Reminders {
     pub budget: Arc<str>,
     /// Shown after tool results.
     pub usage: Arc<str>,
-}
-
-impl Default for Reminders {
-    fn default() -> Self {
-        Reminders {
-            budget: "[context: {window} tokens in all]".into(),
-            usage: "[context: {used} of {window} tokens used, {left} left; plan the rest of the \
-                work to fit]"
-                .into(),
-        }
-    }
 }
 
 impl Reminders {
@@ -79,7 +62,6 @@ mod tests {
     #[test]
     fn tags_match_documentation() {
         // docs/sources/token-budgeting.md §5.3: 200,000 in total, 35,000 used, 165,000 left.
-        assert_eq!(budget_tag(200_000), "<budget:token_budget>200000</budget:token_budget>");
         assert_eq!(
             usage_tag(35_000, 200_000),
             "<system_warning>Token usage: 35000/200000; 165000 remaining</system_warning>"
@@ -93,7 +75,10 @@ mod tests {
     #[test]
     fn append_usage_keeps_cached_prefix() {
         use crate::monitor::session::tests::{block, request};
-        let reminders = Reminders::default();
+        let reminders = Reminders {
+            budget: "[context: {window} tokens in all]".into(),
+            usage: "[context: {used} of {window} tokens used, {left} left]".into(),
+        };
         let blocks = |n: usize| -> Vec<_> {
             let kinds = [
                 BlockKind::User,

@@ -3,7 +3,7 @@
 //!
 //! Nothing is lost: discarded messages stay in a fork, and the replaced files become a checkpoint of
 //! that fork. File contents are kept next to the store by [`EditCheckpoints`]; a checkpoint of the
-//! store refers to them by its [`manifest`].
+//! store refers to them by their number there.
 //!
 //! Files are only written below the folder that holds the store's own folder (`FOLDER` for
 //! `FOLDER/.agent/sessions.db`). A session that names another folder is refused, so a copied or
@@ -12,18 +12,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::checkpoint::{
-    CheckpointError, Difference, EditCheckpoints, Restored, Retention, Snapshots,
-};
-use crate::store::{
-    Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
-};
+use crate::checkpoint::{CheckpointError, EditCheckpoints, Restored, Snapshots};
+use crate::store::{Checkpoint, Id, LoadedMessage, Position, Store, StoreError};
 use ctxbench_core::block::Role;
 
 /// The part of a session to restore.
@@ -39,7 +33,7 @@ pub enum Restore {
 pub enum Target {
     /// A position after this message, with the files of the next checkpoint. For a prompt, these
     /// are the files before it.
-    Message(Ulid),
+    Message(Id),
     Checkpoint(Checkpoint),
 }
 
@@ -47,14 +41,14 @@ pub enum Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewound {
     /// The fork with the discarded messages.
-    pub branch: Option<Ulid>,
+    pub branch: Option<Id>,
     /// Number of discarded messages.
     pub messages: usize,
     /// The folder of the restored files.
     pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
     /// The checkpoint that restores the replaced files.
-    pub undo: Option<Ulid>,
+    pub undo: Option<Id>,
 }
 
 /// A rewind that is not possible.
@@ -65,16 +59,16 @@ pub enum RewindError {
     #[error(transparent)]
     Files(#[from] CheckpointError),
     #[error("checkpoint {0} has no files; restore only the conversation")]
-    NoFiles(Ulid),
+    NoFiles(Id),
     #[error(
         "no checkpoint with files follows message {0}, so the files have not changed since; restore \
          only the conversation"
     )]
-    NoneFollows(Ulid),
+    NoneFollows(Id),
     #[error("session {0} has no messages yet, so there is nothing to mark")]
-    Empty(Ulid),
+    Empty(Id),
     #[error("session {0} has no folder, so none of its checkpoints has files")]
-    NoFolder(Ulid),
+    NoFolder(Id),
     /// The session belongs to another folder than the store, as in a copied project.
     #[error(
         "the session belongs to {}, but the store is in {}; name the folder whose files should \
@@ -91,67 +85,34 @@ pub enum RewindError {
 
 /// A store, and the file contents that are kept next to it.
 pub struct Rewinder {
-    store: Store,
+    pub store: Store,
     /// Folder of the store and of the kept contents.
     store_folder: PathBuf,
     /// Folder chosen by the user; its files may change whatever a session names.
     chosen_folder: Option<PathBuf>,
 }
 
-/// Returns the manifest of a checkpoint: the number of its files in [`EditCheckpoints`], if any.
-pub fn manifest(files: Option<u64>) -> Value {
-    files.map_or(Value::Null, |n| json!({ "files": n }))
-}
-
-/// Returns the number of a checkpoint's files in [`EditCheckpoints`].
-pub fn file_checkpoint(checkpoint: &Checkpoint) -> Option<u64> {
-    checkpoint.details.manifest["files"].as_u64()
-}
-
 impl Rewinder {
-    /// Creates a rewinder for a store opened from `path`.
-    pub fn new(store: Store, path: &Path) -> Rewinder {
+    /// Opens the store in `path`. With `folder`, files are restored into that folder, whichever folder a
+    /// session names.
+    pub fn open(path: &Path, folder: Option<PathBuf>) -> Result<Rewinder, StoreError> {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
-        Rewinder {
-            store,
+        Ok(Rewinder {
+            store: Store::open(path)?,
             store_folder: parent.unwrap_or(Path::new(".")).to_path_buf(),
-            chosen_folder: None,
-        }
-    }
-
-    /// Restores files into this folder, whichever folder a session names.
-    pub fn with_folder(self, folder: PathBuf) -> Rewinder {
-        Rewinder { chosen_folder: Some(folder), ..self }
-    }
-
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
-    pub fn store_mut(&mut self) -> &mut Store {
-        &mut self.store
+            chosen_folder: folder,
+        })
     }
 
     /// Creates a checkpoint after the newest message of a session, with its files if it has a
     /// folder.
-    pub fn mark(
-        &mut self,
-        session: Ulid,
-        name: Option<&str>,
-        tags: &BTreeSet<String>,
-        now: Millis,
-    ) -> Result<Ulid, RewindError> {
-        let position = self.newest(session)?.ok_or(RewindError::Empty(session))?;
-        let number = match self.folder(session)? {
+    pub fn mark(&mut self, session: Id, name: &str) -> Result<Id, RewindError> {
+        let position = self.newest(session)?;
+        let files = match self.folder(session)? {
             None => None,
-            Some(folder) => Some(self.files(&folder)?.begin(name.unwrap_or_default(), ms(now))?),
+            Some(folder) => Some(self.files(&folder)?.begin(name, self.now_ms())?),
         };
-        let new = NewCheckpoint {
-            name: name.map(str::to_string),
-            tags: tags.clone(),
-            ..NewCheckpoint::new(position, manifest(number))
-        };
-        Ok(self.store.add_checkpoint(session, &new)?)
+        Ok(self.store.add_checkpoint(session, position, Some(name), files)?)
     }
 
     /// Rewinds a session. Files come first: if they fail, the conversation does not change.
@@ -160,14 +121,13 @@ impl Rewinder {
     /// is stored before the first file is written, and the target is still valid.
     pub fn rewind(
         &mut self,
-        session: Ulid,
+        session: Id,
         to: &Target,
         restore: Restore,
-        now: Millis,
     ) -> Result<Rewound, RewindError> {
         let position = match to {
             Target::Message(id) => Position::After(*id),
-            Target::Checkpoint(c) => c.details.position,
+            Target::Checkpoint(c) => c.position,
         };
         if restore != Restore::Code {
             // Check this before any file is touched.
@@ -181,7 +141,7 @@ impl Rewinder {
                 let number = self.number(session, to)?;
                 let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
                 let mut kept = self.files(&folder)?;
-                let files = self.restore(session, &mut kept, number, now)?;
+                let files = self.restore(session, &mut kept, number)?;
                 (Some(kept), Some((folder, files)))
             }
         };
@@ -189,7 +149,7 @@ impl Rewinder {
             Restore::Code => None,
             Restore::Conversation | Restore::Both => {
                 let title = format!("{} (discarded)", self.store.session(session)?.title);
-                Some(self.store.rewind(session, position, &title, now)?)
+                Some(self.store.rewind(session, position, &title)?)
             }
         };
         let branch = discarded.and_then(|d| d.branch);
@@ -201,37 +161,37 @@ impl Rewinder {
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Returns the files that differ between two checkpoints of a session, or between a checkpoint
+    /// Returns the paths of files that differ between two checkpoints of a session, or between a checkpoint
     /// and the current files.
     pub fn differences(
         &self,
-        session: Ulid,
+        session: Id,
         from: &Checkpoint,
         to: Option<&Checkpoint>,
-    ) -> Result<Vec<Difference>, RewindError> {
-        let number = |c: &Checkpoint| file_checkpoint(c).ok_or(RewindError::NoFiles(c.id));
+    ) -> Result<Vec<String>, RewindError> {
+        let number = |c: &Checkpoint| c.files.ok_or(RewindError::NoFiles(c.id));
         let (from, to) = (number(from)?, to.map(number).transpose()?);
         let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
         Ok(self.files(&folder)?.compare(from, to)?)
     }
 
     /// Returns the file checkpoint of a target.
-    fn number(&self, session: Ulid, to: &Target) -> Result<u64, RewindError> {
+    fn number(&self, session: Id, to: &Target) -> Result<u64, RewindError> {
         let message = match to {
-            Target::Checkpoint(c) => return file_checkpoint(c).ok_or(RewindError::NoFiles(c.id)),
+            Target::Checkpoint(c) => return c.files.ok_or(RewindError::NoFiles(c.id)),
             Target::Message(id) => *id,
         };
         let log = self.store.log(session)?;
         let prompt = |m: &LoadedMessage| m.id == message && m.role == Role::User && !m.is_boundary;
         let is_prompt = log.iter().any(prompt);
-        let follows = |c: &&Checkpoint| match c.details.position {
+        let follows = |c: &&Checkpoint| match c.position {
             Position::Before(id) => id > message || is_prompt && id == message,
             Position::After(id) => id >= message,
         };
         let all = self.store.checkpoints(session)?;
         all.iter()
             .filter(follows)
-            .filter_map(|c| Some((c.details.position.message(), file_checkpoint(c)?)))
+            .filter_map(|c| Some((c.position.message(), c.files?)))
             .min()
             .map(|(_, number)| number)
             .ok_or(RewindError::NoneFollows(message))
@@ -239,7 +199,7 @@ impl Rewinder {
 
     /// Locks the kept files of a session. Returns `None` if no files were kept, or if they cannot
     /// be opened. Fails if another program has them open.
-    fn lock(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
+    fn lock(&self, session: Id) -> Result<Option<EditCheckpoints>, RewindError> {
         let folder = self.folder(session)?.filter(|_| EditCheckpoints::exist(&self.store_folder));
         match folder.map(|f| self.files(&f)) {
             Some(Err(e @ RewindError::Files(CheckpointError::InUse(_)))) => Err(e),
@@ -250,33 +210,35 @@ impl Rewinder {
     /// Restores files after storing a checkpoint of the current ones.
     fn restore(
         &mut self,
-        session: Ulid,
+        session: Id,
         kept: &mut EditCheckpoints,
         number: u64,
-        now: Millis,
     ) -> Result<Restored, RewindError> {
-        let position = self.newest(session)?.ok_or(RewindError::Empty(session))?;
-        let pending = kept.prepare(number, ms(now))?;
-        let new = NewCheckpoint {
-            name: Some("before rewind".to_string()),
-            ..NewCheckpoint::new(position, manifest(Some(pending.undo())))
-        };
-        self.store.add_checkpoint(session, &new)?;
+        let position = self.newest(session)?;
+        let pending = kept.prepare(number, self.now_ms())?;
+        let undo = Some(pending.undo());
+        self.store.add_checkpoint(session, position, Some("before rewind"), undo)?;
         Ok(kept.apply(pending))
     }
 
     /// Returns the session's checkpoint of these files. In a fork, it has a different id.
-    fn checkpoint_of(&self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
+    fn checkpoint_of(&self, session: Id, number: u64) -> Result<Option<Id>, RewindError> {
         let all = self.store.checkpoints(session)?;
-        Ok(all.iter().rfind(|c| file_checkpoint(c) == Some(number)).map(|c| c.id))
+        Ok(all.iter().rfind(|c| c.files == Some(number)).map(|c| c.id))
     }
 
-    fn newest(&self, session: Ulid) -> Result<Option<Position>, RewindError> {
-        Ok(self.store.load_context(session)?.last().map(|m| Position::After(m.id)))
+    /// Returns the position after the newest message.
+    fn newest(&self, session: Id) -> Result<Position, RewindError> {
+        let newest = self.store.load_context(session)?.last().map(|m| Position::After(m.id));
+        newest.ok_or(RewindError::Empty(session))
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.store.now().max(0) as u64
     }
 
     /// Returns the folder that a restore may change; `None` if the session has no folder.
-    fn folder(&self, session: Ulid) -> Result<Option<PathBuf>, RewindError> {
+    fn folder(&self, session: Id) -> Result<Option<PathBuf>, RewindError> {
         let named = PathBuf::from(self.store.session(session)?.directory);
         if named.as_os_str().is_empty() {
             return Ok(None);
@@ -293,10 +255,6 @@ impl Rewinder {
     }
 
     fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
-        Ok(EditCheckpoints::open(folder, &self.store_folder, Retention::default())?)
+        Ok(EditCheckpoints::open(folder, &self.store_folder)?)
     }
-}
-
-fn ms(at: Millis) -> u64 {
-    at.max(0) as u64
 }

@@ -1,57 +1,60 @@
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::checkpoint::FileOutcome;
-use crate::store::{NewPart, NewSession, PartKind};
+use crate::store::NewSession;
+use ctxbench_core::content::Part;
 
 /// A session with files in a folder, like the example agent.
 struct TestAgent {
     dir: tempfile::TempDir,
     kept: Rewinder,
-    session: Ulid,
-    now: Cell<Millis>,
+    session: Id,
 }
 
 fn agent() -> TestAgent {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(".agent/sessions.db");
     fs::create_dir(dir.path().join(".agent")).unwrap();
-    let mut store = Store::open(&path).unwrap();
+    let mut kept = Rewinder::open(&path, None).unwrap();
     let directory = dir.path().canonicalize().unwrap().display().to_string();
     let title = "a conversation".to_string();
     let session =
-        store.create_session(&NewSession { directory, title, ..Default::default() }).unwrap();
-    TestAgent { dir, kept: Rewinder::new(store, &path), session, now: Cell::new(1_000) }
+        kept.store.create_session(&NewSession { directory, title, ..Default::default() }).unwrap();
+    TestAgent { dir, kept, session }
 }
 
 impl TestAgent {
-    fn tick(&self) -> Millis {
-        self.now.set(self.now.get() + 1);
-        self.now.get()
-    }
-
     /// Adds a turn in which the agent writes a file.
-    fn turn(&mut self, text: &str, file: &str, content: &str) -> [Ulid; 2] {
+    fn turn(&mut self, text: &str, file: &str, content: &str) -> [Id; 2] {
         let folder = self.kept.folder(self.session).unwrap().unwrap();
         let mut files = self.kept.files(&folder).unwrap();
-        let number = files.begin(text, ms(self.tick())).unwrap();
+        let number = files.begin(text, 0).unwrap();
         files.before_edit(file).unwrap();
         fs::write(self.dir.path().join(file), content).unwrap();
         let messages = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
-            .map(|(role, text)| (role, vec![NewPart::text(&text)]));
-        let ids = self.kept.store_mut().append_messages(self.session, &messages).unwrap();
-        let new = NewCheckpoint::new(Position::Before(ids[0]), manifest(Some(number)));
-        self.kept.store_mut().add_checkpoint(self.session, &new).unwrap();
+            .map(|(role, text)| (role, vec![Part::Text(text.into())]));
+        let ids = self.kept.store.append_messages(self.session, &messages).unwrap();
+        let position = Position::Before(ids[0]);
+        self.kept.store.add_checkpoint(self.session, position, None, Some(number)).unwrap();
         [ids[0], ids[1]]
     }
 
-    fn checkpoint(&self, session: Ulid, name: &str) -> Checkpoint {
-        let all = self.kept.store().checkpoints(session).unwrap();
-        all.into_iter().rfind(|c| c.details.name.as_deref() == Some(name)).unwrap()
+    fn checkpoints(&self, session: Id) -> Vec<Checkpoint> {
+        self.kept.store.checkpoints(session).unwrap()
+    }
+
+    fn checkpoint(&self, session: Id, name: &str) -> Checkpoint {
+        let all = self.checkpoints(session);
+        all.into_iter().rfind(|c| c.name.as_deref() == Some(name)).unwrap()
+    }
+
+    /// Returns the texts of a session's log.
+    fn log(&self, session: Id) -> Vec<String> {
+        texts(&self.kept.store.log(session).unwrap())
     }
 
     fn read(&self, file: &str) -> Option<String> {
@@ -65,42 +68,34 @@ impl TestAgent {
 }
 
 fn texts(log: &[LoadedMessage]) -> Vec<String> {
-    log.iter()
-        .flat_map(|m| &m.parts)
-        .filter(|p| p.kind != PartKind::Marker)
-        .filter_map(|p| p.data["text"].as_str().map(str::to_string))
-        .collect()
+    log.iter().flat_map(|m| &m.parts).map(|p| p.content.text().to_string()).collect()
 }
 
 #[test]
 fn rewind_both_keeps_discarded_messages_in_a_fork() {
     let mut a = agent();
     a.turn("one", "a", "1");
-    let tags = BTreeSet::from(["good".to_string()]);
-    let now = a.tick();
-    a.kept.mark(a.session, Some("works"), &tags, now).unwrap();
+    a.kept.mark(a.session, "works").unwrap();
     a.turn("two", "a", "2");
-    a.kept.store_mut().compact(a.session, Some("summary"), &[]).unwrap();
+    a.kept.store.compact(a.session, Some("summary"), &[]).unwrap();
     a.turn("three", "b", "3");
     let to = Target::Checkpoint(a.checkpoint(a.session, "works"));
-    let now = a.tick();
-    let done = a.kept.rewind(a.session, &to, Restore::Both, now).unwrap();
+    let done = a.kept.rewind(a.session, &to, Restore::Both).unwrap();
     assert_eq!(a.files(), BTreeMap::from([("a".to_string(), "1".to_string())]));
-    assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), ["one", "did one"]);
+    assert_eq!(a.log(a.session), ["one", "did one"]);
     let branch = done.branch.unwrap();
     assert_eq!(
-        texts(&a.kept.store().log(branch).unwrap()),
+        a.log(branch),
         ["one", "did one", "two", "did two", "summary", "three", "did three"]
     );
-    assert_eq!(a.kept.store().session(branch).unwrap().title, "a conversation (discarded)");
+    assert_eq!(a.kept.store.session(branch).unwrap().title, "a conversation (discarded)");
     // The fork has all checkpoints, including those before the compaction.
-    let names = |s: Ulid| a.kept.store().checkpoints(s).unwrap().len();
+    let names = |s: Id| a.checkpoints(s).len();
     assert_eq!((names(a.session), names(branch)), (2, 5), "two prompts were discarded");
     // It also has the replaced files.
     let undo = a.checkpoint(branch, "before rewind");
     assert_eq!(Some(undo.id), done.undo);
-    let now = a.tick();
-    a.kept.rewind(branch, &Target::Checkpoint(undo), Restore::Code, now).unwrap();
+    a.kept.rewind(branch, &Target::Checkpoint(undo), Restore::Code).unwrap();
     assert_eq!(a.files(), [("a", "2"), ("b", "3")].map(|(f, t)| (f.into(), t.into())).into());
 }
 
@@ -109,12 +104,11 @@ fn rewind_to_message_restores_files_of_that_time() {
     let mut a = agent();
     let [_, answer] = a.turn("one", "a", "1");
     let [prompt, last] = a.turn("two", "a", "2");
-    let now = a.tick();
-    let e = a.kept.rewind(a.session, &Target::Message(last), Restore::Code, now).unwrap_err();
+    let e = a.kept.rewind(a.session, &Target::Message(last), Restore::Code).unwrap_err();
     assert!(e.to_string().contains("no checkpoint with files follows"), "{e}");
     for (to, content) in [(prompt, "1"), (answer, "1")] {
         fs::write(a.dir.path().join("a"), "2").unwrap();
-        let done = a.kept.rewind(a.session, &Target::Message(to), Restore::Code, now).unwrap();
+        let done = a.kept.rewind(a.session, &Target::Message(to), Restore::Code).unwrap();
         assert_eq!(a.read("a").as_deref(), Some(content));
         assert_eq!(done.files.unwrap().count(|o| *o == FileOutcome::Restored), 1);
         assert_eq!((done.branch, done.messages), (None, 0), "the conversation stays");
@@ -124,29 +118,28 @@ fn rewind_to_message_restores_files_of_that_time() {
 #[test]
 fn refused_rewind_changes_nothing() {
     let mut a = agent();
-    let now = a.tick();
-    let none = BTreeSet::new();
-    assert!(matches!(a.kept.mark(a.session, None, &none, now), Err(RewindError::Empty(_))));
+    assert!(matches!(a.kept.mark(a.session, "x"), Err(RewindError::Empty(_))));
     let [first, _] = a.turn("one", "a", "1");
     // Another agent uses the folder.
     let other = a.kept.files(a.dir.path()).unwrap();
     for what in [Restore::Both, Restore::Code, Restore::Conversation] {
-        let e = a.kept.rewind(a.session, &Target::Message(first), what, now).unwrap_err();
+        let e = a.kept.rewind(a.session, &Target::Message(first), what).unwrap_err();
         let message = e.to_string();
         assert!(message.contains("another program uses these checkpoints"), "{message}");
     }
     drop(other);
     // A session without a folder.
-    let store = a.kept.store_mut();
+    let store = &mut a.kept.store;
     let without_folder = store.create_session(&NewSession::default()).unwrap();
-    let (m, _) = store.append_message(without_folder, Role::User, &[NewPart::text("x")]).unwrap();
-    let id = a.kept.mark(without_folder, Some("x"), &none, now).unwrap();
+    let (m, _) =
+        store.append_message(without_folder, Role::User, &[Part::Text("x".into())]).unwrap();
+    let id = a.kept.mark(without_folder, "x").unwrap();
     let c = a.checkpoint(without_folder, "x");
-    let e = a.kept.rewind(without_folder, &Target::Checkpoint(c), Restore::Both, now).unwrap_err();
+    let e = a.kept.rewind(without_folder, &Target::Checkpoint(c), Restore::Both).unwrap_err();
     assert!(matches!(e, RewindError::NoFiles(c) if c == id), "{e}");
     let stranger = Target::Message(m);
-    assert!(a.kept.rewind(a.session, &stranger, Restore::Both, now).is_err());
-    assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), ["one", "did one"]);
+    assert!(a.kept.rewind(a.session, &stranger, Restore::Both).is_err());
+    assert_eq!(a.log(a.session), ["one", "did one"]);
     assert_eq!(a.read("a").as_deref(), Some("1"));
 }
 
@@ -155,13 +148,11 @@ fn differences_lists_changed_files() {
     let mut a = agent();
     fs::write(a.dir.path().join("a"), "x").unwrap();
     a.turn("one", "a", "y");
-    let now = a.tick();
-    a.kept.mark(a.session, Some("one"), &BTreeSet::new(), now).unwrap();
+    a.kept.mark(a.session, "one").unwrap();
     a.turn("two", "b", "new");
-    let [one, start] = [1, 0].map(|i| a.kept.store().checkpoints(a.session).unwrap()[i].clone());
+    let [one, start] = [1, 0].map(|i| a.checkpoints(a.session)[i].clone());
     let paths = |from: &Checkpoint, to: Option<&Checkpoint>| -> Vec<String> {
-        let all = a.kept.differences(a.session, from, to).unwrap();
-        all.into_iter().map(|d| d.path).collect()
+        a.kept.differences(a.session, from, to).unwrap()
     };
     assert_eq!(paths(&start, Some(&one)), ["a"]);
     assert_eq!(paths(&one, None), ["b"]);
@@ -190,51 +181,46 @@ fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
         for file in ["a", "b", "c"] {
             a.turn(&format!("old {file}"), file, &format!("old {file}"));
         }
-        let now = a.tick();
-        a.kept.mark(a.session, Some("old"), &BTreeSet::new(), now).unwrap();
+        a.kept.mark(a.session, "old").unwrap();
         for file in ["a", "b", "c"] {
             a.turn(&format!("new {file}"), file, &format!("new {file}"));
         }
         let to = Target::Checkpoint(a.checkpoint(a.session, "old"));
-        let before = texts(&a.kept.store().log(a.session).unwrap());
-        let names = |a: &TestAgent, session: Ulid| -> Vec<Ulid> {
-            let all = a.kept.store().checkpoints(session).unwrap();
-            let undo = |c: &&Checkpoint| c.details.name.as_deref() == Some("before rewind");
+        let before = a.log(a.session);
+        let names = |a: &TestAgent, session: Id| -> Vec<Id> {
+            let all = a.checkpoints(session);
+            let undo = |c: &&Checkpoint| c.name.as_deref() == Some("before rewind");
             all.iter().filter(undo).map(|c| c.id).collect()
         };
 
         // The checkpoint cannot be stored: no file changes.
         fail_inserts(&a, Some("checkpoints"));
-        let now = a.tick();
-        let e = a.kept.rewind(a.session, &to, what, now).unwrap_err();
+        let e = a.kept.rewind(a.session, &to, what).unwrap_err();
         assert!(e.to_string().contains("the disk is full"), "{e}");
         assert_eq!((a.files(), names(&a, a.session).len()), (written("new"), 0));
-        assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
+        assert_eq!(a.log(a.session), before);
 
         // The conversation cannot be rewound: the files changed and have a checkpoint.
         fail_inserts(&a, Some("sessions"));
-        let now = a.tick();
-        let ended = a.kept.rewind(a.session, &to, what, now);
+        let ended = a.kept.rewind(a.session, &to, what);
         assert_eq!(ended.is_err(), what == Restore::Both, "{ended:?}");
         assert_eq!(a.files(), written("old"));
-        assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
+        assert_eq!(a.log(a.session), before);
         assert_eq!(names(&a, a.session).len(), 1);
         // Simulate a crash while files are written.
         fs::write(a.dir.path().join("c"), "new c").unwrap();
 
         // Repeating it succeeds, and the first of the two checkpoints is still there.
         fail_inserts(&a, None);
-        let now = a.tick();
-        let done = a.kept.rewind(a.session, &to, what, now).unwrap();
+        let done = a.kept.rewind(a.session, &to, what).unwrap();
         assert_eq!(a.files(), written("old"));
         let kept_in = done.branch.unwrap_or(a.session);
         assert_eq!(done.branch.is_some(), what == Restore::Both);
         let [first, second] = names(&a, kept_in)[..] else { panic!("expected two") };
         assert_eq!(done.undo, Some(second));
-        let all = a.kept.store().checkpoints(kept_in).unwrap();
+        let all = a.checkpoints(kept_in);
         let back = Target::Checkpoint(all.into_iter().find(|c| c.id == first).unwrap());
-        let now = a.tick();
-        a.kept.rewind(kept_in, &back, Restore::Code, now).unwrap();
+        a.kept.rewind(kept_in, &back, Restore::Code).unwrap();
         assert_eq!(a.files(), written("new"));
     }
 }
@@ -243,14 +229,12 @@ fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
 fn restore_without_message_to_mark_is_refused() {
     let mut a = agent();
     let [first, _] = a.turn("one", "a", "1");
-    let now = a.tick();
-    a.kept.mark(a.session, Some("x"), &BTreeSet::new(), now).unwrap();
+    a.kept.mark(a.session, "x").unwrap();
     let marked = a.checkpoint(a.session, "x");
     fs::write(a.dir.path().join("a"), "2").unwrap();
-    let now = a.tick();
-    a.kept.store_mut().rewind(a.session, Position::Before(first), "rest", now).unwrap();
+    a.kept.store.rewind(a.session, Position::Before(first), "rest").unwrap();
     let to = Target::Checkpoint(marked);
-    let e = a.kept.rewind(a.session, &to, Restore::Code, now).unwrap_err();
+    let e = a.kept.rewind(a.session, &to, Restore::Code).unwrap_err();
     assert!(matches!(e, RewindError::Empty(s) if s == a.session), "{e}");
     assert_eq!(a.read("a").as_deref(), Some("2"));
 }
@@ -274,20 +258,18 @@ fn rewind_in_copied_project_leaves_original_unchanged() {
     let copy = tempfile::tempdir().unwrap();
     copy_folder(a.dir.path(), copy.path());
     let path = copy.path().join(".agent/sessions.db");
-    let store = Store::open(&path).unwrap();
-    let mut kept = Rewinder::new(store, &path);
+    let mut kept = Rewinder::open(&path, None).unwrap();
     let to = Target::Message(answer);
     for what in [Restore::Code, Restore::Both] {
-        let e = kept.rewind(a.session, &to, what, 9_000).unwrap_err();
+        let e = kept.rewind(a.session, &to, what).unwrap_err();
         let actual = copy.path().canonicalize().unwrap().display().to_string();
         assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
         assert!(e.to_string().contains(&actual) && e.to_string().contains("--folder"), "{e}");
     }
     assert_eq!(a.read("a").as_deref(), Some("2"));
     // The user may name the copy.
-    let store = Store::open(&path).unwrap();
-    let mut kept = Rewinder::new(store, &path).with_folder(copy.path().to_path_buf());
-    let done = kept.rewind(a.session, &to, Restore::Code, 9_001).unwrap();
+    let mut kept = Rewinder::open(&path, Some(copy.path().to_path_buf())).unwrap();
+    let done = kept.rewind(a.session, &to, Restore::Code).unwrap();
     assert_eq!(done.folder.as_deref(), Some(copy.path()));
     assert_eq!(fs::read_to_string(copy.path().join("a")).unwrap(), "1");
     assert_eq!(a.read("a").as_deref(), Some("2"), "the original does not change");
@@ -302,7 +284,7 @@ fn rewind_with_store_naming_another_folder_is_refused() {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
     db.execute("UPDATE sessions SET directory = ?1", [victim.path().display().to_string()])
         .unwrap();
-    let e = a.kept.rewind(a.session, &Target::Message(first), Restore::Code, 9_000).unwrap_err();
+    let e = a.kept.rewind(a.session, &Target::Message(first), Restore::Code).unwrap_err();
     assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
     assert_eq!(fs::read_to_string(victim.path().join(".bashrc")).unwrap(), "mine");
 }
@@ -338,10 +320,10 @@ proptest! {
         // Files and messages of each checkpoint, by the number of its files.
         let mut then: BTreeMap<u64, (BTreeMap<String, String>, Vec<String>)> = BTreeMap::new();
         for (i, op) in ops.iter().enumerate() {
-            let log = texts(&a.kept.store().log(a.session).unwrap());
+            let log = a.log(a.session);
             let newest = |a: &TestAgent| {
-                let all = a.kept.store().checkpoints(a.session).unwrap();
-                all.iter().filter_map(file_checkpoint).max().unwrap()
+                let all = a.checkpoints(a.session);
+                all.iter().filter_map(|c| c.files).max().unwrap()
             };
             match op {
                 Op::Turn(f, text) => {
@@ -353,29 +335,28 @@ proptest! {
                 }
                 Op::Compact => {
                     let summary = format!("summary {i}");
-                    a.kept.store_mut().compact(a.session, Some(&summary), &[]).unwrap();
+                    a.kept.store.compact(a.session, Some(&summary), &[]).unwrap();
                     messages.insert(summary);
                 }
                 Op::Mark => {
-                    let now = a.tick();
-                    if a.kept.mark(a.session, Some("m"), &BTreeSet::new(), now).is_ok() {
+                    if a.kept.mark(a.session, "m").is_ok() {
                         then.insert(newest(&a), (a.files(), log));
                     }
                 }
                 Op::Fork(at) => {
-                    let own = a.kept.store().load_context(a.session).unwrap();
+                    let own = a.kept.store.load_context(a.session).unwrap();
                     if !own.is_empty() {
                         let at = own[at.index(own.len())].id;
-                        a.session = a.kept.store_mut().fork(a.session, at, "fork").unwrap();
+                        a.session = a.kept.store.fork(a.session, at, "fork").unwrap();
                     }
                 }
                 Op::Rewind(to, what) => {
-                    let own: BTreeSet<Ulid> = a.kept.store().load_context(a.session).unwrap()
+                    let own: BTreeSet<Id> = a.kept.store.load_context(a.session).unwrap()
                         .iter().map(|m| m.id).collect();
-                    let all: Vec<Checkpoint> = a.kept.store().checkpoints(a.session).unwrap()
+                    let all: Vec<Checkpoint> = a.checkpoints(a.session)
                         .into_iter()
-                        .filter(|c| own.contains(&c.details.position.message()))
-                        .filter(|c| c.details.name.as_deref() != Some("before rewind"))
+                        .filter(|c| own.contains(&c.position.message()))
+                        .filter(|c| c.name.as_deref() != Some("before rewind"))
                         .collect();
                     if all.is_empty() {
                         continue;
@@ -384,11 +365,10 @@ proptest! {
                     let what =
                         [Restore::Code, Restore::Conversation, Restore::Both][usize::from(*what)];
                     let (files, before) = (a.files(), log);
-                    let (old_files, old_log) = then[&file_checkpoint(&to).unwrap()].clone();
-                    let now = a.tick();
+                    let (old_files, old_log) = then[&to.files.unwrap()].clone();
                     let done =
-                        a.kept.rewind(a.session, &Target::Checkpoint(to), what, now).unwrap();
-                    let after = texts(&a.kept.store().log(a.session).unwrap());
+                        a.kept.rewind(a.session, &Target::Checkpoint(to), what).unwrap();
+                    let after = a.log(a.session);
                     if what == Restore::Conversation {
                         prop_assert_eq!(&a.files(), &files);
                     } else {
@@ -400,10 +380,10 @@ proptest! {
                         prop_assert_eq!(&after, &old_log);
                     }
                     if let Some(branch) = done.branch {
-                        let kept = texts(&a.kept.store().log(branch).unwrap());
+                        let kept = a.log(branch);
                         prop_assert_eq!(kept, before.clone());
                         // They diverge at the target.
-                        let divergence = a.kept.store().compare(a.session, branch).unwrap();
+                        let divergence = a.kept.store.compare(a.session, branch).unwrap();
                         prop_assert_eq!(texts(&divergence.shared), after.clone());
                         prop_assert_eq!(texts(&divergence.second), before[after.len()..].to_vec());
                         prop_assert!(divergence.first.is_empty());
@@ -411,18 +391,17 @@ proptest! {
                     }
                     if let Some(undo) = done.undo {
                         let at = done.branch.unwrap_or(a.session);
-                        let all = a.kept.store().checkpoints(at).unwrap();
+                        let all = a.checkpoints(at);
                         let undo = all.into_iter().find(|c| c.id == undo).unwrap();
-                        let now = a.tick();
-                        a.kept.rewind(at, &Target::Checkpoint(undo), Restore::Code, now).unwrap();
+                        a.kept.rewind(at, &Target::Checkpoint(undo), Restore::Code).unwrap();
                         prop_assert_eq!(a.files(), files);
                     }
                 }
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
-        for (id, _) in a.kept.store().sessions().unwrap() {
-            found.extend(texts(&a.kept.store().log(id).unwrap()));
+        for s in a.kept.store.sessions().unwrap() {
+            found.extend(a.log(s.id));
         }
         prop_assert_eq!(found, messages);
     }

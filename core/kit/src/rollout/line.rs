@@ -1,12 +1,9 @@
 //! Lines of a rollout: `{timestamp, type, payload}` (docs/sources/codex.md §4).
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::item::RolloutItem;
-use ctxbench_core::request::Usage;
-
-type Rest = Map<String, Value>;
 
 /// A line of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +28,7 @@ pub enum Payload {
     /// A compaction of the history.
     Compacted(Compacted),
     /// Model and settings of a turn.
-    TurnContext(Rest),
+    TurnContext(Value),
     /// An event shown to the user.
     EventMsg(RolloutEvent),
     /// State of files and environment after a compaction (0.169).
@@ -48,11 +45,6 @@ pub struct SessionMeta {
     /// Codex version.
     #[serde(default)]
     pub cli_version: String,
-    /// Base instructions as `{"text"}`, which token estimates include.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_instructions: Option<Value>,
-    #[serde(flatten)]
-    pub rest: Rest,
 }
 
 /// Result of a compaction.
@@ -63,9 +55,6 @@ pub struct Compacted {
     /// The new history. Absent in local compactions of 0.63 and 0.104, which rebuild it on resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement_history: Option<Vec<RolloutItem>>,
-    /// Includes number and ID of the window in 0.169.
-    #[serde(flatten)]
-    pub rest: Rest,
 }
 
 /// An event. Only events that a resume reads are parsed.
@@ -74,8 +63,8 @@ pub struct Compacted {
 pub enum RolloutEvent {
     /// Start of a turn.
     TaskStarted {
-        #[serde(flatten)]
-        rest: Rest,
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        model_context_window: Value,
     },
     /// Token counters.
     TokenCount(TokenCount),
@@ -83,8 +72,6 @@ pub enum RolloutEvent {
     ThreadRolledBack {
         /// Number of user turns.
         num_turns: usize,
-        #[serde(flatten)]
-        rest: Rest,
     },
     /// Any other event, unchanged.
     #[serde(untagged)]
@@ -95,9 +82,6 @@ pub enum RolloutEvent {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenCount {
     pub info: Option<TokenInfo>,
-    /// Includes rate limits.
-    #[serde(flatten)]
-    pub rest: Rest,
 }
 
 /// Token counters of a session and its newest response.
@@ -128,42 +112,11 @@ pub struct Counters {
     pub total_tokens: u64,
 }
 
-impl From<&Usage> for Counters {
-    fn from(u: &Usage) -> Self {
-        Counters {
-            input_tokens: u.prompt(),
-            cached_input_tokens: u.cache_read,
-            output_tokens: u.output,
-            reasoning_output_tokens: u.reasoning,
-            total_tokens: u.total(),
-        }
-    }
-}
-
 impl TokenCount {
-    /// Returns the counters after a response: adds it to the session total.
-    pub fn response(before: &TokenInfo, usage: &Usage) -> TokenCount {
-        let (old, new) = (before.total_token_usage, Counters::from(usage));
-        let total_token_usage = Counters {
-            input_tokens: old.input_tokens + new.input_tokens,
-            cached_input_tokens: old.cached_input_tokens + new.cached_input_tokens,
-            output_tokens: old.output_tokens + new.output_tokens,
-            reasoning_output_tokens: old.reasoning_output_tokens + new.reasoning_output_tokens,
-            total_tokens: old.total_tokens + new.total_tokens,
-        };
-        TokenCount {
-            info: Some(TokenInfo { total_token_usage, last_token_usage: new, ..before.clone() }),
-            rest: Rest::new(),
-        }
-    }
-
     /// Returns the counters after a compaction: the last usage is a local estimate with only a total
     /// (docs/sources/codex.md §1.5).
     pub fn estimate(before: &TokenInfo, tokens: u64) -> TokenCount {
         let last_token_usage = Counters { total_tokens: tokens, ..Counters::default() };
-        TokenCount {
-            info: Some(TokenInfo { last_token_usage, ..before.clone() }),
-            rest: Rest::new(),
-        }
+        TokenCount { info: Some(TokenInfo { last_token_usage, ..before.clone() }) }
     }
 }

@@ -6,7 +6,6 @@
 
 mod item;
 mod line;
-mod path;
 mod reader;
 mod reconstruct;
 #[cfg(test)]
@@ -17,10 +16,6 @@ pub use item::{ItemContent, RolloutItem, context_path, parse_part};
 pub use line::{
     Compacted, Counters, Payload, RolloutEvent, RolloutLine, SessionMeta, TokenCount, TokenInfo,
 };
-pub use path::rollout_path;
-pub use reader::{Rollout, UnreadableLine, numbered, records};
+pub use reader::{Rollout, numbered, records};
 pub use reconstruct::{Record, ResumedSession, TokenTotals, reconstruct, surviving};
-pub use writer::{RolloutError, Writer};
-
-/// Returns the current time in ms since 1970.
-pub type Clock = Box<dyn Fn() -> u64 + Send>;
+pub use writer::{RolloutError, Writer, rollout_path};

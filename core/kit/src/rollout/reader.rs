@@ -1,7 +1,6 @@
 //! Rollout reader. Skips and reports lines that cannot be parsed, such as a line truncated by a
 //! crash.
 
-use std::fmt;
 use std::path::Path;
 
 use super::item::RolloutItem;
@@ -14,32 +13,8 @@ use super::writer::RolloutError;
 pub struct Rollout {
     /// Lines in order.
     pub lines: Vec<RolloutLine>,
-    /// Lines that could not be parsed.
-    pub unreadable: Vec<UnreadableLine>,
-}
-
-/// A line that could not be parsed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableLine {
-    /// Line number, from 1.
-    pub line: usize,
-    /// Length in bytes.
-    pub bytes: usize,
-    /// Whether this is the last line and has no newline, because a write was interrupted.
-    pub torn: bool,
-    /// Parse error.
-    pub reason: String,
-}
-
-impl fmt::Display for UnreadableLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.torn { "is truncated" } else { "cannot be parsed" };
-        write!(
-            f,
-            "line {} ({} bytes) {state} and was skipped: {}",
-            self.line, self.bytes, self.reason
-        )
-    }
+    /// Descriptions of the lines that could not be parsed.
+    pub unreadable: Vec<String>,
 }
 
 impl Rollout {
@@ -54,13 +29,13 @@ impl Rollout {
             match serde_json::from_str(line) {
                 Ok(l) => out.lines.push(l),
                 Err(e) => {
-                    let torn = !raw.ends_with('\n');
-                    out.unreadable.push(UnreadableLine {
-                        line: i + 1,
-                        bytes: line.len(),
-                        torn,
-                        reason: e.to_string(),
-                    });
+                    // An interrupted write leaves a last line without a newline.
+                    let is_torn = !raw.ends_with('\n');
+                    let state = if is_torn { "is truncated" } else { "cannot be parsed" };
+                    let (number, bytes) = (i + 1, line.len());
+                    out.unreadable.push(format!(
+                        "line {number} ({bytes} bytes) {state} and was skipped: {e}"
+                    ));
                 }
             }
         }
@@ -78,7 +53,7 @@ impl Rollout {
         if out.lines.is_empty() && !out.unreadable.is_empty() {
             return Err(RolloutError::NotARollout {
                 path: path.to_path_buf(),
-                reason: out.unreadable[0].to_string(),
+                reason: out.unreadable[0].clone(),
             });
         }
         Ok(out)

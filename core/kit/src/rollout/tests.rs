@@ -1,49 +1,21 @@
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use ctxbench_core::request::Usage;
 
-/// A temporary folder.
-struct TempFolder(PathBuf);
-
-impl TempFolder {
-    fn new() -> TempFolder {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "ctxbench-rollout-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        TempFolder(path)
-    }
-}
-
-impl Drop for TempFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Returns a clock that starts at 2026-05-11T08:27:17.490Z and advances by a second per call.
-fn clock() -> Clock {
-    let now = AtomicU64::new(1_778_488_037_490);
-    Box::new(move || now.fetch_add(1_000, Ordering::Relaxed))
-}
+/// 2026-05-11T08:27:17.490Z.
+const NOW_MS: u64 = 1_778_488_037_490;
 
 fn meta(version: &str) -> SessionMeta {
-    SessionMeta { id: "s1".into(), cli_version: version.into(), ..SessionMeta::default() }
+    SessionMeta { id: "s1".into(), cli_version: version.into() }
 }
 
 fn write(home: &Path, version: &str, payloads: Vec<Payload>) -> PathBuf {
-    let mut w = Writer::create(home, meta(version), clock()).unwrap();
+    let mut w = Writer::create(home, meta(version), NOW_MS).unwrap();
     for p in payloads {
-        w.append(p).unwrap();
+        w.append(p, NOW_MS + 2_000).unwrap();
     }
     w.path().to_path_buf()
 }
@@ -56,46 +28,31 @@ fn item() -> impl Strategy<Value = RolloutItem> {
         ("(user|assistant|developer)", ".{0,40}")
             .prop_map(|(role, text)| RolloutItem::message(&role, [text])),
         (any::<u8>(), ".{0,40}").prop_map(call),
-        ".{0,40}".prop_map(|e| RolloutItem::Compaction {
-            encrypted_content: e,
-            rest: Default::default()
-        }),
-        any::<u32>().prop_map(|n| RolloutItem::GhostSnapshot {
-            ghost_commit: json!({"id": n}),
-            rest: Default::default()
-        }),
+        ".{0,40}".prop_map(|e| RolloutItem::Compaction { encrypted_content: e }),
+        any::<u32>().prop_map(|n| RolloutItem::GhostSnapshot { ghost_commit: json!({"id": n}) }),
     ]
 }
 
 fn payload() -> impl Strategy<Value = Payload> {
-    let usage = |(input, output): (u32, u32)| Usage {
-        input: input.into(),
-        output: output.into(),
-        ..Usage::default()
-    };
     prop_oneof![
         item().prop_map(Payload::ResponseItem),
         ("\\PC{0,20}", prop::option::of(prop::collection::vec(item(), 0..3))).prop_map(
             |(message, replacement_history)| {
-                Payload::Compacted(Compacted {
-                    message,
-                    replacement_history,
-                    ..Compacted::default()
-                })
+                Payload::Compacted(Compacted { message, replacement_history })
             }
         ),
-        any::<(u32, u32)>().prop_map(usage).prop_map(|u| Payload::EventMsg(
-            RolloutEvent::TokenCount(TokenCount::response(&TokenInfo::default(), &u))
-        )),
-        (0usize..5).prop_map(|num_turns| Payload::EventMsg(RolloutEvent::ThreadRolledBack {
-            num_turns,
-            rest: Default::default()
+        any::<u32>().prop_map(|n| Payload::EventMsg(RolloutEvent::TokenCount(
+            TokenCount::estimate(&TokenInfo::default(), n.into())
+        ))),
+        (0usize..5)
+            .prop_map(|num_turns| Payload::EventMsg(RolloutEvent::ThreadRolledBack { num_turns })),
+        Just(Payload::EventMsg(RolloutEvent::TaskStarted {
+            model_context_window: serde_json::Value::Null
         })),
-        Just(Payload::EventMsg(RolloutEvent::TaskStarted { rest: Default::default() })),
         Just(Payload::EventMsg(RolloutEvent::Other(
             json!({"type": "agent_message", "message": "hi"})
         ))),
-        Just(Payload::TurnContext(json!({"model": "gpt-5.4"}).as_object().unwrap().clone())),
+        Just(Payload::TurnContext(json!({"model": "gpt-5.4"}))),
     ]
 }
 
@@ -104,8 +61,8 @@ proptest! {
 
     #[test]
     fn written_rollout_reads_back(payloads in prop::collection::vec(payload(), 0..12), new in any::<bool>()) {
-        let home = TempFolder::new();
-        let path = write(&home.0, if new { "0.169.0" } else { "0.63.0" }, payloads.clone());
+        let home = tempfile::tempdir().unwrap();
+        let path = write(home.path(), if new { "0.169.0" } else { "0.63.0" }, payloads.clone());
         let read = Rollout::read(&path).unwrap();
         prop_assert!(read.unreadable.is_empty());
         let ordinals: Vec<_> = read.lines.iter().map(|l| l.ordinal).collect();
@@ -117,22 +74,20 @@ proptest! {
 
     #[test]
     fn truncated_last_line_is_skipped(payloads in prop::collection::vec(payload(), 1..6), cut in any::<prop::sample::Index>()) {
-        let home = TempFolder::new();
-        let path = write(&home.0, "0.169.0", payloads.clone());
+        let home = tempfile::tempdir().unwrap();
+        let path = write(home.path(), "0.169.0", payloads.clone());
         let bytes = std::fs::read(&path).unwrap();
         let last = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
         // Keep at least one byte of the last line, and at most everything but its closing brace.
         let end = last + 1 + cut.index(bytes.len() - last - 2);
         std::fs::write(&path, &bytes[..end]).unwrap();
-        let (mut w, read) = Writer::reopen(&path, clock()).unwrap();
+        let (mut w, read) = Writer::reopen(&path).unwrap();
         prop_assert_eq!(read.lines.len(), payloads.len());
         prop_assert_eq!(read.unreadable.len(), 1);
-        let message = read.unreadable[0].to_string();
-        let place = format!("line {}", payloads.len() + 1);
-        prop_assert!(read.unreadable[0].torn);
+        let (message, place) = (&read.unreadable[0], format!("line {}", payloads.len() + 1));
         prop_assert!(message.contains("is truncated") && message.contains(&place));
         // Lines appended later are intact.
-        w.append(payloads[0].clone()).unwrap();
+        w.append(payloads[0].clone(), NOW_MS).unwrap();
         let read = Rollout::read(&path).unwrap();
         prop_assert_eq!(&read.lines.last().unwrap().payload, &payloads[0]);
         prop_assert_eq!(read.unreadable.len(), 1);
@@ -141,9 +96,9 @@ proptest! {
 
 #[test]
 fn written_lines_match_codex_format() {
-    let home = TempFolder::new();
+    let home = tempfile::tempdir().unwrap();
     let path = write(
-        &home.0,
+        home.path(),
         "0.169.0",
         vec![Payload::ResponseItem(RolloutItem::message("user", ["hi".into()]))],
     );
@@ -159,29 +114,23 @@ fn written_lines_match_codex_format() {
 
 #[test]
 fn token_count_after_compaction_is_an_estimate() {
-    // docs/sources/codex.md §1.5: the usage is added to the session total, then the last usage has
-    // input 0 and total = estimate.
-    let usage = Usage { input: 1_100, output: 40, cache_read: 100, ..Usage::default() };
-    let first = TokenCount::response(&TokenInfo::default(), &usage).info.unwrap();
-    let second = TokenCount::response(&first, &usage).info.unwrap();
-    assert_eq!(
-        (second.total_token_usage.total_tokens, second.last_token_usage.total_tokens),
-        (2_480, 1_240)
-    );
-    let after = TokenCount::estimate(&second, 6_030).info.unwrap();
-    assert_eq!(
-        (after.total_token_usage.total_tokens, after.last_token_usage.input_tokens),
-        (2_480, 0)
-    );
-    assert_eq!(after.last_token_usage.total_tokens, 6_030);
+    // docs/sources/codex.md §1.5: the total stays, and the last usage has input 0 and total =
+    // estimate.
+    let total_token_usage = Counters { total_tokens: 2_480, ..Counters::default() };
+    let before = TokenInfo { total_token_usage, ..TokenInfo::default() };
+    let after = TokenCount::estimate(&before, 6_030).info.unwrap();
+    let last_token_usage = Counters { total_tokens: 6_030, ..Counters::default() };
+    assert_eq!(after, TokenInfo { last_token_usage, ..before });
 }
 
 #[test]
 fn read_other_file_fails() {
-    let home = TempFolder::new();
-    let path = home.0.join("x.jsonl");
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("x.jsonl");
     std::fs::write(&path, "{\"role\":\"user\"}\n").unwrap();
     let e = Rollout::read(&path).unwrap_err().to_string();
     assert!(e.contains("x.jsonl") && e.contains("line 1") && e.contains("timestamp"), "{e}");
-    assert!(Rollout::read(&home.0.join("missing")).unwrap_err().to_string().contains("missing"));
+    assert!(
+        Rollout::read(&home.path().join("missing")).unwrap_err().to_string().contains("missing")
+    );
 }

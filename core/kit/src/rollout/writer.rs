@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::Clock;
 use super::line::{Payload, RolloutLine, SessionMeta};
-use super::path::rollout_path;
 use super::reader::Rollout;
 use ctxbench_core::calendar::iso;
 use ctxbench_core::io_hint;
@@ -40,11 +38,18 @@ impl RolloutError {
     }
 }
 
+/// Returns the path of a session's rollout below Codex's folder:
+/// `sessions/YYYY/MM/DD/rollout-YYYY-MM-DDTHH-MM-SS-ID.jsonl` in UTC (docs/sources/codex.md §4).
+pub fn rollout_path(start_ms: u64, session: &str) -> PathBuf {
+    let start = iso(start_ms);
+    let (day, second) = (start[..10].replace('-', "/"), start[..19].replace(':', "-"));
+    PathBuf::from(format!("sessions/{day}/rollout-{second}-{session}.jsonl"))
+}
+
 /// Appends lines to a rollout.
 pub struct Writer {
     file: File,
     path: PathBuf,
-    clock: Clock,
     /// Number of the next line, in versions that number lines.
     next: Option<u64>,
     /// Whether the last line has no newline, because of a crash or a failed write. If so, the next
@@ -60,8 +65,9 @@ fn numbers_lines(version: &str) -> bool {
 
 impl Writer {
     /// Creates the rollout of a new session below Codex's folder and writes its metadata.
-    pub fn create(home: &Path, meta: SessionMeta, clock: Clock) -> Result<Writer, RolloutError> {
-        let path = home.join(rollout_path(clock(), &meta.id));
+    /// Times are in ms since 1970.
+    pub fn create(home: &Path, meta: SessionMeta, now_ms: u64) -> Result<Writer, RolloutError> {
+        let path = home.join(rollout_path(now_ms, &meta.id));
         let failed = |action, e| RolloutError::io(&path, action, e);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| failed("make its folder", e))?;
@@ -72,13 +78,13 @@ impl Writer {
             .open(&path)
             .map_err(|e| failed("create it", e))?;
         let next = numbers_lines(&meta.cli_version).then_some(0);
-        let mut out = Writer { file, path, clock, next, torn: false };
-        out.append(Payload::SessionMeta(meta))?;
+        let mut out = Writer { file, path, next, torn: false };
+        out.append(Payload::SessionMeta(meta), now_ms)?;
         Ok(out)
     }
 
     /// Reopens a rollout and returns its contents. Adds a missing newline before the next line.
-    pub fn reopen(path: &Path, clock: Clock) -> Result<(Writer, Rollout), RolloutError> {
+    pub fn reopen(path: &Path) -> Result<(Writer, Rollout), RolloutError> {
         let rollout = Rollout::read(path)?;
         let mut file = OpenOptions::new()
             .read(true)
@@ -92,12 +98,12 @@ impl Writer {
         }
         let torn = last != *b"\n";
         let next = rollout.lines.iter().rev().find_map(|l| l.ordinal).map(|n| n + 1);
-        Ok((Writer { file, path: path.to_path_buf(), clock, next, torn }, rollout))
+        Ok((Writer { file, path: path.to_path_buf(), next, torn }, rollout))
     }
 
-    /// Appends a line with the current time.
-    pub fn append(&mut self, payload: Payload) -> Result<(), RolloutError> {
-        let line = RolloutLine { timestamp: iso((self.clock)()), ordinal: self.next, payload };
+    /// Appends a line.
+    pub fn append(&mut self, payload: Payload, now_ms: u64) -> Result<(), RolloutError> {
+        let line = RolloutLine { timestamp: iso(now_ms), ordinal: self.next, payload };
         let mut text =
             serde_json::to_string(&line).expect("a line contains only JSON values and strings");
         text.push('\n');

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
+use rusqlite::{Error, ErrorCode};
 
-use super::ids::Ulid;
+use super::ids::Id;
 
 /// A failed operation of a store.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file is not a database.
     #[error("{} is not an SQLite database; it was not changed, give another \
@@ -31,39 +31,31 @@ pub enum StoreError {
     #[error("{} cannot be read: {source}; check that it exists and that you may read \
         it", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// SQLite failed.
+    /// SQLite failed, or a row is invalid.
     #[error("{}: could not {action}: {source}; {}", path.display(), advice(source))]
-    Sql { path: PathBuf, action: &'static str, source: rusqlite::Error },
+    Sql { path: PathBuf, action: &'static str, source: Error },
     /// No such session.
     #[error("{} has no session {id}; check the id and the file", path.display())]
-    NoSession { path: PathBuf, id: Ulid },
+    NoSession { path: PathBuf, id: Id },
     /// No such message in the session.
     #[error(
         "{}: session {session} has no message {id}; use an id that loading it returned (to rewind before the start of a \
          fork, fork its parent)",
         path.display()
     )]
-    NoMessage { path: PathBuf, session: Ulid, id: Ulid },
-    /// No such part.
-    #[error("{} has no part {id}; take the ids that appending or loading returned", path.display())]
-    NoPart { path: PathBuf, id: Ulid },
-    /// Only tool results are pruned.
-    #[error("{}: part {id} is a {kind}; only a tool_result can be pruned", path.display())]
-    NotAResult { path: PathBuf, id: Ulid, kind: String },
-    /// A row that this program did not write.
-    #[error("{}: row {id} is invalid ({reason}); restore the file from a \
-        backup", path.display())]
-    BadRow { path: PathBuf, id: String, reason: String },
+    NoMessage { path: PathBuf, session: Id, id: Id },
+    /// No such part, or not a tool result.
+    #[error("{} has no tool result {id}; only a tool result can be pruned", path.display())]
+    NoResult { path: PathBuf, id: Id },
 }
 
 impl StoreError {
-    pub(super) fn sql(path: &Path, action: &'static str, source: rusqlite::Error) -> Self {
+    pub(crate) fn sql(path: &Path, action: &'static str, source: Error) -> Self {
         StoreError::Sql { path: path.to_path_buf(), action, source }
     }
 }
 
-fn advice(e: &rusqlite::Error) -> &'static str {
-    use rusqlite::ErrorCode;
+fn advice(e: &Error) -> &'static str {
     match e.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program is writing to it, try again"
@@ -76,6 +68,9 @@ fn advice(e: &rusqlite::Error) -> &'static str {
             "the disk is full; nothing was changed, free some space and try again"
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            "the file is damaged, restore it from a backup"
+        }
+        None if matches!(e, Error::FromSqlConversionFailure(..)) => {
             "the file is damaged, restore it from a backup"
         }
         _ => "nothing was changed",

@@ -1,72 +1,35 @@
 //! Loading the context of the next request (docs/sources/openoxide.md §1.4).
 
-use std::collections::HashMap;
-
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Params, Row, Transaction};
 use serde_json::Value;
+use ulid::ULID_LEN;
 
-use super::error::StoreError;
-use super::ids::Ulid;
-use super::part::{PartKind, parse_role, to_content};
-use super::{Millis, Store};
+use super::ids::Id;
+use super::part::{MARKER, decode, parse_role};
+use super::{Store, StoreError, invalid};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 
 /// Messages per read. Most sessions need one or two reads back to their last compaction.
 pub const BATCH: usize = 50;
 
-/// Placeholder for the output of a pruned tool result.
-pub const PRUNED: &str = "[tool result cleared to make room]";
-
 /// The newest messages of a session before an id; one index lookup.
-pub(super) const NEWEST: &str = "SELECT id, role, created_at FROM messages
+pub(super) const NEWEST: &str = "SELECT id, role FROM messages
     WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
 
 /// The parts of one message. SQLite would plan a join over a range of messages as a scan of the
 /// session.
 pub(super) const PARTS: &str =
-    "SELECT id, kind, data, compacted_at, placeholder FROM parts WHERE message_id = ?1 ORDER BY id";
+    "SELECT id, kind, data, placeholder FROM parts WHERE message_id = ?1 ORDER BY id";
 
 /// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
-
-/// SQL condition for messages `m` of the log.
-pub(super) const IS_LOGGED: &str = "m.copied = 0";
-
-/// The messages that one session contributes to its own log or to that of a fork.
-pub(super) struct Segment {
-    session: String,
-    /// End of the segment, exclusive.
-    until: String,
-    /// The fork that starts at the end; `None` for the last segment.
-    fork: Option<String>,
-}
-
-impl Segment {
-    /// Returns the SQL condition for the segment's messages `m`, with [`Segment::params`]. A fork
-    /// has its own list of the ancestor's messages that it excludes.
-    pub(super) fn messages(&self) -> &'static str {
-        match self.fork {
-            Some(_) => {
-                "m.session_id = ?1 AND m.id < ?2 AND m.id NOT IN \
-                 (SELECT message_id FROM fork_exclusions WHERE session_id = ?3)"
-            }
-            None => "m.session_id = ?1 AND m.id < ?2 AND m.deleted_at IS NULL AND ?3 IS NULL",
-        }
-    }
-
-    pub(super) fn params(&self) -> (&str, &str, Option<&str>) {
-        (&self.session, &self.until, self.fork.as_deref())
-    }
-}
+pub(super) const AFTER_ALL_IDS: &str = "~";
 
 /// A message as the next request shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedMessage {
-    pub id: Ulid,
+    pub id: Id,
     pub role: Role,
-    /// ms since 1970.
-    pub created_at: Millis,
     /// Whether the message is a compaction.
     pub is_boundary: bool,
     pub parts: Vec<LoadedPart>,
@@ -75,173 +38,75 @@ pub struct LoadedMessage {
 /// A part as the next request shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedPart {
-    pub id: Ulid,
-    pub kind: PartKind,
-    /// The `output` of a pruned tool result is its placeholder.
-    pub data: Value,
-    /// Time of pruning, ms since 1970.
-    pub compacted_at: Option<Millis>,
-}
-
-impl LoadedPart {
-    /// Converts it to a part of a message; `None` for a marker.
-    pub fn content(&self) -> Option<Part> {
-        to_content(self.kind, &self.data)
-    }
-}
-
-struct MessageRecord {
-    id: String,
-    role: String,
-    created_at: Millis,
+    pub id: Id,
+    /// The output of a pruned tool result is its placeholder.
+    pub content: Part,
 }
 
 impl Store {
     /// Returns the context of the next request, oldest first: the newest compaction with its summary,
     /// and everything after it. Reads backward in batches of [`BATCH`] messages, so the cost does not
     /// depend on the length of the session.
-    pub fn load_context(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
+    pub fn load_context(&self, session: Id) -> Result<Vec<LoadedMessage>, StoreError> {
         // One snapshot, even if another program writes meanwhile.
         let _view = self.view()?;
         self.require_session(session)?;
-        let mut out = Vec::new();
-        let mut before: Option<String> = None;
+        let mut out: Vec<LoadedMessage> = Vec::new();
         loop {
-            let rows = self.batch(session, before.as_deref())?;
-            let Some(oldest) = rows.last() else { break };
-            let mut parts = self.parts(&rows, true)?;
-            let (full, next) = (rows.len() == BATCH, oldest.id.clone());
-            for row in rows {
-                let message = self.message(&row, parts.remove(&row.id).unwrap_or_default())?;
-                let stop = message.is_boundary;
-                out.push(message);
-                if stop {
-                    out.reverse();
-                    return Ok(out);
-                }
-            }
-            if !full {
-                break;
-            }
-            before = Some(next);
-        }
-        out.reverse();
-        Ok(out)
-    }
-
-    /// Returns every message that was not rewound, oldest first, compacted or not. For a fork this
-    /// starts with the messages of its ancestors as they were when the fork was made. Pruned results
-    /// are complete, and copies made by a compaction are left out. Reads the whole session.
-    pub fn log(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
-        let _view = self.view()?;
-        self.require_session(session)?;
-        let mut out = Vec::new();
-        for segment in self.segments(session)? {
-            let rows = self.read("read messages", |db| {
-                let mut q = db.prepare_cached(&format!(
-                    "SELECT id, role, created_at FROM messages m
-                     WHERE {} AND {IS_LOGGED} ORDER BY id",
-                    segment.messages()
-                ))?;
-                q.query_map(segment.params(), row_of)?
-                    .collect::<rusqlite::Result<Vec<MessageRecord>>>()
-            })?;
-            let mut parts = self.parts(&rows, false)?;
-            for row in &rows {
-                out.push(self.message(row, parts.remove(&row.id).unwrap_or_default())?);
+            let before = out.last().map_or(AFTER_ALL_IDS.to_string(), |m| m.id.to_string());
+            let mut batch = self.messages(NEWEST, (session, before, BATCH as i64), true)?;
+            let is_last = batch.len() < BATCH;
+            let boundary = batch.iter().position(|m| m.is_boundary);
+            batch.truncate(boundary.map_or(BATCH, |i| i + 1));
+            out.extend(batch);
+            if is_last || boundary.is_some() {
+                out.reverse();
+                return Ok(out);
             }
         }
-        Ok(out)
     }
 
-    /// Returns the segments of a session's log, from its oldest ancestor to itself.
-    pub(super) fn segments(&self, session: Ulid) -> Result<Vec<Segment>, StoreError> {
-        let (session, until) = (session.to_string(), AFTER_ALL_IDS.to_string());
-        let mut segments = vec![Segment { session, until, fork: None }];
-        while let Some(last) = segments.last() {
-            let up = self.read("find a session's parent", |db| {
-                let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
-                    log_until IS NOT NULL";
-                let segment = |r: &rusqlite::Row<'_>| {
-                    Ok(Segment { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
-                };
-                db.query_row(of, [&last.session], segment).optional()
-            })?;
-            let Some(up) = up else { break };
-            segments.push(up);
-        }
-        segments.reverse();
-        Ok(segments)
-    }
-
-    /// Returns the newest messages before an id, newest first.
-    fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<MessageRecord>, StoreError> {
-        let rows: Vec<MessageRecord> = self.read("read messages", |db| {
-            let mut q = db.prepare_cached(NEWEST)?;
-            q.query_map(
-                params![session.to_string(), before.unwrap_or(AFTER_ALL_IDS), BATCH as i64],
-                row_of,
-            )?
-            .collect()
-        })?;
-        self.count(rows.iter().map(|r| r.id.len() + r.role.len()).sum());
-        Ok(rows)
-    }
-
-    /// Returns parts by message, in order; with placeholders for pruned results if `pruned` is set.
-    fn parts(
+    /// Returns the messages of a query for id and role, with their parts; with placeholders for
+    /// pruned results if `pruned` is set.
+    pub(super) fn messages(
         &self,
-        rows: &[MessageRecord],
+        query: &str,
+        params: impl Params,
         pruned: bool,
-    ) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
-        type Raw = (String, String, String, String, Option<Millis>, Option<String>);
-        let raw: Vec<Raw> = self.read("read parts", |db| {
-            let mut q = db.prepare_cached(PARTS)?;
-            let mut all = Vec::new();
-            for m in rows {
-                let row = |r: &rusqlite::Row<'_>| {
-                    Ok((r.get(0)?, m.id.clone(), r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
-                };
-                for part in q.query_map([&m.id], row)? {
-                    all.push(part?);
+    ) -> Result<Vec<LoadedMessage>, StoreError> {
+        self.rows("read messages", query, params, |r| {
+            let (id, role): (Id, String) = (r.get(0)?, r.get(1)?);
+            self.count(ULID_LEN + role.len());
+            let role = parse_role(&role).ok_or_else(|| invalid(1, format!("role `{role}`")))?;
+            let (mut parts, mut is_boundary) = (Vec::new(), false);
+            let mut query = self.db.prepare_cached(PARTS)?;
+            let mut rows = query.query([id])?;
+            while let Some(row) = rows.next()? {
+                match self.part(row, pruned)? {
+                    Some(part) => parts.push(part),
+                    None => is_boundary = true,
                 }
             }
-            Ok(all)
-        })?;
-        self.count(
-            raw.iter()
-                .map(|(id, message, kind, data, ..)| {
-                    id.len() + message.len() + kind.len() + data.len()
-                })
-                .sum(),
-        );
-        let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();
-        for (id, message, kind, data, compacted_at, placeholder) in raw {
-            let kind =
-                PartKind::parse(&kind).ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
-            let mut data: Value = serde_json::from_str(&data).map_err(|e| self.bad(&id, e))?;
-            if compacted_at.is_some() && pruned {
-                let Some(o) = data.as_object_mut() else {
-                    return Err(self.bad(&id, "a tool result that is not an object"));
-                };
-                o.insert("output".into(), placeholder.as_deref().unwrap_or(PRUNED).into());
-            }
-            let id = id.parse().map_err(|e| self.bad(&id, e))?;
-            out.entry(message).or_default().push(LoadedPart { id, kind, data, compacted_at });
-        }
-        Ok(out)
+            Ok(LoadedMessage { id, role, is_boundary, parts })
+        })
     }
 
-    fn message(
-        &self,
-        row: &MessageRecord,
-        parts: Vec<LoadedPart>,
-    ) -> Result<LoadedMessage, StoreError> {
-        let role = parse_role(&row.role)
-            .ok_or_else(|| self.bad(&row.id, format!("role `{}`", row.role)))?;
-        let id = row.id.parse().map_err(|e| self.bad(&row.id, e))?;
-        let is_boundary = parts.iter().any(|p| p.kind == PartKind::Marker);
-        Ok(LoadedMessage { id, role, created_at: row.created_at, is_boundary, parts })
+    /// Reads a part; `None` for a marker.
+    fn part(&self, r: &Row<'_>, pruned: bool) -> rusqlite::Result<Option<LoadedPart>> {
+        let (id, kind, data): (Id, String, String) = (r.get(0)?, r.get(1)?, r.get(2)?);
+        // The id of the message is read, too.
+        self.count(2 * ULID_LEN + kind.len() + data.len());
+        if kind == MARKER {
+            return Ok(None);
+        }
+        let data: Value = serde_json::from_str(&data).map_err(|e| invalid(2, e))?;
+        let mut content =
+            decode(&kind, &data).ok_or_else(|| invalid(1, format!("kind `{kind}`")))?;
+        let placeholder = r.get::<_, Option<String>>(3)?.filter(|_| pruned);
+        if let (Some(text), Part::Result { output, .. }) = (placeholder, &mut content) {
+            *output = text.into();
+        }
+        Ok(Some(LoadedPart { id, content }))
     }
 
     /// Returns the bytes of ids, roles, kinds and contents that loading has read so far.
@@ -257,16 +122,4 @@ impl Store {
     pub(super) fn view(&self) -> Result<Transaction<'_>, StoreError> {
         self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "start reading", e))
     }
-
-    pub(super) fn bad(&self, id: &str, reason: impl std::fmt::Display) -> StoreError {
-        StoreError::BadRow {
-            path: self.path.clone(),
-            id: id.to_string(),
-            reason: reason.to_string(),
-        }
-    }
-}
-
-fn row_of(r: &rusqlite::Row<'_>) -> rusqlite::Result<MessageRecord> {
-    Ok(MessageRecord { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)? })
 }

@@ -7,40 +7,46 @@
 //! everything before it.
 
 mod checkpoints;
-mod compaction;
-mod compare;
 mod error;
 mod fork;
 mod ids;
 mod load;
+mod log;
 #[cfg(test)]
 mod model_tests;
-mod overview;
 mod part;
-mod rewind;
 mod schema;
+mod sessions;
 #[cfg(test)]
 mod tests;
-mod usage;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::types::Type;
+use rusqlite::{
+    Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params,
+};
 
-pub use checkpoints::{Checkpoint, NewCheckpoint, Position};
-pub use compare::Divergence;
 use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
 use ctxbench_core::files;
+
+pub use checkpoints::{Checkpoint, Position};
 pub use error::StoreError;
-pub use ids::{IdGenerator, Ulid};
-pub use load::{BATCH, LoadedMessage, LoadedPart, PRUNED};
-pub use overview::Overview;
-pub use part::{NewPart, PartKind};
-pub use rewind::Discarded;
+pub use fork::Discarded;
+pub use ids::{Id, IdGenerator};
+pub use load::{BATCH, LoadedMessage, LoadedPart};
+pub use log::Divergence;
+pub use sessions::Session;
 
 /// Time in ms since 1970; signed, as SQLite stores it.
 pub type Millis = i64;
+
+/// The greatest id of a table. All ids of the store grow together.
+const NEWEST_ID: &str = "SELECT max(id) FROM (SELECT max(id) id FROM sessions
+    UNION ALL SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM parts
+    UNION ALL SELECT max(id) FROM checkpoints UNION ALL SELECT max(id) FROM usage)";
 
 /// An open store.
 pub struct Store {
@@ -54,10 +60,9 @@ pub struct Store {
 /// Details of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    pub project: String,
     /// The session that started it, such as that of a subagent's caller. For a fork see
     /// [`Store::fork`].
-    pub parent: Option<Ulid>,
+    pub parent: Option<Id>,
     pub title: String,
     pub directory: String,
 }
@@ -93,20 +98,13 @@ impl Store {
     }
 
     /// Creates a session and returns its id.
-    pub fn create_session(&mut self, new: &NewSession) -> Result<Ulid, StoreError> {
+    pub fn create_session(&mut self, new: &NewSession) -> Result<Id, StoreError> {
         self.write("create a session", |tx, ids| {
             let (id, now) = (ids.next_id(), ids.now());
             tx.execute(
-                "INSERT INTO sessions (id, project_id, parent_id, title, directory, created_at, \
-                 updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
-                params![
-                    id.to_string(),
-                    new.project,
-                    new.parent.map(|p| p.to_string()),
-                    new.title,
-                    new.directory,
-                    now
-                ],
+                "INSERT INTO sessions (id, parent_id, title, directory, created_at, updated_at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                params![id, new.parent, new.title, new.directory, now],
             )?;
             Ok(id)
         })
@@ -115,84 +113,102 @@ impl Store {
     /// Appends a message. Returns the ids of the message and its parts.
     pub fn append_message(
         &mut self,
-        session: Ulid,
+        session: Id,
         role: Role,
-        parts: &[NewPart],
-    ) -> Result<(Ulid, Vec<Ulid>), StoreError> {
+        parts: &[Part],
+    ) -> Result<(Id, Vec<Id>), StoreError> {
         self.require_session(session)?;
         self.write("append a message", |tx, ids| {
-            insert_message(tx, ids, session, role, false, parts)
+            insert_message(tx, ids, session, role, false, &encoded(parts))
         })
     }
 
     /// Appends messages, all or none. Returns their ids.
     pub fn append_messages(
         &mut self,
-        session: Ulid,
-        messages: &[(Role, Vec<NewPart>)],
-    ) -> Result<Vec<Ulid>, StoreError> {
+        session: Id,
+        messages: &[(Role, Vec<Part>)],
+    ) -> Result<Vec<Id>, StoreError> {
         self.require_session(session)?;
         self.write("append messages", |tx, ids| {
-            let mut append = |(role, parts): &(Role, Vec<NewPart>)| {
-                Ok(insert_message(tx, ids, session, *role, false, parts)?.0)
+            let append = |(role, parts): &(Role, Vec<Part>)| {
+                Ok(insert_message(tx, ids, session, *role, false, &encoded(parts))?.0)
             };
-            messages.iter().map(&mut append).collect()
+            messages.iter().map(append).collect()
         })
     }
 
-    /// Marks a tool result as pruned at a time (ms since 1970). Loading shows the placeholder
-    /// ([`PRUNED`] for `None`); the data stays. Pruning again replaces the placeholder and keeps the
-    /// first time.
-    pub fn prune_part(
+    /// Stores a compaction: a boundary message with the summary, followed by copies of the messages
+    /// that stay in the context. Without a summary the boundary shows nothing. All or nothing is
+    /// stored. Returns the id of the boundary.
+    pub fn compact(
         &mut self,
-        part: Ulid,
-        at: Millis,
-        placeholder: Option<&str>,
-    ) -> Result<(), StoreError> {
-        let id = part.to_string();
-        let kind = self.read("find a part", |db| {
-            db.query_row("SELECT kind FROM parts WHERE id = ?1", [&id], |r| r.get::<_, String>(0))
-                .optional()
-        })?;
-        match kind {
-            None => return Err(StoreError::NoPart { path: self.path.clone(), id: part }),
-            Some(k) if k != PartKind::ToolResult.as_str() => {
-                return Err(StoreError::NotAResult { path: self.path.clone(), id: part, kind: k });
+        session: Id,
+        summary: Option<&str>,
+        kept: &[(Role, Vec<Part>)],
+    ) -> Result<Id, StoreError> {
+        self.require_session(session)?;
+        self.write("insert a compaction", |tx, ids| {
+            let mut parts = vec![(part::MARKER, part::marker())];
+            parts.extend(summary.map(|text| part::encode(&Part::Summary(text.into()))));
+            let (id, _) = insert_message(tx, ids, session, Role::User, false, &parts)?;
+            for (role, parts) in kept {
+                insert_message(tx, ids, session, *role, true, &encoded(parts))?;
             }
-            Some(_) => {}
-        }
-        self.write("prune a part", |tx, _| {
-            let mark = "UPDATE parts SET compacted_at = coalesce(compacted_at, ?2), placeholder = \
-                ?3 WHERE id = ?1";
-            tx.execute(mark, params![id, at, placeholder]).map(|_| ())
+            update_compacted_at(tx, session)?;
+            Ok(id)
         })
+    }
+
+    /// Prunes a tool result: loading shows the placeholder, and the data stays. Pruning again replaces
+    /// the placeholder.
+    pub fn prune_part(&mut self, id: Id, placeholder: &str) -> Result<(), StoreError> {
+        let changed = self.write("prune a part", |tx, ids| {
+            let mark = "UPDATE parts SET compacted_at = coalesce(compacted_at, ?2), placeholder = \
+                ?3 WHERE id = ?1 AND kind = ?4";
+            tx.execute(mark, params![id, ids.now(), placeholder, part::TOOL_RESULT])
+        })?;
+        match changed {
+            0 => Err(StoreError::NoResult { path: self.path.clone(), id }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the time of the store's clock.
+    pub(crate) fn now(&self) -> Millis {
+        self.ids.now()
     }
 
     /// Fails for a message that is not in this session or was rewound.
-    pub(crate) fn require_message(&self, session: Ulid, message: Ulid) -> Result<(), StoreError> {
-        let found = self.read("find a message", |db| {
-            let of =
-                "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2 AND deleted_at IS NULL";
-            db.query_row(of, params![message.to_string(), session.to_string()], |_| Ok(()))
-                .optional()
-        })?;
-        found.ok_or(StoreError::NoMessage { path: self.path.clone(), session, id: message })
+    pub(crate) fn require_message(&self, session: Id, id: Id) -> Result<(), StoreError> {
+        self.require_session(session)?;
+        let of = "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2 AND deleted_at IS NULL";
+        match self.rows("find a message", of, (id, session), |_| Ok(()))?.is_empty() {
+            true => Err(StoreError::NoMessage { path: self.path.clone(), session, id }),
+            false => Ok(()),
+        }
     }
 
-    fn require_session(&self, session: Ulid) -> Result<(), StoreError> {
-        let found = self.read("find a session", |db| {
-            db.query_row("SELECT 1 FROM sessions WHERE id = ?1", [session.to_string()], |_| Ok(()))
-                .optional()
-        })?;
-        found.ok_or(StoreError::NoSession { path: self.path.clone(), id: session })
+    fn require_session(&self, id: Id) -> Result<(), StoreError> {
+        let of = "SELECT 1 FROM sessions WHERE id = ?1";
+        match self.rows("find a session", of, [id], |_| Ok(()))?.is_empty() {
+            true => Err(StoreError::NoSession { path: self.path.clone(), id }),
+            false => Ok(()),
+        }
     }
 
-    fn read<T>(
+    /// Runs a query and converts its rows.
+    fn rows<T>(
         &self,
         doing: &'static str,
-        f: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        f(&self.db).map_err(|e| StoreError::sql(&self.path, doing, e))
+        query: &str,
+        params: impl Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<T>> {
+            self.db.prepare_cached(query)?.query_map(params, row)?.collect()
+        };
+        read().map_err(|e| StoreError::sql(&self.path, doing, e))
     }
 
     /// Runs `f` in a transaction. New ids come after every id in the file, even if the clock was set
@@ -205,64 +221,70 @@ impl Store {
         let ids = &mut self.ids;
         let work = || {
             let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for table in ["sessions", "messages", "parts", "checkpoints", "usage"] {
-                let newest: Option<String> =
-                    tx.query_row(&format!("SELECT max(id) FROM {table}"), [], |r| r.get(0))?;
-                if let Some(id) = newest.and_then(|t| t.parse().ok())
-                    && !ids.advance_past(id)
-                {
-                    return Ok(Err(id));
-                }
-            }
+            let newest: Option<Id> =
+                tx.prepare_cached(NEWEST_ID)?.query_row([], |r| r.get(0)).optional()?.flatten();
+            newest.into_iter().for_each(|id| ids.advance_past(id));
             let out = f(&tx, ids)?;
             tx.commit()?;
-            Ok(Ok(out))
+            Ok(out)
         };
-        let done = work().map_err(|e| StoreError::sql(&self.path, doing, e))?;
-        done.map_err(|id: Ulid| self.bad(&id.to_string(), "no later id is possible"))
+        work().map_err(|e| StoreError::sql(&self.path, doing, e))
     }
+}
+
+/// A part as a row: its kind and its data.
+type PartRow = (&'static str, serde_json::Value);
+
+fn encoded(parts: &[Part]) -> Vec<PartRow> {
+    parts.iter().map(part::encode).collect()
 }
 
 fn insert_message(
     tx: &Transaction<'_>,
     ids: &mut IdGenerator,
-    session: Ulid,
+    session: Id,
     role: Role,
     is_copy: bool,
-    parts: &[NewPart],
-) -> rusqlite::Result<(Ulid, Vec<Ulid>)> {
-    let (id, now, session) = (ids.next_id(), ids.now(), session.to_string());
+    parts: &[PartRow],
+) -> rusqlite::Result<(Id, Vec<Id>)> {
+    let (message, now) = (ids.next_id(), ids.now());
     tx.prepare_cached(
-        "INSERT INTO messages (id, session_id, role, created_at, copied)
-        VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO messages (id, session_id, role, created_at, copied) \
+         VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
-    .execute(params![id.to_string(), session, part::role_name(role), now, is_copy])?;
-    let part_ids =
-        parts.iter().map(|p| insert_part(tx, ids, &session, id, p)).collect::<Result<_, _>>()?;
+    .execute(params![message, session, part::role_name(role), now, is_copy])?;
+    let mut part_ids = Vec::new();
+    for (kind, data) in parts {
+        let id = ids.next_id();
+        tx.prepare_cached(
+            "INSERT INTO parts (id, message_id, session_id, kind, data, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![id, message, session, kind, data.to_string(), ids.now()])?;
+        part_ids.push(id);
+    }
     tx.prepare_cached("UPDATE sessions SET updated_at = ?2 WHERE id = ?1")?
         .execute(params![session, now])?;
-    Ok((id, part_ids))
+    Ok((message, part_ids))
 }
 
-fn insert_part(
-    tx: &Transaction<'_>,
-    ids: &mut IdGenerator,
-    session: &str,
-    message: Ulid,
-    part: &NewPart,
-) -> rusqlite::Result<Ulid> {
-    let id = ids.next_id();
+/// Sets the session's `compacted_at` to the time of its newest boundary, or to NULL.
+fn update_compacted_at(tx: &Transaction<'_>, session: Id) -> rusqlite::Result<()> {
     tx.prepare_cached(
-        "INSERT INTO parts (id, message_id, session_id, kind, data, created_at) \
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "UPDATE sessions SET compacted_at = (
+             SELECT m.created_at FROM messages m WHERE m.session_id = ?1 AND m.deleted_at IS NULL
+             AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?2)
+             ORDER BY m.id DESC LIMIT 1
+         ) WHERE id = ?1",
     )?
-    .execute(params![
-        id.to_string(),
-        message.to_string(),
-        session,
-        part.kind.as_str(),
-        part.data.to_string(),
-        ids.now()
-    ])?;
-    Ok(id)
+    .execute(params![session, part::MARKER])
+    .map(drop)
+}
+
+/// Returns the error of a column that this program did not write.
+fn invalid(
+    column: usize,
+    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, reason.into())
 }

@@ -5,23 +5,24 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
 
+use super::tests::{result, texts_of as texts};
 use super::*;
 
 #[derive(Clone, Debug)]
 struct ModelMessage {
-    id: Ulid,
-    part: Option<Ulid>,
+    id: Id,
+    part: Option<Id>,
     text: String,
     result: bool,
     placeholder: Option<String>,
     is_boundary: bool,
     copied: bool,
-    deleted_at: Option<Millis>,
+    is_deleted: bool,
 }
 
 #[derive(Clone, Debug)]
 struct ModelSession {
-    id: Ulid,
+    id: Id,
     /// Log of the ancestors of a fork, before the messages that it shows.
     before: Vec<String>,
     messages: Vec<ModelMessage>,
@@ -29,7 +30,7 @@ struct ModelSession {
 
 impl ModelSession {
     fn live(&self) -> impl DoubleEndedIterator<Item = &ModelMessage> {
-        self.messages.iter().filter(|m| m.deleted_at.is_none())
+        self.messages.iter().filter(|m| !m.is_deleted)
     }
 
     /// Returns the messages from the newest boundary on.
@@ -57,7 +58,7 @@ impl ModelSession {
 enum Op {
     Say(u16),
     Result(u16),
-    Prune(prop::sample::Index, Option<u8>),
+    Prune(prop::sample::Index, u8),
     Compact(u8, u8),
     Rewind(prop::sample::Index),
     Fork(prop::sample::Index),
@@ -68,7 +69,7 @@ fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
     let op = prop_oneof![
         12 => any::<u16>().prop_map(Op::Say),
         6 => any::<u16>().prop_map(Op::Result),
-        4 => (any::<prop::sample::Index>(), any::<Option<u8>>()).prop_map(|(i, p)| Op::Prune(i, p)),
+        4 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(i, p)| Op::Prune(i, p)),
         2 => (any::<u8>(), 0u8..4).prop_map(|(s, k)| Op::Compact(s, k)),
         3 => any::<prop::sample::Index>().prop_map(Op::Rewind),
         4 => any::<prop::sample::Index>().prop_map(Op::Fork),
@@ -83,26 +84,8 @@ fn open(path: &Path, seed: u64) -> Store {
         .unwrap()
 }
 
-fn texts(messages: &[LoadedMessage]) -> Vec<String> {
-    let text = |p: &LoadedPart| match p.kind {
-        PartKind::Marker => None,
-        PartKind::ToolResult => p.data["output"].as_str().map(str::to_string),
-        _ => p.data["text"].as_str().map(str::to_string),
-    };
-    messages.iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
-}
-
-fn result(text: &str) -> NewPart {
-    NewPart::from(&ctxbench_core::content::Part::Result {
-        id: "c".into(),
-        name: "t".into(),
-        output: text.into(),
-        is_error: false,
-    })
-}
-
 /// Applies an operation to the store and to the model.
-fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: Millis) {
+fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op) {
     let fresh = |id, part, text: String| ModelMessage {
         id,
         part,
@@ -111,14 +94,15 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: 
         placeholder: None,
         is_boundary: false,
         copied: false,
-        deleted_at: None,
+        is_deleted: false,
     };
     let session = world[at].id;
     let m = &mut world[at];
     match op {
         Op::Say(n) => {
             let text = n.to_string();
-            let (id, _) = s.append_message(session, Role::User, &[NewPart::text(&text)]).unwrap();
+            let (id, _) =
+                s.append_message(session, Role::User, &[Part::Text(text.as_str().into())]).unwrap();
             m.messages.push(fresh(id, None, text));
         }
         Op::Result(n) => {
@@ -128,24 +112,23 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: 
         }
         Op::Prune(which, words) => {
             let mut results: Vec<&mut ModelMessage> =
-                m.messages.iter_mut().filter(|m| m.result && m.deleted_at.is_none()).collect();
+                m.messages.iter_mut().filter(|m| m.result && !m.is_deleted).collect();
             let n = results.len();
             if n > 0 {
                 let one = &mut results[which.index(n)];
-                let words = words.map(|w| format!("cut {w}"));
-                s.prune_part(one.part.unwrap(), now, words.as_deref()).unwrap();
-                one.placeholder = Some(words.unwrap_or_else(|| PRUNED.to_string()));
+                let words = format!("cut {words}");
+                s.prune_part(one.part.unwrap(), &words).unwrap();
+                one.placeholder = Some(words);
             }
         }
         Op::Compact(summary, kept) => {
             let kept: Vec<String> = (0..*kept).map(|i| format!("kept {i}")).collect();
-            let again: Vec<(Role, Vec<NewPart>)> =
-                kept.iter().map(|t| (Role::User, vec![NewPart::text(t)])).collect();
+            let again: Vec<(Role, Vec<Part>)> =
+                kept.iter().map(|t| (Role::User, vec![Part::Text(t.as_str().into())])).collect();
             let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
             m.messages
                 .push(ModelMessage { is_boundary: true, ..fresh(id, None, summary.to_string()) });
-            let ids: Vec<Ulid> =
-                s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
+            let ids: Vec<Id> = s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
             m.messages.extend(
                 ids.into_iter()
                     .zip(kept)
@@ -153,19 +136,18 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: 
             );
         }
         Op::Rewind(to) => {
-            let live: Vec<Ulid> =
-                m.messages.iter().filter(|m| m.deleted_at.is_none()).map(|m| m.id).collect();
+            let live: Vec<Id> = m.messages.iter().filter(|m| !m.is_deleted).map(|m| m.id).collect();
             if !live.is_empty() {
                 let to = live[to.index(live.len())];
-                s.rewind(session, Position::After(to), "", now).unwrap();
+                s.rewind(session, Position::After(to), "").unwrap();
                 m.messages
                     .iter_mut()
-                    .filter(|m| m.id > to && m.deleted_at.is_none())
-                    .for_each(|m| m.deleted_at = Some(now));
+                    .filter(|m| m.id > to && !m.is_deleted)
+                    .for_each(|m| m.is_deleted = true);
             }
         }
         Op::Fork(after) => {
-            let ids: Vec<Ulid> = m.live().map(|m| m.id).collect();
+            let ids: Vec<Id> = m.live().map(|m| m.id).collect();
             if !ids.is_empty() {
                 let to = ids[after.index(ids.len())];
                 let part = ModelSession {
@@ -176,7 +158,7 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, now: 
                 let loaded = s.load_context(id).unwrap();
                 let copy = |(old, new): (ModelMessage, &LoadedMessage)| ModelMessage {
                     id: new.id,
-                    part: new.parts.iter().find(|p| p.kind == PartKind::ToolResult).map(|p| p.id),
+                    part: old.part.map(|_| new.parts[0].id),
                     ..old
                 };
                 assert_eq!(part.context().len(), loaded.len());
@@ -209,7 +191,7 @@ proptest! {
                 s = open(&path, i as u64);
                 s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
             } else {
-                apply(&mut s, &mut world, at, op, 1_000_000 + i as Millis);
+                apply(&mut s, &mut world, at, op);
             }
             for m in world.iter() {
                 prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
@@ -218,7 +200,7 @@ proptest! {
         }
         // Logged messages have the IDs that loading returns.
         for m in world.iter() {
-            let log: Vec<Ulid> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
+            let log: Vec<Id> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
             prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());
         }
     }

@@ -10,12 +10,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::StoreError;
 
 /// Format of the tables below.
-const FORMAT: i64 = 5;
+const FORMAT: i64 = 6;
 
 const TABLES: &str = "
 CREATE TABLE sessions (
     id           TEXT PRIMARY KEY,
-    project_id   TEXT NOT NULL,
     parent_id    TEXT REFERENCES sessions(id),
     title        TEXT NOT NULL,
     directory    TEXT NOT NULL,
@@ -47,7 +46,7 @@ CREATE TABLE parts (
     kind         TEXT NOT NULL,
     data         TEXT NOT NULL,
     compacted_at INTEGER,
-    -- Text shown instead of a pruned output; NULL = the default placeholder.
+    -- Text shown instead of a pruned output.
     placeholder  TEXT,
     created_at   INTEGER NOT NULL
 ) STRICT;
@@ -56,12 +55,10 @@ CREATE TABLE checkpoints (
     id         TEXT PRIMARY KEY,
     session_id TEXT NOT NULL REFERENCES sessions(id),
     message_id TEXT NOT NULL REFERENCES messages(id),
-    created_at INTEGER NOT NULL,
-    manifest   TEXT NOT NULL,
+    -- Number of the files in `checkpoint::EditCheckpoints`; NULL = none.
+    files      INTEGER,
     -- NULL = made for a prompt.
     name       TEXT,
-    -- JSON array, sorted.
-    tags       TEXT NOT NULL,
     -- 0 = before its message, 1 = after it.
     is_after   INTEGER NOT NULL
 ) STRICT;

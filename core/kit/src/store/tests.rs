@@ -1,29 +1,44 @@
 use std::fs;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use rusqlite::Connection;
-use serde_json::{Value, json};
-
 use super::*;
+use rusqlite::Connection;
 
 fn ids() -> IdGenerator {
     let ticks = AtomicI64::new(1_000);
     IdGenerator::new(move || ticks.fetch_add(1, Ordering::Relaxed), 1)
 }
 
-fn memory() -> (Store, Ulid) {
+fn memory() -> (Store, Id) {
     let mut s = Store::open_in_memory(ids()).unwrap();
     let session = s.create_session(&NewSession::default()).unwrap();
     (s, session)
 }
 
-fn append_text(s: &mut Store, session: Ulid, text: &str) -> Ulid {
-    s.append_message(session, Role::User, &[NewPart::text(text)]).unwrap().0
+fn text(text: &str) -> Part {
+    Part::Text(text.into())
 }
 
-fn texts(s: &Store, session: Ulid) -> Vec<String> {
-    let text = |p: &LoadedPart| p.data["text"].as_str().map(str::to_string);
-    s.load_context(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
+pub(super) fn result(output: &str) -> Part {
+    Part::Result { id: "1".into(), name: "read".into(), output: output.into(), is_error: false }
+}
+
+fn append_text(s: &mut Store, session: Id, said: &str) -> Id {
+    s.append_message(session, Role::User, &[text(said)]).unwrap().0
+}
+
+/// Returns the texts and outputs of messages; the summary for a boundary.
+pub(super) fn texts_of(messages: &[LoadedMessage]) -> Vec<String> {
+    let parts = messages.iter().flat_map(|m| &m.parts);
+    parts.map(|p| p.content.text().to_string()).collect()
+}
+
+fn texts(s: &Store, session: Id) -> Vec<String> {
+    texts_of(&s.load_context(session).unwrap())
+}
+
+fn logged(s: &Store, session: Id) -> Vec<String> {
+    texts_of(&s.log(session).unwrap())
 }
 
 #[cfg(unix)]
@@ -43,39 +58,16 @@ fn open_new_store_is_private() {
 }
 
 #[test]
-fn load_context_stops_at_newest_boundary() {
-    let (mut s, session) = memory();
-    append_text(&mut s, session, "old");
-    s.compact(session, Some("first"), &[]).unwrap();
-    append_text(&mut s, session, "middle");
-    let b = s.compact(session, Some("second"), &[]).unwrap();
-    append_text(&mut s, session, "new");
-    assert_eq!(texts(&s, session), ["second", "new"]);
-    let loaded = s.load_context(session).unwrap();
-    assert_eq!((loaded[0].id, loaded[0].is_boundary, loaded[1].is_boundary), (b, true, false));
-}
-
-#[test]
 fn prune_part_shows_placeholder_and_keeps_data() {
     let (mut s, session) = memory();
-    let result = ctxbench_core::content::Part::Result {
-        id: "1".into(),
-        name: "read".into(),
-        output: "long".into(),
-        is_error: false,
-    };
-    let (_, parts) = s.append_message(session, Role::Tool, &[NewPart::from(&result)]).unwrap();
-    s.prune_part(parts[0], 77, None).unwrap();
-    s.prune_part(parts[0], 99, None).unwrap();
-    let shown = &s.load_context(session).unwrap()[0].parts[0];
-    assert_eq!(
-        (&shown.data["output"], &shown.data["call_id"], shown.compacted_at),
-        (&json!(PRUNED), &json!("1"), Some(77))
-    );
-    assert_eq!(s.log(session).unwrap()[0].parts[0].data["output"], "long");
-    let (_, text) = s.append_message(session, Role::User, &[NewPart::text("hi")]).unwrap();
-    let e = s.prune_part(text[0], 1, None).unwrap_err().to_string();
-    assert!(e.contains("only a tool_result"), "{e}");
+    let (_, parts) = s.append_message(session, Role::Tool, &[result("long")]).unwrap();
+    s.prune_part(parts[0], "cut").unwrap();
+    s.prune_part(parts[0], "cut again").unwrap();
+    assert_eq!(s.load_context(session).unwrap()[0].parts[0].content, result("cut again"));
+    assert_eq!(s.log(session).unwrap()[0].parts[0].content, result("long"));
+    let (_, said) = s.append_message(session, Role::User, &[text("hi")]).unwrap();
+    let e = s.prune_part(said[0], "cut").unwrap_err().to_string();
+    assert!(e.contains("only a tool result can be pruned"), "{e}");
 }
 
 #[test]
@@ -143,24 +135,14 @@ fn open_other_file_is_refused_and_unchanged() {
 fn changes_of_parent_do_not_reach_fork() {
     let (mut s, parent) = memory();
     let first = append_text(&mut s, parent, "first");
-    let result = ctxbench_core::content::Part::Result {
-        id: "1".into(),
-        name: "read".into(),
-        output: "long".into(),
-        is_error: false,
-    };
-    let (at, parts) = s.append_message(parent, Role::Tool, &[NewPart::from(&result)]).unwrap();
+    let (at, parts) = s.append_message(parent, Role::Tool, &[result("long")]).unwrap();
     let fork = s.fork(parent, at, "").unwrap();
-    s.prune_part(parts[0], 5, None).unwrap();
-    s.rewind(parent, Position::After(first), "", i64::MAX - 1).unwrap();
-    assert_eq!(s.load_context(parent).unwrap().len(), 1);
-    assert_eq!(s.load_context(fork).unwrap()[1].parts[0].data["output"], "long");
-    assert_eq!(
-        s.log(fork).unwrap().len(),
-        2,
-        "what the parent took back later is in the fork's log"
-    );
-    let e = s.rewind(fork, Position::After(first), "", 9).unwrap_err().to_string();
+    s.prune_part(parts[0], "cut").unwrap();
+    s.rewind(parent, Position::After(first), "").unwrap();
+    assert_eq!(texts(&s, parent), ["first"]);
+    assert_eq!(texts(&s, fork), ["first", "long"]);
+    assert_eq!(logged(&s, fork), texts(&s, fork), "what the parent took back later stays");
+    let e = s.rewind(fork, Position::After(first), "").unwrap_err().to_string();
     assert!(e.contains("fork its parent"), "{e}");
     assert!(
         matches!(s.fork(parent, at, ""), Err(StoreError::NoMessage { .. })),
@@ -169,33 +151,18 @@ fn changes_of_parent_do_not_reach_fork() {
 }
 
 #[test]
-fn compact_copies_kept_messages_and_log_skips_them() {
-    let (mut s, session) = memory();
-    append_text(&mut s, session, "old");
-    append_text(&mut s, session, "kept");
-    s.compact(session, Some("summary"), &[(Role::User, vec![NewPart::text("kept")])]).unwrap();
-    append_text(&mut s, session, "new");
-    assert_eq!(texts(&s, session), ["summary", "kept", "new"]);
-    assert_eq!(s.log(session).unwrap().len(), 4, "old, kept, the boundary, new");
-}
-
-#[test]
 fn usage_adds_up_by_model_after_rewind() {
     use ctxbench_core::request::Usage;
     let (mut s, session) = memory();
     let first = append_text(&mut s, session, "a");
-    let m = append_text(&mut s, session, "b");
+    append_text(&mut s, session, "b");
     let one = Usage { input: 10, output: 2, cache_read: 100, ..Usage::default() };
-    s.add_usage(session, Some(m), "big", &one).unwrap();
-    s.add_usage(session, None, "big", &one).unwrap();
-    s.add_usage(session, None, "small", &Usage { input: 1, ..Usage::default() }).unwrap();
-    s.rewind(session, Position::After(first), "", 10).unwrap();
+    s.add_usage(session, "big", &one).unwrap();
+    s.add_usage(session, "big", &one).unwrap();
+    s.add_usage(session, "small", &Usage { input: 1, ..Usage::default() }).unwrap();
+    s.rewind(session, Position::After(first), "").unwrap();
     let sum = s.usage(session).unwrap();
     assert_eq!((sum["big"].input, sum["big"].cache_read, sum["small"].input), (20, 200, 1));
-    assert!(matches!(
-        s.add_usage(session, Some(m), "big", &one),
-        Err(StoreError::NoMessage { .. })
-    ));
 }
 
 #[test]
@@ -227,16 +194,12 @@ fn checkpoints_after_rewind_skip_discarded_messages() {
     let (mut s, session) = memory();
     let first = append_text(&mut s, session, "a");
     let second = append_text(&mut s, session, "b");
-    let manifest = json!({"src/a.rs": "sha256:00"});
-    let before = |m, manifest: &Value| NewCheckpoint::new(Position::Before(m), manifest.clone());
-    s.add_checkpoint(session, &before(first, &manifest)).unwrap();
-    s.add_checkpoint(session, &before(second, &json!({}))).unwrap();
-    s.rewind(session, Position::After(first), "", 10).unwrap();
-    let left = s.checkpoints(session).unwrap();
-    assert_eq!(
-        left.iter().map(|c| (c.details.position, &c.details.manifest)).collect::<Vec<_>>(),
-        [(Position::Before(first), &manifest)]
-    );
+    let position = Position::Before(first);
+    let id = s.add_checkpoint(session, position, Some("one"), Some(7)).unwrap();
+    s.add_checkpoint(session, Position::After(second), None, None).unwrap();
+    s.rewind(session, Position::After(first), "").unwrap();
+    let left = Checkpoint { id, position, name: Some("one".into()), files: Some(7) };
+    assert_eq!(s.checkpoints(session).unwrap(), [left]);
 }
 
 #[test]
@@ -248,10 +211,8 @@ fn append_on_full_disk_changes_nothing() {
     append_text(&mut s, session, "kept");
     s.db.execute_batch("PRAGMA max_page_count = 1").unwrap();
     let big = "x".repeat(1_000_000);
-    let e = s
-        .append_message(session, Role::User, &[NewPart::text("half"), NewPart::text(&big)])
-        .unwrap_err()
-        .to_string();
+    let e =
+        s.append_message(session, Role::User, &[text("half"), text(&big)]).unwrap_err().to_string();
     assert!(e.contains("s.db") && e.contains("the disk is full; nothing was changed"), "{e}");
     assert_eq!(texts(&s, session), ["kept"], "not half a message");
     // Space is available again.
@@ -294,8 +255,8 @@ fn two_writers_take_turns() {
 #[test]
 fn load_context_reads_only_recent_messages() {
     let (mut s, session) = memory();
-    let all: Vec<(Role, Vec<NewPart>)> =
-        (0..3_000).map(|i| (Role::User, vec![NewPart::text(&i.to_string())])).collect();
+    let all: Vec<(Role, Vec<Part>)> =
+        (0..3_000).map(|i| (Role::User, vec![text(&i.to_string())])).collect();
     s.append_messages(session, &all).unwrap();
     let message = append_text(&mut s, session, "new").to_string();
     // Steps of SQLite's virtual machine, which do not depend on time. 50 messages take a few hundred.
@@ -311,55 +272,6 @@ fn load_context_reads_only_recent_messages() {
     assert!(
         (BATCH as i32..1_000).contains(&newest) && (1..100).contains(&parts),
         "{newest} steps for messages, {parts} for parts"
-    );
-}
-
-/// Returns the texts of a session's log; the summary for a boundary.
-fn logged(s: &Store, session: Ulid) -> Vec<String> {
-    let text = |p: &LoadedPart| p.data["text"].as_str().map(str::to_string);
-    s.log(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
-}
-
-#[test]
-fn log_of_nested_fork_follows_its_ancestors() {
-    let (mut s, p) = memory();
-    append_text(&mut s, p, "a");
-    append_text(&mut s, p, "b");
-    let c = append_text(&mut s, p, "c");
-    let f = s.fork(p, c, "").unwrap();
-    let b = s.load_context(f).unwrap()[1].id;
-    let g = s.fork(f, b, "").unwrap();
-    assert_eq!(logged(&s, g), ["a", "b"]);
-    append_text(&mut s, g, "in g");
-    // A rewind of a fork also discards messages from its parent.
-    s.rewind(f, Position::After(b), "", 9_000).unwrap();
-    assert_eq!(logged(&s, f), ["a", "b"]);
-    assert_eq!(
-        (logged(&s, p), logged(&s, g)),
-        (vec!["a".into(), "b".into(), "c".into()], vec!["a".into(), "b".into(), "in g".into()])
-    );
-}
-
-#[test]
-fn log_of_fork_keeps_state_at_fork() {
-    let (mut s, p) = memory();
-    let a = append_text(&mut s, p, "a");
-    append_text(&mut s, p, "taken back");
-    s.rewind(p, Position::After(a), "", 5).unwrap();
-    append_text(&mut s, p, "b");
-    s.compact(p, Some("S"), &[(Role::User, vec![NewPart::text("b")])]).unwrap();
-    let c = append_text(&mut s, p, "c");
-    let f = s.fork(p, c, "").unwrap();
-    assert_eq!(texts(&s, f), ["S", "b", "c"]);
-    // A later rewind of the parent does not change its forks.
-    s.rewind(p, Position::After(a), "", 6).unwrap();
-    let g = s.fork(f, s.load_context(f).unwrap()[2].id, "").unwrap();
-    for fork in [f, g] {
-        assert_eq!(logged(&s, fork), ["a", "b", "S", "c"], "copies by a compaction appear once");
-    }
-    assert_eq!(
-        (logged(&s, g), logged(&s, p)),
-        (["a", "b", "S", "c"].map(String::from).to_vec(), vec!["a".to_string()])
     );
 }
 
@@ -379,17 +291,4 @@ fn open_new_store_concurrently_succeeds() {
         });
         assert_eq!(failed, Vec::<String>::new());
     }
-}
-
-#[test]
-fn append_after_last_possible_id_reports_it() {
-    let (mut s, session) = memory();
-    s.db.execute(
-        "INSERT INTO messages SELECT '7ZZZZZZZZZZZZZZZZZZZZZZZZZ', id, 'user', 1, NULL, 0 \
-        FROM sessions",
-        [],
-    )
-    .unwrap();
-    let e = s.append_message(session, Role::User, &[NewPart::text("x")]).unwrap_err().to_string();
-    assert!(e.contains("7ZZZZZZZZZZZZZZZZZZZZZZZZZ") && e.contains("backup"), "{e}");
 }

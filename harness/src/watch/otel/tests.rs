@@ -133,7 +133,7 @@ fn session() -> SessionMeter {
     };
     let mut meter = SessionMeter::new(200_000);
     let reply = Reply { usage, billed: usage, ..Reply::default() };
-    meter.observe(&request, &Ok(reply), 0, 12_500);
+    meter.observe(None, &request, &Ok(reply), 0, 12_500);
     meter
 }
 
