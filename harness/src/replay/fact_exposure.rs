@@ -111,14 +111,14 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(known: &'a SessionCache) -> Walk<'a> {
         let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (i, fact) in known.facts[..known.measured].iter().enumerate() {
+        for (i, fact) in known.facts.iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
         }
         Walk {
             known,
             needing,
             count: 0,
-            newest: vec![(None, None); known.measured],
+            newest: vec![(None, None); known.facts.len()],
             last: HashMap::new(),
             numbers: HashMap::new(),
         }
@@ -153,8 +153,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the facts of the session that a text states.
     fn carried(&self, text: &str) -> Vec<usize> {
-        let carried = self.known.carried(text);
-        carried.facts().map(|(fact, _)| fact).filter(|f| *f < self.newest.len()).collect()
+        self.known.carried(text).facts().map(|(fact, _)| fact).collect()
     }
 }
 

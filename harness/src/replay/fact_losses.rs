@@ -49,7 +49,7 @@ impl LossTracker {
         new: [Sightings<'_>; 2],
     ) -> FactLosses {
         self.record_request(old[0]);
-        let n = known.measured;
+        let n = known.facts.len();
         let lost: Vec<usize> =
             (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
         let wanted: Vec<usize> = (0..n).filter(|&i| self.established[i] && later[i]).collect();

@@ -34,7 +34,7 @@ mod trace;
 mod windows;
 mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
@@ -63,7 +63,7 @@ use observer::Observer;
 use record::{FinishedRun, Stopped};
 use recording::{calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
-use session_cache::{SessionCache, SessionCacheCell};
+use session_cache::SessionCache;
 use subagents::Subagents;
 use trace::Tracer;
 
@@ -176,18 +176,19 @@ pub async fn replay_in_full(
 pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
-    known: SessionCacheCell,
+    /// Analysis of the session, computed at its first use.
+    known: OnceLock<Arc<SessionCache>>,
 }
 
 impl ScenarioCache {
     pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        ScenarioCache { files, known: SessionCacheCell::default() }
+        ScenarioCache { files, known: OnceLock::new() }
     }
 
     /// Returns the data for the same scenario with different texts and the same files.
     pub(crate) fn reworded(&self) -> ScenarioCache {
-        ScenarioCache { files: self.files.clone(), known: SessionCacheCell::default() }
+        ScenarioCache { files: self.files.clone(), known: OnceLock::new() }
     }
 }
 
@@ -214,16 +215,18 @@ async fn replay_one(
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
     let model = Arc::new(calibrated_model(scenario, model, options));
+    let session = &scenario.session;
+    let known = shared.known.get_or_init(|| SessionCache::from_session(session).into());
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,
-        session: &scenario.session,
+        session,
         agent: None,
         spec,
         model: &model,
         options,
         desk: &desk,
-        known: shared.known.of(&scenario.session),
+        known: known.clone(),
         keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene));
@@ -240,8 +243,7 @@ async fn replay_one(
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = EventLog::open();
-    let known = scene.known.clone();
-    let alone = known.subagent_index(&scenario.session).is_empty();
+    let alone = known.subagent_index(session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
@@ -255,13 +257,12 @@ async fn replay_one(
         spec,
         model: &model,
         files: &shared.files,
-        known: &known,
+        known,
         summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
-    let measured = record::measured(&run, events);
-    let record::Measured { record, trace, loadings } = measured;
-    (Replayed { record, trace, loadings, seen }, engine)
+    let replayed = record::measured(&run, events);
+    (Replayed { seen, ..replayed }, engine)
 }
 
 /// Transports from the conversations of a run to their common provider, monitored if requested.

@@ -18,8 +18,9 @@ use super::conversation::{Conversation, conversations};
 use super::events::{Logged, ReplayEvent};
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
-use super::{Loading, background, compactions, delegation, fact_timeline, resume};
+use super::{Replayed, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
+use crate::watch::Observations;
 
 pub(super) struct FinishedRun<'a> {
     pub(super) scenario: &'a Scenario,
@@ -48,14 +49,6 @@ pub(super) struct Stopped {
     pub(super) unsummarised: Option<String>,
     /// Reason, if a spend limit refused a request.
     pub(super) refused: Option<String>,
-}
-
-/// Record of a run, and data that is not part of the results.
-pub(super) struct Measured {
-    pub(super) record: RunRecord,
-    /// One JSON line per request.
-    pub(super) trace: Vec<String>,
-    pub(super) loadings: Vec<Loading>,
 }
 
 /// Part of the record that comes from one conversation.
@@ -93,8 +86,8 @@ impl ConversationRecord {
     }
 }
 
-/// Builds the record of a run from its log.
-pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured {
+/// Builds the record of a run from its log. What a monitor saw is not in the log.
+pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
@@ -173,7 +166,7 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured
         resume,
         delegation,
     };
-    Measured { record, trace, loadings }
+    Replayed { record, trace, loadings, seen: Observations::default() }
 }
 
 /// Describes the session of a run. `remarks` = notes of the run.

@@ -54,7 +54,7 @@ impl Retention {
             needs,
             rereads: Rereads::new(path),
             drift: LossTracker::new(facts),
-            histories: FactTimelines::new(known.measured),
+            histories: FactTimelines::new(facts),
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,

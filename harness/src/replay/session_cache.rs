@@ -26,8 +26,6 @@ use super::texts;
 pub(super) struct SessionCache {
     /// Facts of the session.
     pub(super) facts: Vec<Fact>,
-    /// Number of facts.
-    pub(super) measured: usize,
     pub(super) frames: ErrorPatterns,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
@@ -65,7 +63,6 @@ impl Carried {
 impl SessionCache {
     pub(super) fn from_session(session: &Session) -> SessionCache {
         let facts = session.facts.clone();
-        let measured = facts.len();
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
@@ -79,10 +76,12 @@ impl SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: ErrorPatterns::new(&session.facts, texts::in_sources(session, words_before)),
+            frames: ErrorPatterns::new(
+                &session.facts,
+                texts::in_sources(session, &arising, words_before),
+            ),
             arising,
             facts,
-            measured,
             carried: Mutex::default(),
             told: Mutex::default(),
             showings: OnceLock::new(),
@@ -101,7 +100,7 @@ impl SessionCache {
 
     /// Returns the source of each fact in the session.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
-        self.lives.get_or_init(|| fact_timeline::lives(session))
+        self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
     }
 
     /// Returns the subagents of the session.
@@ -173,17 +172,6 @@ impl SessionCache {
     /// Returns the facts that this fact replaced.
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
-    }
-}
-
-/// Analysis of one session, computed at its first use and shared by all runs of it.
-#[derive(Default)]
-pub(super) struct SessionCacheCell(OnceLock<Arc<SessionCache>>);
-
-impl SessionCacheCell {
-    /// Returns the analysis of `session`; every call must pass the same session.
-    pub(super) fn of(&self, session: &Session) -> Arc<SessionCache> {
-        self.0.get_or_init(|| SessionCache::from_session(session).into()).clone()
     }
 }
 
