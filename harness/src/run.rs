@@ -356,7 +356,7 @@ type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
 /// Returns a row without a replay.
 fn bare(record: RunRecord) -> Replayed {
-    Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
+    Replayed { record, ..Replayed::default() }
 }
 
 fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {

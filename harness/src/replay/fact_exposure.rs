@@ -190,13 +190,14 @@ pub(super) struct Exposure {
 }
 
 impl Exposure {
-    pub(super) fn new(
+    /// Tracks the showings of these pairs of a need and a fact.
+    pub(super) fn new<'a>(
         showings: Arc<Showings>,
-        pairs: impl Iterator<Item = (Arc<str>, usize)>,
+        pairs: impl Iterator<Item = (&'a Arc<str>, usize)>,
     ) -> Self {
-        let watched = |(need, fact): (Arc<str>, usize)| {
-            let last = showings.last(fact, &need)?.clone();
-            Some(Watched { fact, need, last, looked_at: false })
+        let watched = |(need, fact): (&Arc<str>, usize)| {
+            let last = showings.last(fact, need)?.clone();
+            Some(Watched { fact, need: need.clone(), last, looked_at: false })
         };
         let mut coming: Vec<Watched> = pairs.filter_map(watched).collect();
         coming.sort_by_key(|w| std::cmp::Reverse(w.last.showing.at));
@@ -312,8 +313,9 @@ mod tests {
             Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
         };
         let run = |at_the_fifth: &str| {
-            let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
-            let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs.into_iter());
+            let needs: [Arc<str>; 2] = ["a8".into(), "a9".into()];
+            let pairs = needs.iter().map(|need| (need, 0));
+            let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs);
             let mut book = FactBook::from_session(&session);
             for n in 1..=9_u32 {
                 // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.

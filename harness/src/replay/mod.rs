@@ -65,7 +65,7 @@ use recording::{calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
 use session_cache::SessionCache;
 use subagents::Subagents;
-use trace::Tracer;
+use world::ReplayWorld;
 
 pub use path::{Defaults, Move, Path, PathStep};
 pub(crate) use record::{not_run, scenario_info, took_manual};
@@ -126,7 +126,7 @@ impl Default for Options {
 }
 
 /// Record of one replay, with its trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Replayed {
     /// Measured figures, except those that need other runs, such as savings.
     pub record: RunRecord,
@@ -329,8 +329,7 @@ struct Start {
     by_request: Option<u64>,
 }
 
-/// Plays one conversation and logs its events. Only the main conversation has the scenario's
-/// faults.
+/// Plays one conversation and logs its events.
 async fn play(
     scene: &Scene<'_>,
     door: Box<dyn Door>,
@@ -338,19 +337,12 @@ async fn play(
     start: Start,
     log: EventLog,
 ) -> Engine {
-    let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
+    let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = known.unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
-    let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let observer = Observer::new(session, known.clone(), &path, model, log.clone())
-        .of_agent(*agent)
-        .traced(tracer);
-    observer.begun(&path, start.at_ms, start.by_request);
-    let faults = if agent.is_none() { scenario.faults.clone() } else { vec![] };
-    let world =
-        world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
-    let world = world.entered(subagents, start.at_ms).called(&session.header.id);
+    let observer = Observer::new(scene, &path, start, log.clone());
+    let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = match options.shown.as_deref().filter(|_| agent.is_none()) {
         Some(shown) => shown.clone(),
