@@ -13,7 +13,7 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
 use super::agents::Subagent;
 use super::needs::Needs;
-use super::path::{Defaults, Path};
+use super::path::Path;
 use super::record::{ConversationRecord, FinishedRun};
 
 /// Returns a record for each subagent. `parts` = the conversations, `facts` = the pairs of all
@@ -144,7 +144,7 @@ pub(super) fn facts(
             // Pairs of a subagent that never began were not checked.
             None => {
                 let own = windows.session(session, &agent.id);
-                let path = Path::recorded(&own, &Defaults::STATED);
+                let path = Path::recorded(&own);
                 let known = run.subagent_index().cache_for(i, &own);
                 let showings = known.showings(&own);
                 out.extend(Needs::new(known, &path, showings).pairs());

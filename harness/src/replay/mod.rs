@@ -13,7 +13,6 @@ mod fact_losses;
 mod fact_scope;
 mod fact_timeline;
 mod facts;
-mod incremental;
 mod integrity;
 mod needs;
 mod observer;
@@ -67,7 +66,7 @@ use session_cache::SessionCache;
 use subagents::Subagents;
 use world::ReplayWorld;
 
-pub use path::{Defaults, Move, Path, PathStep};
+pub use path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
@@ -340,7 +339,7 @@ async fn play(
     let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = known.unseen(session, model, options.calibrate);
-    let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
+    let path = Path::without(session, &waited, &unseen);
     let observer = Observer::new(scene, &path, start, log.clone());
     let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));

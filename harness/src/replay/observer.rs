@@ -11,7 +11,7 @@ use ctxbench_core::context_editing;
 use ctxbench_core::engine::{Action, Event as Noted, TimedEvent};
 use ctxbench_core::host::Incoming;
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopReason, Usage};
+use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::is_system;
 use ctxbench_provider::wire;
@@ -19,14 +19,12 @@ use ctxbench_reports::record::{CompactionRecord, RequestRecord, RequestStatus, R
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::events::{Begun, EventLog, ReplayEvent, SentRequest};
-use super::incremental::Special;
-use super::integrity::Integrity;
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;
-use super::{Scene, Start, compactions, exchange};
+use super::{Scene, Start, compactions, exchange, integrity};
 
 /// Source of the answer to a request.
 #[derive(Clone, Debug)]
@@ -56,8 +54,6 @@ pub(super) struct Observer {
     /// Number of characters that excerpts of compactions may still use.
     room: usize,
     prefix: Prefix,
-    integrity: Integrity,
-    special: Special,
     tracer: Option<Tracer>,
     /// Subagent of this window; `None` for the main conversation.
     agent: Option<Arc<str>>,
@@ -101,8 +97,6 @@ impl Observer {
             rewinds: Rewinds::new(session, model.counting),
             room: exchange::WORDS,
             prefix: Prefix::default(),
-            integrity: Integrity::new(wire::for_model(model)),
-            special: Special::default(),
             tracer: options.trace.then(|| Tracer::new(&scenario.id, &spec.label())),
             agent: agent.map(Arc::from),
             model: (*model).clone(),
@@ -221,7 +215,7 @@ impl Observer {
         }
         // A request that only summarises has no separate compaction part.
         let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
-        let logical = self.logical_view(request, reply);
+        let logical = logical_view(request, reply);
         let shared = match sample {
             true => self.compare(request, reply, inside.zip(summarised.as_deref()), &logical),
             false => Default::default(),
@@ -306,25 +300,6 @@ impl Observer {
         first.followed_by(then)
     }
 
-    /// Returns the blocks that the model saw. Without edits, these are the blocks that were sent.
-    fn logical_view<'a>(
-        &mut self,
-        request: &'a Request,
-        reply: Option<&Reply>,
-    ) -> Cow<'a, [Arc<Block>]> {
-        if request.purpose == Purpose::Sample && request.server_edits.is_empty() {
-            self.special.follow(&request.blocks);
-            let special = &self.special;
-            let edited =
-                reply.is_some_and(|r| r.applied != Applied::default() || r.compaction().is_some());
-            let thinks = special.thinking && !request.model.keeps_thinking;
-            if !edited && !thinks && !special.compaction {
-                return Cow::Borrowed(&request.blocks);
-            }
-        }
-        logical_view(request, reply)
-    }
-
     /// Returns whether a request shows the compaction after which the provider had stopped.
     fn resumes(&self, request: &Request) -> bool {
         let shows = |summary: &Arc<str>| {
@@ -366,8 +341,9 @@ impl Observer {
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
-        let broken =
-            self.integrity.check(logical, self.newest_user, |m| self.reasoned.contains(&m));
+        let reasoned = |m| self.reasoned.contains(&m);
+        let wire = wire::for_model(&self.model);
+        let broken = integrity::broken(wire, logical, self.newest_user, reasoned);
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
             self.reasoned.insert(COMING);
         }
@@ -429,6 +405,7 @@ fn visible_tokens(reply: &Reply) -> u64 {
 }
 
 /// Returns the blocks that the model saw: the request after the edits that the provider reports.
+/// Without edits, these are the blocks that were sent.
 fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc<Block>]> {
     let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
     let Some(summary) = r.compaction() else {

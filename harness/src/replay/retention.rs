@@ -110,19 +110,13 @@ impl Retention {
         }
         let shown = context_editing::edited_view(request, context_editing::will_apply(request));
         let newest = newest_user(&request.blocks);
-        let wanted: Vec<(usize, Option<MessageId>)> = by_user
-            .into_iter()
-            .map(|f| (f, newest))
-            .chain(by_step.into_iter().map(|f| (f, None)))
-            .collect();
         let seen = self.book.sightings(&shown, None);
+        // Without a user message, `newest` leaves nothing out.
         let seen_without = self.book.sightings(&shown, newest);
-        let lost = wanted.into_iter().filter(|(f, without)| match without {
-            Some(_) => seen_without[*f].is_none(),
-            None => seen[*f].is_none(),
-        });
+        let by_user = by_user.into_iter().filter(|f| seen_without[*f].is_none());
+        let by_step = by_step.into_iter().filter(|f| seen[*f].is_none());
         let known = &self.book.known;
-        lost.into_iter().find_map(|(f, _)| {
+        by_user.chain(by_step).find_map(|f| {
             let carries = |text: &str| {
                 known.brought.contains(&f) || known.carried(text).facts().any(|(fact, _)| fact == f)
             };

@@ -71,7 +71,7 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
 fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
-    let path = Path::recorded(&session, &Defaults::STATED);
+    let path = Path::recorded(&session);
     let (log, events) = EventLog::open();
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
     let session = &scenario.session;

@@ -17,7 +17,7 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 use super::fact_errors::{ErrorPatterns, said_words, words_before};
 use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
-use super::path::{Defaults, Path};
+use super::path::Path;
 use super::recording::{Unseen, tells_sizes, unseen};
 use super::subagent_index::SubagentIndex;
 use super::texts;
@@ -94,7 +94,7 @@ impl SessionCache {
     /// Returns the last showing of each needed fact. `session` must be the session of this
     /// analysis, as in the other methods.
     pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
-        let of_path = || Showings::new(&Path::recorded(session, &Defaults::STATED), self);
+        let of_path = || Showings::new(&Path::recorded(session), self);
         self.showings.get_or_init(|| Arc::new(of_path())).clone()
     }
 

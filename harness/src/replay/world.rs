@@ -14,7 +14,7 @@ use ctxbench_core::session::Millis;
 
 use super::Scene;
 use super::observer::{AnswerSource, Observer};
-use super::path::{Defaults, Move, Path, PathStep};
+use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 use super::recording::text_of;
 use super::subagents::Subagents;
 use crate::mock::{Door, PlannedReply};
@@ -113,7 +113,7 @@ impl ReplayWorld {
         if self.due.is_none() {
             let gap = match self.moves.as_slice().first() {
                 _ if self.over => None,
-                _ if self.failed && !self.steps.is_empty() => Some(Defaults::STATED.think_ms),
+                _ if self.failed && !self.steps.is_empty() => Some(THINK_MS),
                 Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => {
                     Some(gap_ms.saturating_add(*ms))
                 }
@@ -347,7 +347,7 @@ impl Host for ReplayWorld {
                 self.observer.recorded(&key, message);
             }
             Some(AnswerSource::Reread { result, .. }) => {
-                self.tools_ms = Defaults::STATED.tools_ms;
+                self.tools_ms = TOOLS_MS;
                 self.results = vec![*result];
                 self.observer.recorded("", message);
             }
