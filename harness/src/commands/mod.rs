@@ -144,7 +144,7 @@ enum Command {
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(completions::CompletionsArgs),
-    /// Print or write manual pages
+    /// Write manual pages
     #[command(hide = true)]
     Man(completions::ManArgs),
 }
