@@ -150,9 +150,7 @@ impl ReplayWorld {
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
         (PlannedReply::Say { parts: step.parts, stop }, AnswerSource::Step(step.key))
     }
-}
 
-impl ReplayWorld {
     /// Returns the answer to a request that is not the agent's own work.
     fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
         let (parts, stop) = match purpose {
