@@ -85,51 +85,30 @@ pub struct Orphans {
 /// Finds calls without a result and results without a call. Calls at the end of the view are still
 /// open and not orphans.
 pub fn orphans(blocks: &[Arc<Block>]) -> Orphans {
-    let mut pairing = Pairing::default();
-    blocks.iter().for_each(|b| pairing.add(b));
-    pairing.orphans(blocks)
-}
-
-/// Pairs calls and results of a growing view.
-#[derive(Clone, Debug, Default)]
-pub struct Pairing {
-    /// Calls without a result so far.
-    open: Vec<Arc<CallRef>>,
-    /// Results without a call.
-    lost: Vec<Arc<CallRef>>,
-}
-
-impl Pairing {
-    /// Adds the next block.
-    pub fn add(&mut self, b: &Block) {
+    // Calls without a result so far, and results without a call.
+    let (mut open, mut lost): (Vec<&CallRef>, Vec<&CallRef>) = (Vec::new(), Vec::new());
+    for b in blocks {
         match (b.kind, &b.call) {
-            (BlockKind::Call, Some(c)) => self.open.push(c.clone()),
-            (BlockKind::Output, Some(c)) => match self.open.iter().position(|o| o.id == c.id) {
-                Some(i) => drop(self.open.remove(i)),
-                None => self.lost.push(c.clone()),
+            (BlockKind::Call, Some(c)) => open.push(c),
+            (BlockKind::Output, Some(c)) => match open.iter().position(|o| o.id == c.id) {
+                Some(i) => drop(open.remove(i)),
+                None => lost.push(c),
             },
             _ => {}
         }
     }
-
-    /// Returns the orphans; `blocks` are all blocks that were added.
-    pub fn orphans(&self, blocks: &[Arc<Block>]) -> Orphans {
-        let results = self.lost.iter().map(|c| c.id.to_string()).collect();
-        if self.open.is_empty() {
-            return Orphans { calls: Vec::new(), results };
-        }
-        let at_the_end = |b: &&Arc<Block>| {
-            matches!(
-                b.kind,
-                BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning
-            )
-        };
-        let calls = blocks.iter().rev().take_while(at_the_end);
-        let trailing: HashSet<&str> =
-            calls.filter(|b| b.kind == BlockKind::Call).filter_map(|b| b.call_id()).collect();
-        let orphaned = self.open.iter().filter(|c| !trailing.contains(&*c.id));
-        Orphans { calls: orphaned.map(|c| c.id.to_string()).collect(), results }
-    }
+    let at_the_end = |b: &&Arc<Block>| {
+        matches!(
+            b.kind,
+            BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning
+        )
+    };
+    let calls = blocks.iter().rev().take_while(at_the_end);
+    let trailing: HashSet<&str> =
+        calls.filter(|b| b.kind == BlockKind::Call).filter_map(|b| b.call_id()).collect();
+    open.retain(|c| !trailing.contains(&*c.id));
+    let ids = |calls: Vec<&CallRef>| calls.iter().map(|c| c.id.to_string()).collect();
+    Orphans { calls: ids(open), results: ids(lost) }
 }
 
 /// Refuses an edit that separates a call from the result that it had.

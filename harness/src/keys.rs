@@ -19,7 +19,7 @@ use crate::memory::Prefixes;
 use crate::replay::Options;
 use crate::summarise::Summariser;
 
-/// A hash that implements the `Write` traits and counts the bytes.
+/// A hash that implements `Write` and counts the bytes.
 #[derive(Clone, Default)]
 struct Hasher {
     hash: Sha256,
@@ -38,18 +38,11 @@ impl Write for Hasher {
     }
 }
 
-impl fmt::Write for Hasher {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.hash.update(text);
-        Ok(())
-    }
-}
-
 impl Hasher {
     /// Hashes a part. Different lists of parts never give the same bytes.
     fn part(&mut self, value: &dyn fmt::Debug) {
         // Debug escapes line breaks in strings, so only the end of a part adds one.
-        fmt::write(self, format_args!("{value:?}\n")).expect("a hash takes everything");
+        writeln!(self, "{value:?}").expect("a hash takes everything");
     }
 
     fn json(&mut self, value: &impl Serialize) {
@@ -74,8 +67,9 @@ impl SessionContent {
         hasher.json(&session.header);
         session.entries.iter().for_each(|e| hasher.json(e));
         session.facts.iter().for_each(|f| hasher.json(f));
+        let bytes = hasher.bytes;
         hasher.part(&(&scenario.faults, scenario.facts_found));
-        SessionContent { hash: hasher.hash.finalize().into(), bytes: hasher.bytes }
+        SessionContent { hash: hasher.hash.finalize().into(), bytes }
     }
 }
 

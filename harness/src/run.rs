@@ -20,7 +20,7 @@ use ctxbench_strategies::{Spec, all};
 use crate::models;
 use crate::recorded;
 use crate::replay::{
-    self, Defaults, Options, Replayed, ScenarioCache, not_run, replay_with, with_savings,
+    self, Options, Replayed, ScenarioCache, THINK_MS, TOOLS_MS, not_run, replay_with, with_savings,
 };
 use crate::steering;
 use crate::summarise::Summariser;
@@ -356,7 +356,7 @@ type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
 
 /// Returns a row without a replay.
 fn bare(record: RunRecord) -> Replayed {
-    Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
+    Replayed { record, ..Replayed::default() }
 }
 
 fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
@@ -413,7 +413,6 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         );
         say(&format!("prices of {}", m.name), m.source.clone());
     }
-    let d = Defaults::STATED;
     let summaries = match &plan.summarisers[..] {
         [one @ (Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. })] => {
             format!("written by the {} summariser (modelled)", one.name())
@@ -429,13 +428,13 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     }
     say(
         "think time",
-        format!("from the session, else {} s before a user message", d.think_ms / 1_000),
+        format!("from the session, else {} s before a user message", THINK_MS / 1_000),
     );
     say(
         "tool time",
         format!(
             "from the session, else {} s per step with calls; a re-read takes as long",
-            d.tools_ms / 1_000
+            TOOLS_MS / 1_000
         ),
     );
     say(

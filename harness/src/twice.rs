@@ -48,8 +48,7 @@ mod tests {
 
     fn run(lines: &[&str]) -> Replayed {
         let trace = lines.iter().map(ToString::to_string).collect();
-        let record = RunRecord::default();
-        Replayed { record, trace, loadings: vec![], seen: Default::default() }
+        Replayed { trace, ..Replayed::default() }
     }
 
     #[test]

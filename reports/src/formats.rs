@@ -109,9 +109,6 @@ pub enum ReportError {
     /// A binary format without an output folder.
     #[error("{0} is no text; name a folder with -o")]
     NeedsFolder(String),
-    /// Several files without an output folder.
-    #[error("this format has several files, {0} is one more; name a folder with -o")]
-    Several(String),
     /// Rows could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
-use ctxbench_core::{files, nearest};
+use ctxbench_core::files;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,12 +29,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Command, such as `list` (default: ctxbench)
-    #[arg(conflicts_with = "out")]
-    command: Vec<String>,
     /// Write a page per command into this folder
     #[arg(short, long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    out: PathBuf,
 }
 
 pub(crate) fn completions(args: &CompletionsArgs, mut root: Command) -> anyhow::Result<()> {
@@ -44,11 +41,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut root: Command) -> anyhow::
 }
 
 pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
-    let Some(folder) = &args.out else {
-        let mut out = Vec::new();
-        clap_mangen::Man::new(page(&args.command.join("-"), root)?).render(&mut out)?;
-        return super::print_data(&String::from_utf8_lossy(&out));
-    };
+    let folder = &args.out;
     let refused = || format!("manual pages cannot be written to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(refused)?;
     let mut root = root.disable_help_subcommand(true);
@@ -66,28 +59,4 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     let (man, mut text) = (clap_mangen::Man::new(command.clone()), Vec::new());
     man.render(&mut text)?;
     Ok(files::write(&folder.join(man.get_filename()), text)?)
-}
-
-/// Returns the command with this page name, such as `ctxbench-list`.
-fn page(name: &str, root: Command) -> anyhow::Result<Command> {
-    let mut root = root.disable_help_subcommand(true);
-    // `build` sets the page names of the commands.
-    root.build();
-    let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));
-    if let Some(command) = named(inner, &root) {
-        return Ok(command.clone());
-    }
-    let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
-    let otherwise = "`ctxbench --help` lists them, and -o DIR writes the pages of all";
-    bail!("unknown command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
-}
-
-fn named<'c>(name: &str, of: &'c Command) -> Option<&'c Command> {
-    if name.is_empty() {
-        return Some(of);
-    }
-    of.get_subcommands().find_map(|sub| {
-        let rest = name.strip_prefix(sub.get_name())?;
-        if rest.is_empty() { Some(sub) } else { named(rest.strip_prefix('-')?, sub) }
-    })
 }

@@ -11,6 +11,7 @@ use crate::choice::{self, Choice, Chooser};
 use crate::progress::Pace;
 use crate::verify;
 use anyhow::bail;
+use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -101,9 +102,7 @@ impl Progress {
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
-}
 
-impl Progress {
     /// Removes the progress line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
@@ -237,6 +236,14 @@ impl Skipped {
         self.count += 1;
         if self.first.len() < NAMED {
             self.first.push((place.to_path_buf(), why));
+        }
+    }
+
+    /// Prints that files of a folder are not sessions, if there are any.
+    pub(crate) fn report_all(&self) {
+        if self.count > 0 {
+            report!("note: no session in {}", pluralize(self.count, "file"));
+            self.report("");
         }
     }
 

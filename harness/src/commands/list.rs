@@ -14,7 +14,6 @@ use ctxbench_strategies::{ALL, all};
 use super::corpus::{Choosing, Progress};
 use super::specs;
 use crate::drive::agent;
-use crate::exec;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,10 +32,6 @@ pub(crate) struct ListArgs {
     /// Print the comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
-    /// Program to start and ask for its name and version: NAME=exec:COMMAND (repeat; strategies
-    /// only)
-    #[arg(long, value_name = "NAME=exec:COMMAND")]
-    strategy: Vec<String>,
     /// Session files, recordings, archives and folders of these (sessions only)
     #[arg(value_name = "FILE|DIR")]
     inputs: Vec<String>,
@@ -77,9 +72,6 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
     if args.matrix && args.what != ListTopic::Strategies {
         bail!("--matrix works with `list strategies` only");
     }
-    if !args.strategy.is_empty() && args.what != ListTopic::Strategies {
-        bail!("--strategy works with `list strategies` only");
-    }
     let choice = args.choosing.choice(args.seed);
     if args.what == ListTopic::Sessions {
         return super::survey::list(&args.inputs, &choice, args.json);
@@ -102,7 +94,6 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
                     let _ = writeln!(out, "  {}@{:<24} {about}", d.name, v.name);
                 }
             }
-            programs(&args.strategy, &mut out)?;
             out.push_str(ORIGINS);
         }
         ListTopic::Scenarios => {
@@ -190,7 +181,6 @@ const ORIGINS: &str = "
 model*  reimplementation, checked against recorded cases of the program: docs/fidelity.md
 model   reimplementation from documentation and measurements
 own     strategy of your crate
-real    program that runs unmodified: docs/exec.md
 ";
 
 /// Returns the origin of a strategy, as listed in [`ORIGINS`].
@@ -202,23 +192,6 @@ fn origin(d: &'static Descriptor) -> &'static str {
     } else {
         "model*"
     }
-}
-
-/// Appends one line per program, with the name and version that the program reports.
-fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
-    for text in given {
-        if !exec::is_exec(text) {
-            bail!(
-                "--strategy {text}: expected NAME=exec:COMMAND; built-in strategies are always listed"
-            );
-        }
-        let spec = specs::parse_one(text)?;
-        let d = spec.descriptor;
-        let (name, version) =
-            exec::introduced(&spec).map_err(|e| anyhow::anyhow!("{text}: {e}"))?;
-        let _ = writeln!(out, "{:<20} {version:<10} {:<14} {name}; {}", d.name, "real", d.summary);
-    }
-    Ok(())
 }
 
 /// Returns the comparison matrix as a Markdown table, with one row per dimension and one column per

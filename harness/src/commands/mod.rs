@@ -144,7 +144,7 @@ enum Command {
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(completions::CompletionsArgs),
-    /// Print or write manual pages
+    /// Write manual pages
     #[command(hide = true)]
     Man(completions::ManArgs),
 }
@@ -328,13 +328,20 @@ fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Resul
     Ok(())
 }
 
+/// Returns the first bytes of a file; none if it is not a readable file.
+fn head(path: &Path, bytes: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    if std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        let _ = File::open(path).and_then(|file| file.take(bytes).read_to_end(&mut head));
+    }
+    head
+}
+
 /// Refuses an existing output that does not begin with `beginning`, because ctxbench did not write
 /// it.
 fn check_replaced(option: &str, path: &Path, beginning: &str) -> anyhow::Result<()> {
-    let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
-    let mut head = Vec::new();
-    let mut read = || File::open(path)?.take(beginning.len() as u64).read_to_end(&mut head);
-    if is_file && { read }().is_ok() && !head.is_empty() && head != beginning.as_bytes() {
+    let head = head(path, beginning.len() as u64);
+    if !head.is_empty() && head != beginning.as_bytes() {
         bail!(
             "{option}: {} exists and is not a file that ctxbench wrote for {option}; name another \
              file, or remove it",
@@ -346,13 +353,7 @@ fn check_replaced(option: &str, path: &Path, beginning: &str) -> anyhow::Result<
 
 /// Refuses to append to a session, a recording or a scenario.
 pub(crate) fn check_not_session(option: &str, path: &Path) -> anyhow::Result<()> {
-    let mut head = Vec::new();
-    let regular = std::fs::metadata(path).is_ok_and(|m| m.is_file());
-    let mut read = || File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
-    if regular
-        && { read }().is_ok()
-        && ctxbench_scenarios::sniff(&Source::of_bytes(&head, "")).is_some()
-    {
+    if ctxbench_scenarios::sniff(&Source::of_bytes(&head(path, HEAD_BYTES), "")).is_some() {
         bail!("{option}: {} is a session; name another file", path.display());
     }
     Ok(())

@@ -1,11 +1,10 @@
 //! `ctxbench report`: writes the results of a run in other formats.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use crate::redact::Redactor;
 use crate::run::looks;
@@ -153,29 +152,18 @@ fn listed(dir: &Path) -> BTreeSet<String> {
 }
 
 fn print(format: &ReportFormat, stored: &StoredResults<'_>) -> anyhow::Result<()> {
-    let mut out = Printed::default();
-    match format.write(stored, &looks(), &mut out) {
+    match format.write(stored, &looks(), &mut Printed) {
         Err(ReportError::Io(e)) => super::check_printed(Err(e)),
         other => Ok(other?),
     }
 }
 
-/// Standard output, which accepts a single file.
-#[derive(Default)]
-struct Printed {
-    taken: bool,
-    /// Whether a second file was refused.
-    refused: Rc<Cell<bool>>,
-}
+/// Standard output, for formats of one file.
+struct Printed;
 
 impl Files for Printed {
-    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
-        if std::mem::replace(&mut self.taken, true) {
-            self.refused.set(true);
-            return Err(ReportError::Several(name.into()));
-        }
-        let (out, refused) = (io::BufWriter::new(io::stdout()), Rc::clone(&self.refused));
-        Ok(Box::new(LineWriter { out, refused, last: b'\n' }))
+    fn create(&mut self, _: &str) -> Result<Box<dyn Write>, ReportError> {
+        Ok(Box::new(LineWriter { out: io::BufWriter::new(io::stdout()), last: b'\n' }))
     }
 
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
@@ -186,15 +174,11 @@ impl Files for Printed {
 /// Output that adds a final newline if there is none.
 struct LineWriter {
     out: io::BufWriter<io::Stdout>,
-    refused: Rc<Cell<bool>>,
     last: u8,
 }
 
 impl Write for LineWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.refused.get() {
-            return Ok(bytes.len());
-        }
         let written = self.out.write(bytes)?;
         self.last = bytes[..written].last().copied().unwrap_or(self.last);
         Ok(written)

@@ -89,8 +89,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "[offline:]FILE")]
     cassette: Option<CassetteFile>,
     /// Transport of requests to the mock server
-    #[arg(long, value_enum, default_value_t = Door::Http)]
-    transport: Door,
+    #[arg(long, value_enum, default_value_t)]
+    transport: Transport,
     /// Random seed, or a range such as 0..9, for the lossy summarizer and --sample (which uses the
     /// first); with several seeds the table shows mean and range
     #[arg(long, value_name = "N|N..M", default_value = "1")]
@@ -140,12 +140,6 @@ pub(crate) struct RunArgs {
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Door {
-    Http,
-    Direct,
 }
 
 pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
@@ -390,10 +384,6 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
     let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_ref())?;
-    let transport = match args.transport {
-        Door::Http => Transport::Http,
-        Door::Direct => Transport::Direct,
-    };
     let memory = match &args.memory {
         Some(dir) => {
             let folders = args.folders.project_folders(dir).context("--memory")?;
@@ -408,7 +398,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         specs,
         models: named,
         options: Options {
-            transport,
+            transport: args.transport,
             summariser: Summariser::default(),
             seed: args.seeds.first,
             rereads: !args.no_rereads,

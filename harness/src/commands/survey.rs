@@ -98,10 +98,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         None => rest(),
     };
     drop(shown);
-    if skipped.count > 0 {
-        report!("note: no session in {}", pluralize(skipped.count, "file"));
-        skipped.report("");
-    }
+    skipped.report_all();
     let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
     match put {
         Ok(()) if nothing => bail!("no session could be read; the rows say why"),

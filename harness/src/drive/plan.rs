@@ -14,7 +14,7 @@ use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
 use super::agent::{Agent, Edit, ShellTool};
 use super::template::{replace, replace_in};
-use crate::replay::{Defaults, Move, NEUTRAL, Path};
+use crate::replay::{Move, NEUTRAL, Path};
 
 /// Folder of the outputs in the project.
 const FOLDER: &str = ".ctxbench";
@@ -113,7 +113,7 @@ impl DrivePlan {
         let tool = agent.tool.as_ref();
         let mut files = 0;
         let mut plan = DrivePlan::default();
-        for m in Path::recorded(session, &Defaults::STATED).moves {
+        for m in Path::recorded(session).moves {
             let Move { gap_ms, action, steps, .. } = m;
             let idle = if let Action::Idle { ms } = action { ms } else { 0 };
             let what = match action {

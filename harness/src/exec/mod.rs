@@ -7,7 +7,6 @@ mod apply;
 mod calls;
 mod dialect;
 mod limits;
-mod probe;
 mod process;
 mod protocol;
 mod quotes;
@@ -16,5 +15,4 @@ mod state;
 mod strategy;
 mod talk;
 
-pub use probe::introduced;
 pub use spec::{is_exec, parse, transcript};

@@ -60,7 +60,7 @@ pub trait Door: Send {
 }
 
 /// Which door a run uses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Transport {
     /// HTTP on loopback, in the provider's wire format.
     #[default]

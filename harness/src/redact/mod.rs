@@ -18,68 +18,58 @@ use std::ops::Range;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_scenarios::autofacts;
-use regex::{Captures, Match};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use headers::RequestSecrets;
-use shapes::{ALL, ANY, Replacement, Shape};
 
 /// Replacement of a secret in texts that do not number their secrets.
 pub(crate) const MARK: &str = "[redacted]";
 
-/// Returns the shape that matched, and its secret.
-fn group(found: Captures<'_>) -> Option<(&'static Shape, Match<'_>)> {
-    ALL.iter().enumerate().find_map(|(i, shape)| Some((shape, found.get(i + 1)?)))
+/// Kinds of findings that are people and not secrets.
+const MAIL: &str = "mail";
+const USER: &str = "user";
+
+/// Kind and position of a secret in a text, or of a person.
+type Finding = (&'static str, Range<usize>);
+
+/// Returns the replacement of the `n`-th secret of a kind.
+fn replacement(kind: &str, n: usize) -> String {
+    match kind {
+        MAIL => format!("person{n}@example.com"),
+        // As part of a path.
+        USER => format!("user{n}"),
+        _ => format!("[redacted-{kind}-{n}]"),
+    }
 }
 
-/// Secret of a text, or a person.
-struct Finding {
-    put: Replacement,
-    range: Range<usize>,
+/// Formats a number of secrets of a kind for people.
+fn counted(kind: &str, n: usize) -> String {
+    let (one, more) = match kind {
+        MAIL => ("mail address", "mail addresses"),
+        USER => ("name of a home folder", "names of home folders"),
+        _ => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
+    };
+    format!("{n} {}", if n == 1 { one } else { more })
 }
 
 /// Finds secrets and people in a text, in the order of their positions and without overlaps.
 fn findings(text: &str) -> Vec<Finding> {
-    let mut found = find_shapes(text);
+    let mut found = shapes::find(text);
     let shapes = found.len();
     for (id, range) in rules::find(text) {
-        let overlaps =
-            |other: &Finding| other.range.start < range.end && range.start < other.range.end;
+        let overlaps = |(_, other): &Finding| other.start < range.end && range.start < other.end;
         // Findings of shapes are sorted, and so are those of rules.
-        let after = found[..shapes].partition_point(|other| other.range.end <= range.start);
+        let after = found[..shapes].partition_point(|(_, other)| other.end <= range.start);
         let is_free = !found[..shapes].get(after).is_some_and(overlaps)
             && !found[shapes..].last().is_some_and(overlaps);
         if is_free {
-            found.push(Finding { put: Replacement::Key(id), range });
+            found.push((id, range));
         }
     }
-    found.sort_by_key(|finding| finding.range.start);
+    found.sort_by_key(|(_, range)| range.start);
     found
-}
-
-/// Finds the matches of [`shapes`].
-fn find_shapes(text: &str) -> Vec<Finding> {
-    let mut out = Vec::new();
-    let mut from = 0;
-    while let Some(found) = ANY.captures_at(text, from) {
-        let start = found.get(0).map_or(from, |whole| whole.start());
-        let Some((shape, secret)) = group(found) else { break };
-        let matches = (shape.matches)(secret.as_str());
-        if let Some(end) = (shape.end)(text, secret.end()).filter(|_| matches) {
-            out.push(Finding { put: shape.put, range: secret.start()..end });
-            from = end;
-        } else {
-            // A secret may begin inside the rejected match, or right after its first character.
-            let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
-            from = text.floor_char_boundary(secret.start().saturating_sub(1)).max(next(start));
-        }
-        if from > text.len() {
-            break;
-        }
-    }
-    out
 }
 
 /// Replaces secrets in a text by [`MARK`]: `key` wherever it occurs, and all keys, tokens and
@@ -91,8 +81,8 @@ pub(crate) fn without_secrets(text: &str, key: Option<&str>) -> String {
     };
     let mut out = String::new();
     let mut copied = 0;
-    for Finding { put, range } in findings(&text) {
-        if matches!(put, Replacement::Key(_)) && !text[range.clone()].contains(MARK) {
+    for (kind, range) in findings(&text) {
+        if kind != MAIL && kind != USER && !text[range.clone()].contains(MARK) {
             out += &text[copied..range.start];
             out += MARK;
             copied = range.end;
@@ -121,7 +111,8 @@ pub(crate) fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
 pub struct Redactor {
     /// Replacement of each secret.
     met: HashMap<String, String>,
-    last: HashMap<Replacement, usize>,
+    /// Number of secrets of each kind.
+    last: HashMap<&'static str, usize>,
     /// Texts without a secret. Results repeat most texts once per strategy.
     clean: HashSet<String>,
     /// Of these, bytes.
@@ -142,9 +133,9 @@ impl Redactor {
         }
         let mut out = String::new();
         let mut copied = 0;
-        for Finding { put, range } in findings(text) {
+        for (kind, range) in findings(text) {
             out += &text[copied..range.start];
-            out += &self.replacement(put, &text[range.clone()]);
+            out += &self.replacement(kind, &text[range.clone()]);
             copied = range.end;
         }
         if copied == 0 {
@@ -161,18 +152,15 @@ impl Redactor {
         Cow::Owned(out + &text[copied..])
     }
 
-    fn replacement(&mut self, put: Replacement, secret: &str) -> String {
+    fn replacement(&mut self, kind: &'static str, secret: &str) -> String {
         if let Some(known) = self.met.get(secret) {
             return known.clone();
         }
         // A vendor's form is more specific than a name before it.
-        let whole = |(shape, found): &(&Shape, Match<'_>)| {
-            found.len() == secret.len() && (shape.matches)(secret)
-        };
-        let put = ANY.captures(secret).and_then(group).filter(whole).map_or(put, |g| g.0.put);
-        let last = self.last.entry(put).or_default();
+        let kind = shapes::kind_of(secret).unwrap_or(kind);
+        let last = self.last.entry(kind).or_default();
         *last += 1;
-        let text = put.text(*last);
+        let text = replacement(kind, *last);
         self.met.insert(secret.to_string(), text.clone());
         text
     }
@@ -192,7 +180,7 @@ impl Redactor {
                 for (name, mut value) in std::mem::take(fields) {
                     match &mut value {
                         Value::String(s) if shapes::is_secret_field(&name, s) => {
-                            *s = self.replacement(Replacement::Key("secret"), s);
+                            *s = self.replacement("secret", s);
                         }
                         other => self.value(other),
                     }
@@ -209,7 +197,7 @@ impl Redactor {
         if let (Some(name), Some(value)) = (text("name").or(text("key")), text("value"))
             && shapes::is_secret_field(name, value)
         {
-            let put = self.replacement(Replacement::Key("secret"), value);
+            let put = self.replacement("secret", value);
             fields.insert("value".into(), put.into());
         }
     }
@@ -223,7 +211,7 @@ impl Redactor {
     /// Returns a note with counts, such as "redacted: 1 aws-key, 2 mail addresses"; `None` =
     /// nothing was redacted.
     pub fn note(&self) -> Option<String> {
-        let mut all: Vec<String> = self.last.iter().map(|(put, n)| put.counted(*n)).collect();
+        let mut all: Vec<String> = self.last.iter().map(|(kind, n)| counted(kind, *n)).collect();
         all.sort_unstable();
         (!all.is_empty()).then(|| format!("note: redacted: {}", all.join(", ")))
     }

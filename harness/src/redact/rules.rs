@@ -12,7 +12,8 @@ use aho_corasick::AhoCorasick;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::shapes::{BEFORE, entropy};
+use super::Finding;
+use super::shapes::{before, entropy};
 
 /// Text before a keyword that a rule may match, bytes.
 const LEAD: usize = 256;
@@ -20,9 +21,6 @@ const LEAD: usize = 256;
 const REACH: usize = 4096;
 /// Beginning of every replacement text. A match that contains it was redacted before.
 const REPLACED: &str = "[redacted-";
-
-/// Secret that a rule found: the rule's id and the bytes of the secret.
-pub(super) type Found = (&'static str, Range<usize>);
 
 #[derive(Deserialize)]
 struct RulesFile {
@@ -70,8 +68,8 @@ static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
     RuleSet { rules, keywords, owners }
 });
 
-/// Finds the secrets of a text, sorted by position. Findings of different rules may overlap.
-pub(super) fn find(text: &str) -> Vec<Found> {
+/// Finds the secrets of a text by the ids of their rules, sorted by position. Findings of different rules may overlap.
+pub(super) fn find(text: &str) -> Vec<Finding> {
     let set = &*RULES;
     let mut regions: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
     for hit in set.keywords.find_overlapping_iter(text) {
@@ -96,7 +94,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
 }
 
 impl SecretRule {
-    fn find_in(&'static self, text: &str, mut from: usize, found: &mut Vec<Found>) {
+    fn find_in(&'static self, text: &str, mut from: usize, found: &mut Vec<Finding>) {
         let (regex, allowed) = self.compiled.get_or_init(|| {
             let allowed = self.allowed.iter().map(|pattern| compile(pattern));
             let allowed = allowed.collect::<Result<_, _>>();
@@ -140,7 +138,7 @@ fn widened(pattern: &str) -> String {
     let pattern = pattern.replace(END, ANY_END);
     for flags in ["", "(?i)"] {
         if let Some(rest) = pattern.strip_prefix(flags).and_then(|p| p.strip_prefix(r"\b")) {
-            return grouped(&format!("(?u:{BEFORE})"), &format!("{flags}{rest}"));
+            return grouped(&format!("(?u:{})", before()), &format!("{flags}{rest}"));
         }
     }
     grouped("", &pattern)

@@ -1,289 +1,137 @@
-//! Shapes of secrets. Where a vendor publishes the form of its keys, the shape has that form;
-//! otherwise the name before a value identifies it.
-//!
-//! Forms: [GitHub](https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats),
-//! [GitLab](https://docs.gitlab.com/security/tokens/#token-prefixes),
-//! [AWS](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids),
-//! [Slack](https://docs.slack.dev/authentication/tokens),
-//! [Stripe](https://docs.stripe.com/keys), [PyPI](https://pypi.org/help/#apitoken),
-//! [JWT](https://www.rfc-editor.org/rfc/rfc7519), [PEM](https://www.rfc-editor.org/rfc/rfc7468).
+//! Shapes of secrets (`shapes.toml`): the forms that vendors publish for their keys, and the names
+//! before passwords and other values.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
+use serde::Deserialize;
 
-/// A sort of secret.
-pub(super) struct Shape {
+use super::Finding;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShapesFile {
+    colours: String,
+    before: String,
+    shared_users: Vec<String>,
+    shapes: Vec<Shape>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shape {
     /// Kind of the replacement.
-    pub(super) put: Replacement,
-    form: ShapeForm,
-    /// Validates a match of the pattern.
-    pub(super) matches: fn(&str) -> bool,
-    /// Returns the end of a secret, given the text and the end of the match; `None` = not a secret.
-    pub(super) end: fn(&str, usize) -> Option<usize>,
+    kind: String,
+    /// Pattern in which the only group is the secret.
+    pattern: String,
+    #[serde(default)]
+    check: Check,
 }
 
-/// Position of the secret in a pattern.
-enum ShapeForm {
-    /// A lead and the secret after it, with no letter or digit right before them.
-    Alone(&'static str, &'static str),
-    /// The pattern's only group is the secret.
-    Within(&'static str),
-}
-
-/// Kind of replacement; the number distinguishes secrets of a kind.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Replacement {
-    /// `[redacted-KIND-1]`
-    Key(&'static str),
-    /// `person1@example.com`
+/// Condition on the match of a pattern.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Check {
+    #[default]
+    None,
+    Digit,
+    DigitAndLetter,
+    MadeUp,
+    Chosen,
+    Random,
+    NotPlaceholder,
     Mail,
-    /// `user1`, as part of a path.
     User,
+    /// The first line of a private key, whose other lines belong to the secret.
+    PrivateKey,
 }
 
-impl Replacement {
-    pub(super) fn text(self, number: usize) -> String {
+impl Check {
+    fn holds(self, text: &str) -> bool {
         match self {
-            Replacement::Key(kind) => format!("[redacted-{kind}-{number}]"),
-            Replacement::Mail => format!("person{number}@example.com"),
-            Replacement::User => format!("user{number}"),
+            Check::None | Check::PrivateKey => true,
+            Check::Digit => has_digit(text),
+            Check::DigitAndLetter => has_digit_and_letter(text),
+            Check::MadeUp => is_made_up(text),
+            Check::Chosen => is_chosen(text),
+            Check::Random => is_random(text),
+            Check::NotPlaceholder => is_not_placeholder(text),
+            Check::Mail => is_mail(text),
+            Check::User => is_user(text),
         }
     }
-
-    /// So many of them, for people.
-    pub(super) fn counted(self, n: usize) -> String {
-        let (one, more) = match self {
-            Replacement::Key(kind) => {
-                return format!("{n} {kind}{}", if n == 1 { "" } else { "s" });
-            }
-            Replacement::Mail => ("mail address", "mail addresses"),
-            Replacement::User => ("name of a home folder", "names of home folders"),
-        };
-        format!("{n} {}", if n == 1 { one } else { more })
-    }
 }
 
-impl Shape {
-    const fn new(put: Replacement, form: ShapeForm) -> Shape {
-        Shape { put, form, matches: |_| true, end: |_, found| Some(found) }
-    }
-
-    const fn only(self, matches: fn(&str) -> bool) -> Shape {
-        Shape { matches, ..self }
-    }
+struct ShapeSet {
+    shapes: Vec<Shape>,
+    /// All patterns as one, with a group for each shape in their order.
+    any: Regex,
+    before: String,
+    shared_users: Vec<String>,
 }
 
-/// A key that is told by its own form.
-const fn key(kind: &'static str, pattern: &'static str) -> Shape {
-    key_after(kind, "", pattern)
-}
-
-/// A key that is told by what stands right before it.
-const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Replacement::Key(kind), ShapeForm::Alone(lead, pattern))
-}
-
-/// Secret that the text around it identifies.
-const fn within(kind: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Replacement::Key(kind), ShapeForm::Within(pattern))
-}
-
-/// The name of a home folder.
-const fn user(pattern: &'static str) -> Shape {
-    Shape::new(Replacement::User, ShapeForm::Within(pattern)).only(is_user)
-}
-
-/// Colours of a terminal, as they are and as JSON, a shell or a program writes them.
-macro_rules! colours {
-    () => {
-        r"(?:(?:\x1b|\\+(?:u001[bB]|x1[bB]|e|033))\[[0-9;]*[A-Za-z])"
+static SHAPES: LazyLock<ShapeSet> = LazyLock::new(|| {
+    let ShapesFile { colours, before, shared_users, shapes } =
+        toml::from_str(include_str!("shapes.toml"))
+            .expect("the file is part of the program, and a test reads it");
+    let before = before.replace("{colours}", &colours);
+    let whole = |shape: &Shape| {
+        let pattern = shape.pattern.replace("{before}", &before).replace("{colours}", &colours);
+        format!("(?:{pattern})")
     };
-}
-
-/// Pattern of the text right before a lead: not a letter or digit, but the escape of a line break
-/// in JSON or of a byte in a URL, or a colour code.
-macro_rules! before {
-    () => {
-        concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")")
-    };
-}
-
-/// Pattern between a name and its value: `: `, `=`, `": "`, colours.
-macro_rules! assigned {
-    ($sign:literal, $quote:literal) => {
-        concat!($sign, r"\s*", colours!(), "*", $quote, colours!(), "*")
-    };
-}
-
-/// The first that fits at a place is it.
-pub(super) const ALL: &[Shape] = &[
-    Shape {
-        end: key_end,
-        ..within("private-key", r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)")
-    },
-    key("aws-key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
-    key("github-token", r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,}"),
-    key("gitlab-token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|oas|agent|imt)-[A-Za-z0-9_.-]{20,}"),
-    key("slack-token", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9.-]{10,}"),
-    key_after("webhook", r"hooks\.slack\.com/services/", "[A-Za-z0-9/]{20,}"),
-    key_after("webhook", r"discord(?:app)?\.com/api/webhooks/", r"\d+/[A-Za-z0-9_-]{20,}"),
-    key("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}"),
-    key("openai-key", r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}"),
-    key("openai-key", r"sk-[A-Za-z0-9_-]{20,}").only(has_digit),
-    key("google-key", r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"),
-    key("stripe-key", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,}"),
-    key("huggingface-token", r"hf_[A-Za-z0-9]{30,}"),
-    key("model-key", r"(?:gsk_|xai-|r8_|pplx-|tvly-|fw_)[A-Za-z0-9_-]{24,}").only(has_digit),
-    key("twilio-key", r"(?:SK|AC)[0-9a-f]{32}\b"),
-    key("token", r"hv[sbr]\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{32,}|sbp_[a-f0-9]{40}"),
-    key("token", r"ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,}"),
-    key("token", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33}"),
-    // Notion's older form, and the signature of a shared address of Azure's storage
-    // (https://learn.microsoft.com/rest/api/storageservices/create-service-sas).
-    key("token", r"secret_[A-Za-z0-9]{40,}"),
-    key_after("signature", "sig=", r"[A-Za-z0-9%+/_-]{30,}=*"),
-    key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
-    within("password", r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
-        .only(is_not_placeholder),
-    key_after(
-        "credential",
-        concat!(
-            r#"(?i:authorization|x-api-key)(?:\\*["'])?\s?[:=]\s*(?:\\*["'])?"#,
-            r"(?:(?i:bearer|basic|token)\s+)?",
-        ),
-        r"[A-Za-z0-9+/_.=~-]{8,}",
-    )
-    .only(has_digit),
-    key_after("credential", r"(?i:bearer|basic)\s+", r"[A-Za-z0-9+/_.=~-]{16,}").only(has_digit),
-    within(
-        "password",
-        concat!(
-            r"(?i:pass|pwd)[A-Za-z0-9_-]*\s?",
-            assigned!("[:=]", ""),
-            r#"([^\s"'\\/$<>{}()\[\];,&|:=\x1b]{6,})"#
-        ),
-    )
-    .only(has_digit_and_letter),
-    // curl -u NAME:PASSWORD
-    within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,})"#)
-        .only(is_made_up),
-    // Options of a command: any value in quotes, otherwise values that are not words of a sentence.
-    within(
-        "password",
-        concat!(
-            before!(),
-            r"--(?:[\w-]+-)?(?:password|passwd|passphrase)(?:=|\s+)",
-            r#"\\*["']([^"'\\\r\n]{4,128})"#,
-        ),
-    )
-    .only(is_not_placeholder),
-    within(
-        "password",
-        concat!(
-            before!(),
-            r"--(?:[\w-]+-)?(?:password|passwd|passphrase)(?:=|\s+)",
-            r#"([^\s"'\\]{4,})"#,
-        ),
-    )
-    .only(is_chosen),
-    within(
-        "secret",
-        concat!(
-            before!(),
-            r"--(?:[\w-]+-)?(?:token|secret|api-key)(?:=|\s+)",
-            r#"(?:\\*["'])?([^\s"'\\]{8,})"#,
-        ),
-    )
-    .only(is_made_up),
-    within("password", concat!(before!(), r#"sshpass\s+-p\s*(?:\\*["'])?([^\s"'\\]{3,})"#))
-        .only(is_not_placeholder),
-    // -p without a blank is the password, with one the next word is the database.
-    within(
-        "password",
-        concat!(
-            before!(),
-            r"(?:mysql|mysqldump|mysqladmin|mariadb)\b",
-            r#"[^\n|;&]{0,200}?\s-p(?:\\*["'])?([^\s"'\\]{3,})"#,
-        ),
-    )
-    .only(is_not_placeholder),
-    within(
-        "cookie",
-        concat!(
-            before!(),
-            r#"(?i:(?:set-)?cookie)(?:\\*["'])?:\s*"#,
-            r#"(?:\\*["'])?([\w.-]+=[^\s"'\\]{8,}[^"'\\\r\n]*)"#,
-        ),
-    )
-    .only(has_digit),
-    // .netrc
-    within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,})")
-        .only(is_not_placeholder),
-    within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,})\s*</")
-        .only(is_not_placeholder),
-    within("secret", r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,})\s*</")
-        .only(is_random),
-    // In quotes: whatever it is.
-    within(
-        "password",
-        concat!(
-            r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?"#,
-            colours!(),
-            r"*\s*",
-            assigned!("(?:=>|:=|[:=])", r#"\\*["']"#),
-            r#"([^\s"'\\\x1b]{6,}|[^"'\\\r\n\x1b]{6,128})"#,
-            colours!(),
-            r#"*\\*["']"#
-        ),
-    )
-    .only(is_not_placeholder),
-    within(
-        "secret",
-        concat!(
-            r"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|",
-            r"access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*",
-            r#"(?:\\*["'])?"#,
-            colours!(),
-            r"*\s*",
-            assigned!("(?:=>|:=|[:=])", r#"(?:\\*["'])?"#),
-            r"([A-Za-z0-9+/_=.~!@#%^*-]{8,})"
-        ),
-    )
-    .only(is_random),
-    Shape::new(
-        Replacement::Mail,
-        ShapeForm::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"),
-    )
-    .only(is_mail),
-    // With a blank in it, where a folder below ends it.
-    user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.])/Users/(\w[\w.-]*(?:\\{0,2} [A-Z][\w.-]*){1,2})/"),
-    user(concat!(
-        r"(?:^|\\[ntr]|",
-        colours!(),
-        r"|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)"
-    )),
-    user(r"[A-Za-z]:(?:\\{1,8}|/)(?i:users)(?:\\{1,8}|/)(\w[\w.-]*(?: [A-Z][\w.-]*)?)"),
-    // How Claude Code names the folder of a project.
-    user(r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#),
-];
-
-/// See [`before`].
-pub(super) const BEFORE: &str = before!();
-
-/// All patterns as one, with a group for each of [`ALL`] in their order.
-pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
-    let whole = |s: &Shape| match s.form {
-        ShapeForm::Alone(lead, pattern) => format!("(?:{}{lead}({pattern}))", before!()),
-        ShapeForm::Within(pattern) => format!("(?:{pattern})"),
-    };
-    let all: Vec<String> = ALL.iter().map(whole).collect();
+    let all: Vec<String> = shapes.iter().map(whole).collect();
     // With boundaries of Unicode no automaton takes a text that is not ASCII, and a report took
     // nine times as long.
     let all = all.join("|").replace(r"\b", r"(?-u:\b)");
-    Regex::new(&all).expect("the patterns are constants, and a test compiles them")
+    let any = Regex::new(&all).expect("the file is part of the program, and a test compiles it");
+    ShapeSet { shapes, any, before, shared_users }
 });
+
+/// Returns the pattern of the text right before a secret.
+pub(super) fn before() -> &'static str {
+    &SHAPES.before
+}
+
+/// Returns the shape of a match, and the range of its secret.
+fn shape_of(found: Captures<'_>) -> Option<(&'static Shape, Range<usize>)> {
+    let mut shapes = SHAPES.shapes.iter().enumerate();
+    shapes.find_map(|(i, shape)| Some((shape, found.get(i + 1)?.range())))
+}
+
+/// Finds the secrets of all shapes, in the order of their positions and without overlaps.
+pub(super) fn find(text: &str) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    while let Some(found) = SHAPES.any.captures_at(text, from) {
+        let start = found.get(0).map_or(from, |whole| whole.start());
+        let Some((shape, secret)) = shape_of(found) else { break };
+        let end = match shape.check {
+            Check::PrivateKey => key_end(text, secret.end),
+            _ => Some(secret.end),
+        };
+        let holds = shape.check.holds(&text[secret.clone()]);
+        if let Some(end) = end.filter(|_| holds) {
+            out.push((&*shape.kind, secret.start..end));
+            from = end;
+        } else {
+            // A secret may begin inside the rejected match, or right after its first character.
+            let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
+            from = text.floor_char_boundary(secret.start.saturating_sub(1)).max(next(start));
+        }
+        if from > text.len() {
+            break;
+        }
+    }
+    out
+}
+
+/// Returns the kind of the shape that a whole secret has by itself, if any.
+pub(super) fn kind_of(secret: &str) -> Option<&'static str> {
+    let (shape, range) = SHAPES.any.captures(secret).and_then(shape_of)?;
+    (range.len() == secret.len() && shape.check.holds(secret)).then_some(&*shape.kind)
+}
 
 /// Returns whether the content of a field is a secret as a whole: any password, other values if
 /// they look generated.
@@ -397,28 +245,7 @@ fn is_mail(text: &str) -> bool {
     !reserved && !nobody && !file
 }
 
-/// Names of home folders that do not identify a person.
-const SHARED_NAMES: &[&str] = &[
-    "user",
-    "you",
-    "your",
-    "username",
-    "me",
-    "name",
-    "runner",
-    "ubuntu",
-    "vscode",
-    "node",
-    "app",
-    "root",
-    "Shared",
-    "Public",
-    "linuxbrew",
-    "codespace",
-    "sandbox",
-];
-
 fn is_user(text: &str) -> bool {
     let numbered = text.strip_prefix("user").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-    !numbered && !SHARED_NAMES.contains(&text)
+    !numbered && !SHAPES.shared_users.iter().any(|name| name == text)
 }

@@ -149,18 +149,24 @@ impl<'a> AgentCalls<'a> {
     /// Returns the call that starts each subagent. Certain matches are made first, so that a guess
     /// never takes their calls.
     fn of_each(&self, agents: &[FoundAgent<'_>]) -> Vec<Option<usize>> {
-        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
-        let (mut by_id, mut by_text) = (Index::default(), Index::default());
+        let (mut by_id, mut by_text) = (CallIndex::new(), CallIndex::new());
         for (i, call) in self.0.iter().enumerate() {
-            by_id.add(&call.id, i);
-            call.texts.iter().filter(|t| !t.is_empty()).for_each(|t| by_text.add(t, i));
+            by_id.entry(&call.id).or_default().push(i);
+            for text in call.texts.iter().filter(|t| !t.is_empty()) {
+                by_text.entry(text).or_default().push(i);
+            }
         }
         let mut taken = vec![false; self.0.len()];
-        for (at, agent) in found.iter_mut().zip(agents) {
-            *at = by_id.take(agent.id, agent, self, &mut taken);
-        }
+        // Takes the first unused call with this key, if the call comes before the agent.
+        let mut take = |calls: &CallIndex<'_>, key: &str, agent: &FoundAgent<'_>| {
+            let first = calls.get(key)?.iter().copied().find(|&i| !taken[i])?;
+            taken[first] = self.0[first].at < agent.first;
+            taken[first].then_some(first)
+        };
+        let mut found: Vec<Option<usize>> =
+            agents.iter().map(|agent| take(&by_id, agent.id, agent)).collect();
         for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
-            *at = by_text.take(&agent.prompt, agent, self, &mut taken);
+            *at = take(&by_text, &agent.prompt, agent);
         }
         self.by_place(&mut found, agents, taken);
         found
@@ -195,36 +201,7 @@ impl<'a> AgentCalls<'a> {
 }
 
 /// Calls by a key, in order.
-#[derive(Default)]
-struct Index<'a>(HashMap<&'a str, BTreeSet<usize>>);
-
-impl<'a> Index<'a> {
-    fn add(&mut self, sign: &'a str, call: usize) {
-        self.0.entry(sign).or_default().insert(call);
-    }
-
-    /// Takes the first unused call with this key, if the call comes before the agent.
-    fn take(
-        &mut self,
-        sign: &str,
-        agent: &FoundAgent<'_>,
-        calls: &AgentCalls<'_>,
-        taken: &mut [bool],
-    ) -> Option<usize> {
-        let of = self.0.get_mut(sign)?;
-        loop {
-            let first = *of.first()?;
-            if !taken[first] {
-                let free = calls.0[first].at < agent.first;
-                return free.then(|| {
-                    taken[first] = true;
-                    first
-                });
-            }
-            of.remove(&first);
-        }
-    }
-}
+type CallIndex<'a> = HashMap<&'a str, Vec<usize>>;
 
 impl FoundAgent<'_> {
     fn started_by(&self, made: Option<&PlacedCall<'_>>) -> Subagent {

@@ -9,15 +9,6 @@ struct Race {
     record: BackgroundRecord,
     /// Whether the summary was needed before it was ready.
     missed: bool,
-    came: Option<Came>,
-}
-
-/// Outcome of the last request.
-#[derive(Clone, Copy)]
-enum Came {
-    Usable,
-    Stale,
-    Unusable,
 }
 
 /// Returns every background summary of a conversation, in the order of the requests.
@@ -35,7 +26,7 @@ pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<B
                 waited_ms: 0,
                 fate: Fate::Cancelled,
             };
-            races.push(Race { task, record, missed: false, came: None });
+            races.push(Race { task, record, missed: false });
             continue;
         }
         // Other background requests are not part of a race.
@@ -43,32 +34,30 @@ pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<B
         match step {
             BackgroundStep::Spawned { .. } => {}
             BackgroundStep::Continued(next) => {
-                (race.task, race.came) = (next, None);
+                (race.task, race.record.fate) = (next, Fate::Cancelled);
                 race.record.requests += 1;
             }
             BackgroundStep::Delivered { waited_ms, usable } => {
                 race.record.before_request = Some(e.before_request);
                 race.record.delivered_ms = Some(e.at_ms);
                 race.record.waited_ms += waited_ms;
-                race.came = Some(if usable { Came::Usable } else { Came::Unusable });
+                race.record.fate = if usable { Fate::InTime } else { Fate::Failed };
             }
             BackgroundStep::Missed => race.missed = true,
-            BackgroundStep::Stale => race.came = Some(Came::Stale),
-            BackgroundStep::Unusable => race.came = Some(Came::Unusable),
+            BackgroundStep::Stale => race.record.fate = Fate::Stale,
+            BackgroundStep::Unusable => race.record.fate = Fate::Failed,
         }
     }
     races.into_iter().map(|r| BackgroundRecord { fate: r.fate(), ..r.record }).collect()
 }
 
 impl Race {
+    /// Returns the fate, where the record has that of the last request.
     fn fate(&self) -> Fate {
-        match self.came {
-            Some(Came::Usable) if self.record.waited_ms > 0 => Fate::LateWaited,
-            Some(Came::Usable) if !self.missed => Fate::InTime,
-            Some(Came::Stale) => Fate::Stale,
-            Some(Came::Unusable) => Fate::Failed,
-            Some(Came::Usable) | None if self.missed => Fate::LateProceeded,
-            _ => Fate::Cancelled,
+        match self.record.fate {
+            Fate::InTime if self.record.waited_ms > 0 => Fate::LateWaited,
+            Fate::InTime | Fate::Cancelled if self.missed => Fate::LateProceeded,
+            fate => fate,
         }
     }
 }

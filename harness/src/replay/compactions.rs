@@ -5,80 +5,43 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, common_prefix};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::context_editing;
-use ctxbench_core::engine::{Event as Noted, TimedEvent};
+use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    BackgroundRecord, BreakEven, CompactionRecord, FactPlace, IntegrityFailure, Portion,
-    RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
+    BackgroundRecord, BreakEven, CompactionRecord, FactPlace, IntegrityFailure, RequestRecord,
+    RequestStatus, Rule, Status, TriggerRecord,
 };
 
 use super::conversation::Conversation;
 use super::exchange;
-use super::fact_losses::FactLosses;
 use super::facts::fact_place;
 
-/// Measurements of a compaction. They are taken when it happens, so that a run does not have to
-/// store the contexts.
-#[derive(Debug)]
-pub(super) struct CompactionState {
-    kind: CompactionKind,
-    mechanism: &'static str,
-    phase: Phase,
-    /// Number of the next request.
-    before_request: u64,
-    at_ms: Millis,
-    before_tokens: u64,
-    after_tokens: u64,
-    invalidated_tokens: u64,
-    summary_tokens: u64,
-    went: Vec<Portion>,
-    came: Vec<Portion>,
-    pub(super) kept: FactLosses,
-}
-
-/// Measures the compactions of a conversation.
-pub(super) struct CompactionMeter {
-    model: Arc<Model>,
-    /// Number of characters that excerpts may still use.
-    room: usize,
-}
-
-impl CompactionMeter {
-    pub(super) fn with(model: &Arc<Model>) -> CompactionMeter {
-        CompactionMeter { model: model.clone(), room: exchange::WORDS }
-    }
-
-    /// Measures a compaction of the engine and its effect on the facts; `None` for other events.
-    pub(super) fn compacted(
-        &mut self,
-        noted: &TimedEvent,
-        kept: FactLosses,
-    ) -> Option<CompactionState> {
-        let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
-            return None;
-        };
-        let by = &self.model.counting;
-        let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(&self.model, &[], blocks);
-        let changed = &after[common_prefix(before, after)..];
-        let again = &changed[..changed.len().saturating_sub(*new)];
-        let summaries = changed.iter().filter(|b| fact_place(b) == FactPlace::Summary);
-        let (went, came) = exchange::between(before, after, by, &mut self.room);
-        Some(CompactionState {
-            kind: *kind,
-            mechanism,
-            phase: *phase,
-            before_request: noted.before_request,
-            at_ms: noted.at_ms,
-            before_tokens: size(before),
-            after_tokens: size(after),
-            invalidated_tokens: size(again),
-            summary_tokens: summaries.map(|b| b.tokens(by)).sum(),
-            went,
-            came,
-            kept,
-        })
+/// Measures a compaction of the engine with `new` blocks at the end of the context. This is done when
+/// it happens, so that a run does not have to store the contexts. `room` = number of characters that
+/// excerpts may still use.
+pub(super) fn measured(
+    model: &Model,
+    before: &[Arc<Block>],
+    after: &[Arc<Block>],
+    new: usize,
+    room: &mut usize,
+) -> CompactionRecord {
+    let by = &model.counting;
+    let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(model, &[], blocks);
+    let changed = &after[common_prefix(before, after)..];
+    let again = &changed[..changed.len().saturating_sub(new)];
+    let summaries = changed.iter().filter(|b| fact_place(b) == FactPlace::Summary);
+    let (went, came) = exchange::between(before, after, by, room);
+    CompactionRecord {
+        before_tokens: size(before),
+        after_tokens: Some(size(after)),
+        invalidated_tokens: size(again),
+        summary_tokens: summaries.map(|b| b.tokens(by)).sum(),
+        went,
+        came,
+        ..CompactionRecord::default()
     }
 }
 
@@ -88,7 +51,7 @@ pub(super) fn records(
     background: &[BackgroundRecord],
     model: &Model,
 ) -> Vec<CompactionRecord> {
-    let compacted: Vec<&CompactionState> = conversation.compacted().collect();
+    let compacted: Vec<&CompactionRecord> = conversation.compacted().collect();
     let completed = conversation.status().0 == Status::Completed;
     let requests: Vec<&RequestRecord> = conversation.requests().collect();
     // The number of a request is its index.
@@ -99,7 +62,7 @@ pub(super) fn records(
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
     for (i, c) in compacted.iter().enumerate() {
-        let (at, kept) = (c.before_request, &c.kept);
+        let at = c.before_request;
         let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
         let waited: Millis =
             own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
@@ -116,7 +79,7 @@ pub(super) fn records(
             CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
             _ => 0,
         };
-        let saved = c.before_tokens.saturating_sub(c.after_tokens);
+        let saved = c.before_tokens.saturating_sub(c.after_tokens.unwrap_or_default());
         from = at;
         let even = break_even(model, saved, c.invalidated_tokens, cost_usd);
         let next = compacted.get(i + 1).map(|c| c.before_request);
@@ -128,26 +91,12 @@ pub(super) fn records(
         let over = completed || next.is_some();
         out.push(CompactionRecord {
             seq: i as u64,
-            kind: c.kind,
-            mechanism: c.mechanism.to_string(),
-            phase: c.phase,
-            before_request: at,
-            at_ms: c.at_ms,
-            before_tokens: c.before_tokens,
-            after_tokens: Some(c.after_tokens),
-            invalidated_tokens: c.invalidated_tokens,
-            summary_tokens: c.summary_tokens,
             blocked_ms: Some(waited + inside_ms + raced),
             cost_usd: Some(cost_usd),
-            facts_lost_verbatim: Some(kept.lost),
-            facts_carried: Some(kept.carried),
             break_even_calls: Some(even),
             calls_after,
             paid_off: paid_off(even, calls_after, over),
-            facts_needed_later: Some(kept.needed_later),
-            retained_pct: kept.retained_pct,
-            went: c.went.clone(),
-            came: c.came.clone(),
+            ..CompactionRecord::clone(c)
         });
     }
     out

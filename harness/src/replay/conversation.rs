@@ -4,17 +4,15 @@ use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
 use ctxbench_core::engine::{Event as Noted, TimedEvent};
-use ctxbench_core::fact::Fact;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
+    CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status,
+    TriggerRecord,
 };
 
-use super::compactions::CompactionState;
 use super::events::{Begun, Logged, ReplayEvent, SentRequest};
-use super::needs::unreached;
 use super::rewinds::Compared;
 
 #[derive(Debug, Default)]
@@ -86,12 +84,8 @@ impl Conversation {
         self.count(|e| matches!(e, ReplayEvent::Step))
     }
 
-    pub(super) fn compactions(&self) -> u64 {
-        self.compacted().count() as u64
-    }
-
     /// Returns all compactions, in order.
-    pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionState> {
+    pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionRecord> {
         self.0
             .iter()
             .filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
@@ -216,8 +210,7 @@ impl Conversation {
     }
 
     /// Returns the record of every (fact, need) pair, including pairs that the run did not reach.
-    /// `fact` returns a fact of this window by index.
-    pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
+    pub(super) fn facts(&self) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
             if let ReplayEvent::Needed(f) = e {
@@ -226,10 +219,10 @@ impl Conversation {
         }
         let reached: HashSet<&str> = out.iter().map(|f| f.need.as_str()).collect();
         let open = self.begun().into_iter().flat_map(|b| &b.pairs);
-        let compactions = self.compactions();
+        let compactions_before = self.compacted().count() as u64;
         let rest: Vec<FactRecord> = open
             .filter(|pair| !reached.contains(&*pair.need))
-            .map(|pair| unreached(fact(pair.fact), pair, compactions))
+            .map(|pair| FactRecord { compactions_before, ..pair.clone() })
             .collect();
         out.extend(rest);
         out
@@ -290,14 +283,8 @@ mod tests {
     use super::*;
 
     fn request(seq: u64, paused: bool, resumes: bool) -> ReplayEvent {
-        let record = serde_json::json!({
-            "seq": seq, "purpose": "sample", "model": "m", "step": 0, "extra": false,
-            "input_tokens": 0, "cache_read": 0, "cache_write": 0, "output_tokens": 0,
-            "context_tokens": 0, "cost_usd": 0.0, "at_ms": 0, "latency_ms": 0,
-            "common_prefix_tokens": 0, "invalidated_tokens": 0, "status": "ok",
-        });
         ReplayEvent::Request(Box::new(SentRequest {
-            record: serde_json::from_value(record).unwrap(),
+            record: RequestRecord { seq, ..RequestRecord::default() },
             compared: None,
             blocked_ms: 0,
             resumes,

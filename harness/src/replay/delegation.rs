@@ -12,8 +12,8 @@ use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
 use super::agents::Subagent;
-use super::needs::{Needs, unreached};
-use super::path::{Defaults, Path};
+use super::needs::Needs;
+use super::path::Path;
 use super::record::{ConversationRecord, FinishedRun};
 
 /// Returns a record for each subagent. `parts` = the conversations, `facts` = the pairs of all
@@ -129,7 +129,7 @@ pub(super) fn facts(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
-    let mut out = main.conversation.facts(|i| &session.facts[i]);
+    let mut out = main.conversation.facts();
     if run.subagent_index().is_empty() {
         out.sort_by(order);
         return out;
@@ -137,21 +137,17 @@ pub(super) fn facts(
     let windows = &run.subagent_index().windows;
     for (i, (agent, part)) in run.subagent_index().all.iter().zip(parts).enumerate() {
         match part {
-            Some(part) => {
-                let own = windows.facts(&agent.id);
-                let pairs = part.conversation.facts(|i| &session.facts[own[i]]);
-                out.extend(pairs.into_iter().map(|f| {
-                    let request = f.request.map(|n| n + part.offset);
-                    FactRecord { request, ..f }
-                }));
-            }
+            Some(part) => out.extend(part.conversation.facts().into_iter().map(|f| {
+                let request = f.request.map(|n| n + part.offset);
+                FactRecord { request, ..f }
+            })),
             // Pairs of a subagent that never began were not checked.
             None => {
                 let own = windows.session(session, &agent.id);
-                let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = run.subagent_index().cache_for(i, &own).showings(&own);
-                let pairs = Needs::new(&own, &path, showings).pairs();
-                out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
+                let path = Path::recorded(&own);
+                let known = run.subagent_index().cache_for(i, &own);
+                let showings = known.showings(&own);
+                out.extend(Needs::new(known, &path, showings).pairs());
             }
         }
     }

@@ -6,10 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ctxbench_core::engine::TimedEvent;
 use ctxbench_core::session::Millis;
-use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
+use ctxbench_reports::record::{CompactionRecord, FactMove, FactRecord, RequestRecord, Rule};
 
-use super::compactions::CompactionState;
-use super::needs::NeededFact;
 use super::rewinds::Compared;
 
 /// Window of an event: a subagent by its index in the session, or the main conversation.
@@ -43,7 +41,7 @@ pub(super) enum ReplayEvent {
     /// The conversation waited for a background summary.
     Waited { ms: Millis },
     /// A compaction changed the context.
-    Compacted(Box<CompactionState>),
+    Compacted(Box<CompactionRecord>),
     /// The user rewound the conversation.
     Rewound(Box<(Arc<TimedEvent>, Compared)>),
     /// Any other event of the engine, such as triggers, restarts and interventions; also
@@ -68,7 +66,7 @@ pub(super) struct Begun {
     /// Number of recorded replies.
     pub(super) steps: u64,
     /// Fact–need pairs to check.
-    pub(super) pairs: Vec<NeededFact>,
+    pub(super) pairs: Vec<FactRecord>,
 }
 
 /// A request and its measurements.

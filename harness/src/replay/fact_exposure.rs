@@ -111,14 +111,14 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(known: &'a SessionCache) -> Walk<'a> {
         let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (i, fact) in known.facts[..known.measured].iter().enumerate() {
+        for (i, fact) in known.facts.iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
         }
         Walk {
             known,
             needing,
             count: 0,
-            newest: vec![(None, None); known.measured],
+            newest: vec![(None, None); known.facts.len()],
             last: HashMap::new(),
             numbers: HashMap::new(),
         }
@@ -153,8 +153,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the facts of the session that a text states.
     fn carried(&self, text: &str) -> Vec<usize> {
-        let carried = self.known.carried(text);
-        carried.facts().map(|(fact, _)| fact).filter(|f| *f < self.newest.len()).collect()
+        self.known.carried(text).facts().map(|(fact, _)| fact).collect()
     }
 }
 
@@ -170,8 +169,6 @@ struct Watched {
     fact: usize,
     need: Arc<str>,
     last: Last,
-    /// Whether a request was already checked for this showing.
-    looked_at: bool,
 }
 
 /// Tracks which showings requests removed.
@@ -184,20 +181,17 @@ pub(super) struct Exposure {
     exposed: HashMap<(Arc<str>, usize), bool>,
     /// Messages of the recorded replies, by number.
     replies: HashMap<usize, MessageId>,
-    /// Replies since the last request.
-    recorded: Vec<usize>,
-    /// [`FactBook::losses`] at the last request.
-    losses: u64,
 }
 
 impl Exposure {
-    pub(super) fn new(
+    /// Tracks the showings of these pairs of a need and a fact.
+    pub(super) fn new<'a>(
         showings: Arc<Showings>,
-        pairs: impl Iterator<Item = (Arc<str>, usize)>,
+        pairs: impl Iterator<Item = (&'a Arc<str>, usize)>,
     ) -> Self {
-        let watched = |(need, fact): (Arc<str>, usize)| {
-            let last = showings.last(fact, &need)?.clone();
-            Some(Watched { fact, need, last, looked_at: false })
+        let watched = |(need, fact): (&Arc<str>, usize)| {
+            let last = showings.last(fact, need)?.clone();
+            Some(Watched { fact, need: need.clone(), last })
         };
         let mut coming: Vec<Watched> = pairs.filter_map(watched).collect();
         coming.sort_by_key(|w| std::cmp::Reverse(w.last.showing.at));
@@ -207,8 +201,6 @@ impl Exposure {
             intact: Vec::new(),
             exposed: HashMap::new(),
             replies: HashMap::new(),
-            recorded: Vec::new(),
-            losses: 0,
         }
     }
 
@@ -216,7 +208,6 @@ impl Exposure {
     pub(super) fn recorded(&mut self, step: &str, message: MessageId) {
         if let Some(number) = self.showings.number(step) {
             self.replies.insert(number, message);
-            self.recorded.push(number);
         }
     }
 
@@ -226,30 +217,22 @@ impl Exposure {
         while self.coming.last().is_some_and(|w| w.last.showing.at < number) {
             self.intact.extend(self.coming.pop());
         }
-        let losses = book.losses(shown);
+        book.look_at(shown);
         let Exposure { intact, exposed, replies, .. } = self;
-        let grown = std::mem::replace(&mut self.losses, losses) == losses;
-        let recorded = std::mem::take(&mut self.recorded);
         let stands = |w: &Watched| {
             let at = w.last.showing.at;
-            // Showings are unchanged if no block left the context and the same stretch is searched
-            // as before.
-            if w.looked_at && grown && !recorded.contains(&at) && !recorded.contains(&(at + 1)) {
-                return true;
-            }
             let from = replies.get(&at).copied();
             let to = replies.get(&(at + 1)).copied();
             let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
             book.said_in(w.fact).iter().any(|m| between(*m))
         };
-        intact.retain_mut(|w| {
+        intact.retain(|w| {
             // Also check a need in the request that it answers.
             let intact = stands(w);
             let over = !intact || w.last.need <= number;
             if over {
                 exposed.insert((w.need.clone(), w.fact), !intact);
             }
-            w.looked_at = true;
             !over
         });
     }
@@ -264,7 +247,6 @@ impl Exposure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::path::Defaults;
     use ctxbench_core::block::{BlockKind, Draft, Role};
     use ctxbench_core::session::Session;
 
@@ -288,10 +270,7 @@ mod tests {
     }
 
     fn showings(session: &Session) -> Showings {
-        Showings::new(
-            &Path::recorded(session, &Defaults::STATED),
-            &SessionCache::from_session(session),
-        )
+        Showings::new(&Path::recorded(session), &SessionCache::from_session(session))
     }
 
     #[test]
@@ -313,8 +292,9 @@ mod tests {
             Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
         };
         let run = |at_the_fifth: &str| {
-            let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
-            let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs.into_iter());
+            let needs: [Arc<str>; 2] = ["a8".into(), "a9".into()];
+            let pairs = needs.iter().map(|need| (need, 0));
+            let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs);
             let mut book = FactBook::from_session(&session);
             for n in 1..=9_u32 {
                 // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.

@@ -1,21 +1,10 @@
 //! Counts the facts that each compaction leaves in the context, among those that were established
 //! and are needed later.
 
+use ctxbench_reports::record::CompactionRecord;
+
 use super::facts::Sighting;
 use super::session_cache::SessionCache;
-
-/// Facts that one compaction removed and kept.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct FactLosses {
-    /// Facts that left the verbatim context.
-    pub(super) lost: u64,
-    /// Lost facts that a summary or restoration carries.
-    pub(super) carried: u64,
-    /// Established facts that are still needed.
-    pub(super) needed_later: u64,
-    /// Share of these facts that is in the context after the compaction, per cent.
-    pub(super) retained_pct: Option<f64>,
-}
 
 /// Facts that were established so far.
 pub(super) struct LossTracker {
@@ -39,29 +28,25 @@ impl LossTracker {
         known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
-    /// Measures a compaction. `old` and `new` are the facts before and after it, in the whole
-    /// context and in its verbatim part.
+    /// Adds the effect of a compaction to its record. `old` and `new` are the facts before and after
+    /// it, in the whole context and in its verbatim part.
     pub(super) fn compacted(
         &mut self,
-        known: &SessionCache,
         later: &[bool],
         old: [Sightings<'_>; 2],
         new: [Sightings<'_>; 2],
-    ) -> FactLosses {
+        record: &mut CompactionRecord,
+    ) {
         self.record_request(old[0]);
-        let n = known.measured;
+        let facts = 0..self.established.len();
+        let count = |facts: &[usize]| facts.iter().filter(|&&i| new[0][i].is_some()).count() as u64;
         let lost: Vec<usize> =
-            (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
-        let wanted: Vec<usize> = (0..n).filter(|&i| self.established[i] && later[i]).collect();
-        let share = |seen: Sightings<'_>| {
-            let there = wanted.iter().filter(|&&i| seen[i].is_some()).count();
-            (!wanted.is_empty()).then(|| 100.0 * there as f64 / wanted.len() as f64)
-        };
-        FactLosses {
-            lost: lost.len() as u64,
-            carried: lost.iter().filter(|&&i| new[0][i].is_some()).count() as u64,
-            needed_later: wanted.len() as u64,
-            retained_pct: share(new[0]),
-        }
+            facts.clone().filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
+        let wanted: Vec<usize> = facts.filter(|&i| self.established[i] && later[i]).collect();
+        record.facts_lost_verbatim = Some(lost.len() as u64);
+        record.facts_carried = Some(count(&lost));
+        record.facts_needed_later = Some(wanted.len() as u64);
+        record.retained_pct =
+            (!wanted.is_empty()).then(|| 100.0 * count(&wanted) as f64 / wanted.len() as f64);
     }
 }

@@ -28,11 +28,8 @@ impl OwnFacts {
                 named.entry(id).or_default().push(i);
             }
         }
-        let goal = |i: &usize| {
-            let f = &session.facts[*i];
-            f.kind == FactKind::Goal
-        };
-        let mut shared: BTreeSet<usize> = (0..known.measured).find(goal).into_iter().collect();
+        let goal = session.facts.iter().position(|f| f.kind == FactKind::Goal);
+        let mut shared: BTreeSet<usize> = goal.into_iter().collect();
         let mut own: HashMap<&str, BTreeSet<usize>> = HashMap::new();
         for e in &session.entries {
             match e.agent() {
@@ -75,6 +72,5 @@ fn facts_in(e: &Entry, known: &SessionCache) -> Vec<usize> {
             rest.for_each(|p| out.extend(known.carried_once(p.text())));
         }
     }
-    out.retain(|i| *i < known.measured);
     out
 }

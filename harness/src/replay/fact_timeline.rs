@@ -123,8 +123,11 @@ impl ExcerptCache {
     }
 }
 
-/// Returns the source of each fact in the session.
-pub(super) fn lives(session: &Session) -> Vec<FactLife> {
+/// Returns the source of each fact in the session. `arising` contains the facts of each id.
+pub(super) fn lives(
+    session: &Session,
+    arising: &RapidHashMap<String, Vec<usize>>,
+) -> Vec<FactLife> {
     let life = |(f, text): (&Fact, Option<String>)| FactLife {
         fact: f.id.clone(),
         tokens: f.tokens.iter().chain(&f.words).cloned().collect(),
@@ -132,7 +135,7 @@ pub(super) fn lives(session: &Session) -> Vec<FactLife> {
         text: text.unwrap_or_default().into(),
         ..Default::default()
     };
-    session.facts.iter().zip(texts::in_sources(session, around)).map(life).collect()
+    session.facts.iter().zip(texts::in_sources(session, arising, around)).map(life).collect()
 }
 
 /// Adds an event to the history of its fact.

@@ -120,8 +120,6 @@ struct FactView {
     /// Number of blocks of each message.
     messages: HashMap<MessageId, usize>,
     summaries: usize,
-    /// Number of blocks that were removed so far.
-    losses: u64,
 }
 
 /// Sightings of one fact.
@@ -155,7 +153,6 @@ impl FactView {
     }
 
     fn remove(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
-        self.losses += 1;
         if let Some(n) = self.messages.get_mut(&b.message) {
             *n -= 1;
             if *n == 0 {
@@ -183,11 +180,12 @@ impl FactView {
         }
     }
 
-    /// Returns the indices of the blocks of a message.
-    fn of_message(&self, message: MessageId) -> Vec<usize> {
+    /// Returns the blocks of a message, with their facts.
+    fn of_message(&self, message: MessageId) -> Vec<(Arc<Block>, Arc<Carried>)> {
         let Some(&n) = self.messages.get(&message) else { return Vec::new() };
-        let places = (0..self.blocks.len()).rev().filter(|&i| self.blocks[i].message == message);
-        places.take(n).collect()
+        let all = self.blocks.iter().zip(&self.carried).rev();
+        let own = all.filter(|(b, _)| b.message == message).take(n);
+        own.map(|(b, what)| (b.clone(), what.clone())).collect()
     }
 }
 
@@ -220,7 +218,7 @@ impl FactBook {
     }
 
     /// Updates the view to this context. The cost is proportional to the blocks that differ.
-    fn look_at(&mut self, blocks: &[Arc<Block>]) {
+    pub(super) fn look_at(&mut self, blocks: &[Arc<Block>]) {
         let old = &self.view.blocks;
         let head = old.iter().zip(blocks).take_while(|(a, b)| same(a, b)).count();
         let rest = old.len().min(blocks.len()) - head;
@@ -254,15 +252,9 @@ impl FactBook {
     fn give(&mut self, message: MessageId, facts: &[bool]) {
         let FactBook { licences, view, .. } = self;
         let shown = view.of_message(message);
-        for &i in &shown {
-            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
-            view.remove(&block, &what, licences);
-        }
+        shown.iter().for_each(|(b, what)| view.remove(b, what, licences));
         licences.give(message, facts);
-        for &i in &shown {
-            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
-            view.add(&block, &what, licences);
-        }
+        shown.iter().for_each(|(b, what)| view.add(b, what, licences));
     }
 
     /// Returns the facts that the summaries of a context state wrongly. The context must have been
@@ -313,22 +305,9 @@ impl FactBook {
         self.look_at(blocks);
         let FactBook { licences, view, .. } = self;
         let left_out = without.map(|m| view.of_message(m)).unwrap_or_default();
-        let mut seen = view.best.clone();
-        for &i in &left_out {
-            let what = &view.carried[i];
-            for (fact, _) in what.facts() {
-                let mut ways = view.facts[fact].ways.clone();
-                for &k in &left_out {
-                    let b = &view.blocks[k];
-                    let found = view.carried[k].facts().filter(|(f, _)| *f == fact);
-                    for (_, tier) in found.filter(|_| licences.counts(b, fact)) {
-                        let way = Sighting { tier, place: fact_place(b) };
-                        ways.iter_mut().filter(|(w, _)| *w == way).for_each(|(_, n)| *n -= 1);
-                    }
-                }
-                seen[fact] = ways.iter().filter(|(_, n)| *n > 0).map(|(w, _)| *w).max();
-            }
-        }
+        left_out.iter().for_each(|(b, what)| view.remove(b, what, licences));
+        let seen = view.best.clone();
+        left_out.iter().for_each(|(b, what)| view.add(b, what, licences));
         seen
     }
 
@@ -345,12 +324,6 @@ impl FactBook {
     /// Returns the messages of the last context in which a tool or the user states a fact.
     pub(super) fn said_in(&self, fact: usize) -> &[MessageId] {
         &self.view.facts[fact].said_in
-    }
-
-    /// Returns a counter that changes when a block leaves the context.
-    pub(super) fn losses(&mut self, blocks: &[Arc<Block>]) -> u64 {
-        self.look_at(blocks);
-        self.view.losses
     }
 
     /// Adds a recorded reply. It may restate facts that were visible when it was made, and state

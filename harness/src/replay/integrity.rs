@@ -3,50 +3,18 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::context::{Orphans, Pairing};
+use ctxbench_core::context::orphans;
 use ctxbench_provider::wire::Wire;
 use ctxbench_reports::record::Rule;
 
-use super::incremental;
-
-/// Calls and results of the last request.
-pub(super) struct Integrity {
-    blocks: Vec<Arc<Block>>,
-    pairing: Pairing,
-    /// Whether the provider refuses prompts that begin with a message of the model.
-    begins_with_user: bool,
-}
-
-impl Integrity {
-    pub(super) fn new(wire: Wire) -> Integrity {
-        let begins_with_user = wire.begins_with_user();
-        Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
-    }
-
-    /// Returns the rules that the next request breaks, with details.
-    pub(super) fn check(
-        &mut self,
-        blocks: &[Arc<Block>],
-        newest_user: Option<MessageId>,
-        reasoning_in: impl Fn(MessageId) -> bool,
-    ) -> Vec<(Rule, String)> {
-        let from = incremental::follow(&mut self.blocks, blocks);
-        if from == 0 {
-            self.pairing = Pairing::default();
-        }
-        blocks[from..].iter().for_each(|b| self.pairing.add(b));
-        let mut out = broken(blocks, &self.pairing.orphans(blocks), newest_user, reasoning_in);
-        out.extend(self.begins_with_user.then(|| begins_with_model(blocks)).flatten());
-        out
-    }
-}
-
-fn broken(
+/// Returns the rules that a request on this wire breaks, with details.
+pub(super) fn broken(
+    wire: Wire,
     blocks: &[Arc<Block>],
-    lost: &Orphans,
     newest_user: Option<MessageId>,
     reasoning_in: impl Fn(MessageId) -> bool,
 ) -> Vec<(Rule, String)> {
+    let lost = orphans(blocks);
     let mut out = Vec::new();
     if let Some(id) = lost.results.first() {
         out.push((
@@ -84,6 +52,8 @@ fn broken(
             ));
         }
     }
+    // Some providers refuse prompts that begin with a message of the model.
+    out.extend(wire.begins_with_user().then(|| begins_with_model(blocks)).flatten());
     out
 }
 
@@ -112,11 +82,9 @@ mod tests {
     }
 
     fn rules_of(wire: &str, blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
-        Integrity::new(wire::find(wire).unwrap())
-            .check(blocks, user.map(MessageId), |m| m == MessageId(1))
-            .into_iter()
-            .map(|(r, _)| r)
-            .collect()
+        let wire = wire::find(wire).unwrap();
+        let broken = broken(wire, blocks, user.map(MessageId), |m| m == MessageId(1));
+        broken.into_iter().map(|(r, _)| r).collect()
     }
 
     #[test]

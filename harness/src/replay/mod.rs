@@ -13,7 +13,6 @@ mod fact_losses;
 mod fact_scope;
 mod fact_timeline;
 mod facts;
-mod incremental;
 mod integrity;
 mod needs;
 mod observer;
@@ -34,7 +33,7 @@ mod trace;
 mod windows;
 mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
@@ -63,11 +62,11 @@ use observer::Observer;
 use record::{FinishedRun, Stopped};
 use recording::{calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
-use session_cache::{SessionCache, SessionCacheCell};
+use session_cache::SessionCache;
 use subagents::Subagents;
-use trace::Tracer;
+use world::ReplayWorld;
 
-pub use path::{Defaults, Move, Path, PathStep};
+pub use path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
@@ -126,7 +125,7 @@ impl Default for Options {
 }
 
 /// Record of one replay, with its trace.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Replayed {
     /// Measured figures, except those that need other runs, such as savings.
     pub record: RunRecord,
@@ -176,18 +175,19 @@ pub async fn replay_in_full(
 pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
-    known: SessionCacheCell,
+    /// Analysis of the session, computed at its first use.
+    known: OnceLock<Arc<SessionCache>>,
 }
 
 impl ScenarioCache {
     pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        ScenarioCache { files, known: SessionCacheCell::default() }
+        ScenarioCache { files, known: OnceLock::new() }
     }
 
     /// Returns the data for the same scenario with different texts and the same files.
     pub(crate) fn reworded(&self) -> ScenarioCache {
-        ScenarioCache { files: self.files.clone(), known: SessionCacheCell::default() }
+        ScenarioCache { files: self.files.clone(), known: OnceLock::new() }
     }
 }
 
@@ -214,16 +214,18 @@ async fn replay_one(
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
     let model = Arc::new(calibrated_model(scenario, model, options));
+    let session = &scenario.session;
+    let known = shared.known.get_or_init(|| SessionCache::from_session(session).into());
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,
-        session: &scenario.session,
+        session,
         agent: None,
         spec,
         model: &model,
         options,
         desk: &desk,
-        known: shared.known.of(&scenario.session),
+        known: known.clone(),
         keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene));
@@ -240,8 +242,7 @@ async fn replay_one(
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = EventLog::open();
-    let known = scene.known.clone();
-    let alone = known.subagent_index(&scenario.session).is_empty();
+    let alone = known.subagent_index(session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
@@ -255,13 +256,12 @@ async fn replay_one(
         spec,
         model: &model,
         files: &shared.files,
-        known: &known,
+        known,
         summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
-    let measured = record::measured(&run, events);
-    let record::Measured { record, trace, loadings } = measured;
-    (Replayed { record, trace, loadings, seen }, engine)
+    let replayed = record::measured(&run, events);
+    (Replayed { seen, ..replayed }, engine)
 }
 
 /// Transports from the conversations of a run to their common provider, monitored if requested.
@@ -328,8 +328,7 @@ struct Start {
     by_request: Option<u64>,
 }
 
-/// Plays one conversation and logs its events. Only the main conversation has the scenario's
-/// faults.
+/// Plays one conversation and logs its events.
 async fn play(
     scene: &Scene<'_>,
     door: Box<dyn Door>,
@@ -337,19 +336,12 @@ async fn play(
     start: Start,
     log: EventLog,
 ) -> Engine {
-    let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
+    let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = known.unseen(session, model, options.calibrate);
-    let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
-    let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let observer = Observer::new(session, known.clone(), &path, model, log.clone())
-        .of_agent(*agent)
-        .traced(tracer);
-    observer.begun(&path, start.at_ms, start.by_request);
-    let faults = if agent.is_none() { scenario.faults.clone() } else { vec![] };
-    let world =
-        world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
-    let world = world.entered(subagents, start.at_ms).called(&session.header.id);
+    let path = Path::without(session, &waited, &unseen);
+    let observer = Observer::new(scene, &path, start, log.clone());
+    let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = match options.shown.as_deref().filter(|_| agent.is_none()) {
         Some(shown) => shown.clone(),

@@ -3,39 +3,32 @@
 use std::sync::Arc;
 
 use ctxbench_core::engine::Action;
-use ctxbench_core::fact::{Fact, Match};
-use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactPlace, FactRecord};
+use ctxbench_reports::record::FactRecord;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_exposure::{Last, Showings};
 use super::path::Path;
+use super::session_cache::SessionCache;
 
 /// A need in the same turn, fewer than this number of replies later, is not a test of memory.
 const AT_HAND: usize = 5;
 
-/// A need and one of its facts.
-#[derive(Clone, Debug)]
-pub(super) struct NeededFact {
-    /// Id of the need in the session.
-    pub(super) need: Arc<str>,
-    /// Index of the fact.
-    pub(super) fact: usize,
-    /// Last showing of the fact; `None` if only the agent stated it in this window.
-    pub(super) last: Option<Last>,
-    /// Whether the last showing is part of an earlier session. Without a showing, the reply in
-    /// which the fact arises decides.
-    pub(super) across: bool,
+/// Position of a message or tool result on a path.
+#[derive(Clone, Copy)]
+struct Place {
+    turn: usize,
+    /// Number of earlier replies.
+    replies: usize,
+    /// Number of the session, from 0.
+    session: usize,
 }
 
 /// Unchecked pairs, by id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
+    known: Arc<SessionCache>,
     showings: Arc<Showings>,
-    /// Number of the session of each message and result.
-    sessions: HashMap<Arc<str>, usize>,
-    /// Id under which each fact arises.
-    arises: Vec<Arc<str>>,
+    places: HashMap<Arc<str>, Place>,
     /// User messages of the present turn with unchecked needs.
     pending: Vec<Arc<str>>,
 }
@@ -43,20 +36,22 @@ pub(super) struct Needs {
 impl Needs {
     /// Collects the pairs of a session. Leaves out needs outside the replayed path, that is, in the
     /// window of a subagent, and needs at hand ([`AT_HAND`]).
-    pub(super) fn new(session: &Session, path: &Path, showings: Arc<Showings>) -> Self {
+    pub(super) fn new(known: Arc<SessionCache>, path: &Path, showings: Arc<Showings>) -> Self {
         let places = places(path);
+        let at_hand = |arises: &str, need: &Place| {
+            places.get(arises).is_some_and(|from| {
+                from.turn == need.turn && need.replies.saturating_sub(from.replies) < AT_HAND
+            })
+        };
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (i, f) in session.facts.iter().enumerate() {
-            for n in f
-                .needs
-                .iter()
-                .filter(|n| places.contains_key(n.as_str()) && !at_hand(&places, &f.arises, n))
-            {
-                open.entry(n.as_str().into()).or_default().push(i);
+        for (i, f) in known.facts.iter().enumerate() {
+            for n in &f.needs {
+                if places.get(n.as_str()).is_some_and(|need| !at_hand(&f.arises, need)) {
+                    open.entry(n.as_str().into()).or_default().push(i);
+                }
             }
         }
-        let arises = session.facts.iter().map(|f| f.arises.as_str().into()).collect();
-        Needs { open, showings, sessions: sessions(path), arises, pending: Vec::new() }
+        Needs { open, known, showings, places, pending: Vec::new() }
     }
 
     /// Begins a turn with these user messages.
@@ -89,79 +84,50 @@ impl Needs {
         out
     }
 
-    /// Returns all unchecked pairs.
-    pub(super) fn pairs(&self) -> Vec<NeededFact> {
-        let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
-            facts.iter().map(|f| self.pair(need, *f)).collect::<Vec<_>>()
-        };
-        self.open.iter().flat_map(pairs).collect()
+    /// Iterates over all unchecked pairs, as (need, fact).
+    pub(super) fn open(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
+        self.open.iter().flat_map(|(need, facts)| facts.iter().map(move |fact| (need, *fact)))
     }
 
-    /// Returns a pair with its last showing.
-    pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> NeededFact {
-        let last = self.showings.last(fact, need).cloned();
-        let said = last.as_ref().map_or(&self.arises[fact], Last::key);
-        let across =
-            self.sessions.get(said) < self.sessions.get(need) && self.sessions.contains_key(said);
-        NeededFact { need: need.clone(), fact, last, across }
+    /// Returns the records of all unchecked pairs.
+    pub(super) fn pairs(&self) -> Vec<FactRecord> {
+        self.open().map(|(need, fact)| self.unreached(need, fact)).collect()
+    }
+
+    /// Returns the record of a pair that was not checked.
+    pub(super) fn unreached(&self, need: &str, fact: usize) -> FactRecord {
+        let f = &self.known.facts[fact];
+        let last = self.showings.last(fact, need);
+        let session = |key: &str| self.places.get(key).map(|place| place.session);
+        // Without a showing, the reply in which the fact arises decides.
+        let said = session(last.map_or(&*f.arises, |last| last.key()));
+        FactRecord {
+            fact: f.id.clone(),
+            kind: f.kind,
+            need: need.to_string(),
+            gap: last.map(|l| l.gap() as u64),
+            across: said.is_some() && said < session(need),
+            counts: last.is_none_or(Last::counts),
+            ..FactRecord::default()
+        }
     }
 }
 
-/// Returns the number of the session, from 0, of each message and tool result on a path.
-fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
+/// Returns the position of each message and tool result, by id.
+fn places(path: &Path) -> HashMap<Arc<str>, Place> {
     let mut out = HashMap::new();
-    let mut session = 0;
-    for m in &path.moves {
-        session += usize::from(matches!(m.action, Action::NewSession));
-        let replies = m.steps.iter().flat_map(|s| {
-            std::iter::once(&s.key).chain(s.results.iter().map(|result| &result.key))
-        });
-        out.extend(m.keys.iter().chain(replies).map(|key| (key.clone(), session)));
-    }
-    out
-}
-
-/// Returns the record of a pair that was not checked. `compactions_before` = number of compactions
-/// until then.
-pub(super) fn unreached(fact: &Fact, pair: &NeededFact, compactions_before: u64) -> FactRecord {
-    FactRecord {
-        fact: fact.id.clone(),
-        kind: fact.kind,
-        need: pair.need.to_string(),
-        gap: pair.last.as_ref().map(|l| l.gap() as u64),
-        across: pair.across,
-        counts: pair.last.as_ref().is_none_or(Last::counts),
-        exposed: None,
-        request: None,
-        found: Match::Absent,
-        place: FactPlace::Nowhere,
-        stale: false,
-        both: false,
-        contradicted: false,
-        drifted: false,
-        undelivered: false,
-        compactions_before,
-    }
-}
-
-/// Returns the turn, and the number of earlier replies, of each message and tool result, by id.
-fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
-    let mut out = HashMap::new();
-    let mut replies = 0;
+    let (mut replies, mut session) = (0, 0);
     for (turn, m) in path.moves.iter().enumerate() {
-        out.extend(m.keys.iter().map(|k| (&**k, (turn, replies))));
-        for s in &m.steps {
-            out.insert(&*s.key, (turn, replies));
-            out.extend(s.results.iter().map(|r| (&*r.key, (turn, replies))));
+        session += usize::from(matches!(m.action, Action::NewSession));
+        let mut add = |key: &Arc<str>, replies: usize| {
+            out.insert(key.clone(), Place { turn, replies, session });
+        };
+        m.keys.iter().for_each(|key| add(key, replies));
+        for step in &m.steps {
+            add(&step.key, replies);
+            step.results.iter().for_each(|result| add(&result.key, replies));
             replies += 1;
         }
     }
     out
-}
-
-fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> bool {
-    match (places.get(arises), places.get(need)) {
-        (Some((t1, r1)), Some((t2, r2))) => t1 == t2 && r2.saturating_sub(*r1) < AT_HAND,
-        _ => false,
-    }
 }

@@ -11,23 +11,20 @@ use ctxbench_core::context_editing;
 use ctxbench_core::engine::{Action, Event as Noted, TimedEvent};
 use ctxbench_core::host::Incoming;
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopReason, Usage};
-use ctxbench_core::session::{Millis, Session};
+use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason, Usage};
+use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::is_system;
 use ctxbench_provider::wire;
-use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
+use ctxbench_reports::record::{CompactionRecord, RequestRecord, RequestStatus, Rule};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::compactions::CompactionMeter;
 use super::events::{Begun, EventLog, ReplayEvent, SentRequest};
-use super::incremental::Special;
-use super::integrity::Integrity;
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
-use super::session_cache::SessionCache;
 use super::trace::Tracer;
+use super::{Scene, Start, compactions, exchange, integrity};
 
 /// Source of the answer to a request.
 #[derive(Clone, Debug)]
@@ -54,10 +51,9 @@ pub(super) struct Observer {
     log: EventLog,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
-    compactions: CompactionMeter,
+    /// Number of characters that excerpts of compactions may still use.
+    room: usize,
     prefix: Prefix,
-    integrity: Integrity,
-    special: Special,
     tracer: Option<Tracer>,
     /// Subagent of this window; `None` for the main conversation.
     agent: Option<Arc<str>>,
@@ -86,23 +82,24 @@ const REQUESTS_FLOOR: u64 = 200;
 const COMING: MessageId = MessageId(u32::MAX);
 
 impl Observer {
-    pub(super) fn new(
-        session: &Session,
-        known: Arc<SessionCache>,
-        path: &Path,
-        model: &Arc<Model>,
-        log: EventLog,
-    ) -> Self {
+    /// Begins to observe a conversation.
+    pub(super) fn new(scene: &Scene<'_>, path: &Path, start: Start, log: EventLog) -> Self {
+        let Scene { scenario, session, agent, spec, model, options, known, .. } = scene;
+        let retention = Retention::new(session, known.clone(), path, log.clone());
+        log.note(ReplayEvent::Begun(Box::new(Begun {
+            at_ms: start.at_ms,
+            by_request: start.by_request,
+            steps: path.steps,
+            pairs: retention.pairs(),
+        })));
         Observer {
-            retention: Retention::new(session, known, path, log.clone()),
+            retention,
             rewinds: Rewinds::new(session, model.counting),
-            compactions: CompactionMeter::with(model),
+            room: exchange::WORDS,
             prefix: Prefix::default(),
-            integrity: Integrity::new(wire::for_model(model)),
-            special: Special::default(),
-            tracer: None,
-            agent: None,
-            model: model.clone(),
+            tracer: options.trace.then(|| Tracer::new(&scenario.id, &spec.label())),
+            agent: agent.map(Arc::from),
+            model: (*model).clone(),
             requests: 0,
             newest_sample: None,
             steps: 0,
@@ -113,27 +110,6 @@ impl Observer {
             reasoned: HashSet::new(),
             log,
         }
-    }
-
-    /// Returns the observer with a writer of trace lines.
-    pub(super) fn traced(self, tracer: Option<Tracer>) -> Self {
-        Observer { tracer, ..self }
-    }
-
-    /// Marks this window as a subagent's.
-    pub(super) fn of_agent(self, agent: Option<&str>) -> Self {
-        Observer { agent: agent.map(Arc::from), ..self }
-    }
-
-    /// Records the begin of a conversation. `by_request` is the request of the caller that started
-    /// a subagent.
-    pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
-        self.log.note(ReplayEvent::Begun(Box::new(Begun {
-            at_ms,
-            by_request,
-            steps: path.steps,
-            pairs: self.retention.pairs(),
-        })));
     }
 
     /// Records the begin of a move of the session.
@@ -182,12 +158,18 @@ impl Observer {
     pub(super) fn noted(&mut self, noted: &Arc<TimedEvent>) {
         let noted = noted.clone();
         self.log.note(match &noted.event {
-            Noted::Compaction { before, after, .. } => {
-                let kept = self.retention.compacted(before, after);
-                let compacted = self.compactions.compacted(&noted, kept);
-                compacted
-                    .into_iter()
-                    .for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
+            Noted::Compaction { kind, mechanism, phase, before, after, new } => {
+                let sizes = compactions::measured(&self.model, before, after, *new, &mut self.room);
+                let mut record = CompactionRecord {
+                    kind: *kind,
+                    mechanism: mechanism.to_string(),
+                    phase: *phase,
+                    before_request: noted.before_request,
+                    at_ms: noted.at_ms,
+                    ..sizes
+                };
+                self.retention.compacted(before, after, &mut record);
+                self.log.note(ReplayEvent::Compacted(Box::new(record)));
                 // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
@@ -233,7 +215,7 @@ impl Observer {
         }
         // A request that only summarises has no separate compaction part.
         let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
-        let logical = self.logical_view(request, reply);
+        let logical = logical_view(request, reply);
         let shared = match sample {
             true => self.compare(request, reply, inside.zip(summarised.as_deref()), &logical),
             false => Default::default(),
@@ -318,25 +300,6 @@ impl Observer {
         first.followed_by(then)
     }
 
-    /// Returns the blocks that the model saw. Without edits, these are the blocks that were sent.
-    fn logical_view<'a>(
-        &mut self,
-        request: &'a Request,
-        reply: Option<&Reply>,
-    ) -> Cow<'a, [Arc<Block>]> {
-        if request.purpose == Purpose::Sample && request.server_edits.is_empty() {
-            self.special.follow(&request.blocks);
-            let special = &self.special;
-            let edited =
-                reply.is_some_and(|r| r.applied != Applied::default() || r.compaction().is_some());
-            let thinks = special.thinking && !request.model.keeps_thinking;
-            if !edited && !thinks && !special.compaction {
-                return Cow::Borrowed(&request.blocks);
-            }
-        }
-        logical_view(request, reply)
-    }
-
     /// Returns whether a request shows the compaction after which the provider had stopped.
     fn resumes(&self, request: &Request) -> bool {
         let shows = |summary: &Arc<str>| {
@@ -378,8 +341,9 @@ impl Observer {
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
-        let broken =
-            self.integrity.check(logical, self.newest_user, |m| self.reasoned.contains(&m));
+        let reasoned = |m| self.reasoned.contains(&m);
+        let wire = wire::for_model(&self.model);
+        let broken = integrity::broken(wire, logical, self.newest_user, reasoned);
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
             self.reasoned.insert(COMING);
         }
@@ -441,6 +405,7 @@ fn visible_tokens(reply: &Reply) -> u64 {
 }
 
 /// Returns the blocks that the model saw: the request after the edits that the provider reports.
+/// Without edits, these are the blocks that were sent.
 fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc<Block>]> {
     let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
     let Some(summary) = r.compaction() else {

@@ -10,19 +10,11 @@ use ctxbench_core::session::{
     AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
 };
 
-/// Default times for a session without times.
-#[derive(Clone, Copy, Debug)]
-pub struct Defaults {
-    /// Time from the last reply of a turn to the next user message, ms.
-    pub think_ms: Millis,
-    /// Time from a reply to the results of its calls, ms.
-    pub tools_ms: Millis,
-}
-
-impl Defaults {
-    /// Defaults that the report states: 30 s of thinking, 2 s of tools.
-    pub const STATED: Defaults = Defaults { think_ms: 30_000, tools_ms: 2_000 };
-}
+/// Time from the last reply of a turn to the next user message, ms, for a session without times. The
+/// report states it.
+pub const THINK_MS: Millis = 30_000;
+/// Time from a reply to the results of its calls, ms, for a session without times.
+pub const TOOLS_MS: Millis = 2_000;
 
 /// One recorded reply with the results of its tools.
 #[derive(Clone, Debug)]
@@ -59,8 +51,8 @@ pub struct Path {
 
 impl Path {
     /// Returns the path of the main conversation of a session, without the messages of subagents.
-    pub fn recorded(session: &Session, defaults: &Defaults) -> Path {
-        Path::without(session, defaults, &HashSet::new(), &HashMap::new())
+    pub fn recorded(session: &Session) -> Path {
+        Path::without(session, &HashSet::new(), &HashMap::new())
     }
 
     /// Returns the path without the time of calls that wait for subagents, because the subagents
@@ -68,7 +60,6 @@ impl Path {
     /// reply.
     pub fn without(
         session: &Session,
-        defaults: &Defaults,
         waited: &HashSet<&str>,
         unseen: &HashMap<String, u64>,
     ) -> Path {
@@ -78,14 +69,8 @@ impl Path {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = PathBuilder {
-            defaults,
-            waited,
-            unseen,
-            path: Path::default(),
-            last_at: None,
-            next_at: None,
-        };
+        let mut b =
+            PathBuilder { waited, unseen, path: Path::default(), last_at: None, next_at: None };
         let mut next_at: Vec<Option<Millis>> = session.entries.iter().map(recorded_at).collect();
         for i in (1..next_at.len()).rev() {
             next_at[i - 1] = next_at[i - 1].or(next_at[i]);
@@ -116,7 +101,6 @@ impl Path {
 }
 
 struct PathBuilder<'a> {
-    defaults: &'a Defaults,
     /// Calls that wait for subagents.
     waited: &'a HashSet<&'a str>,
     unseen: &'a HashMap<String, u64>,
@@ -149,10 +133,8 @@ impl PathBuilder<'_> {
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ if idle.is_some() => 0,
             // The default time must not exceed the next recorded time.
-            (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| {
-                self.defaults.think_ms.min(b.saturating_sub(a))
-            }),
-            _ => self.defaults.think_ms,
+            (Some(a), None) => self.next_at.map_or(THINK_MS, |b| THINK_MS.min(b.saturating_sub(a))),
+            _ => THINK_MS,
         };
         // The gap before the next recorded time must not include this time again.
         self.last_at =
@@ -210,7 +192,7 @@ impl PathBuilder<'_> {
         let took = |n: usize, ended: Option<Millis>| match (a.at, ended) {
             _ if n == 0 => 0,
             (Some(a), Some(b)) => b.saturating_sub(a),
-            _ => self.defaults.tools_ms,
+            _ => TOOLS_MS,
         };
         let tools = calls.iter().filter(|c| !self.waited.contains(&*c.id)).count();
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
@@ -226,9 +208,7 @@ impl PathBuilder<'_> {
             self.path.steps += 1;
         }
     }
-}
 
-impl PathBuilder<'_> {
     /// Adds text that the recording lacks to the last incoming message. The text leaves the context
     /// together with that message, but it is not part of a result that could be cleared.
     fn unseen_before(&mut self, reply: &str) {
@@ -311,10 +291,7 @@ mod tests {
             Entry::Compact { instructions: None, at: None, extra: Default::default() },
             user("u3", 9_000),
         ];
-        let path = Path::recorded(
-            &Session { header: Header::default(), entries, facts: vec![] },
-            &Defaults::STATED,
-        );
+        let path = Path::recorded(&Session { header: Header::default(), entries, facts: vec![] });
         assert_eq!(path.steps, 1);
         assert_eq!(path.moves.len(), 3);
         assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
@@ -326,10 +303,7 @@ mod tests {
     }
 
     fn gaps(entries: Vec<Entry>) -> Vec<u64> {
-        let path = Path::recorded(
-            &Session { header: Header::default(), entries, facts: vec![] },
-            &Defaults::STATED,
-        );
+        let path = Path::recorded(&Session { header: Header::default(), entries, facts: vec![] });
         path.moves.iter().map(|m| m.gap_ms).collect()
     }
 

@@ -1,14 +1,11 @@
 //! Compares each request with the previous one: tokens shared at the beginning, and tokens written
 //! again.
-//!
-//! Only differing blocks are examined, because prefix sums are kept between requests.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, common_prefix, total_tokens};
 use ctxbench_core::context_editing;
-use ctxbench_core::model::Counting;
 use ctxbench_core::request::Request;
 use ctxbench_core::strategy::is_system;
 use rapidhash::RapidHashMap as HashMap;
@@ -19,30 +16,8 @@ pub(super) struct Prefix {
     blocks: Vec<Arc<Block>>,
     /// Hash of the tool definitions.
     tools: Option<u64>,
-    /// Sums up to each block.
-    sums: Vec<Sum>,
     /// Number of occurrences of each content hash.
     hashes: HashMap<u64, usize>,
-}
-
-/// Sums over a sequence of blocks. The values of the conversation exclude the system part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    tokens: u64,
-    conversation_tokens: u64,
-    conversation: usize,
-}
-
-impl Sum {
-    fn with(self, block: &Block, by: &Counting) -> Sum {
-        let tokens = block.tokens(by);
-        let spoken = !is_system(block);
-        Sum {
-            tokens: self.tokens + tokens,
-            conversation_tokens: self.conversation_tokens + if spoken { tokens } else { 0 },
-            conversation: self.conversation + usize::from(spoken),
-        }
-    }
 }
 
 /// Tokens of an answered prompt that the cache served.
@@ -109,37 +84,23 @@ impl Prefix {
             false => Cow::Borrowed(logical),
         };
         let head = common_prefix(&self.blocks, &sent);
-        let at_head = head.checked_sub(1).map_or(Sum::default(), |i| self.sums[i]);
-        let sums: Vec<Sum> = sent[head..]
-            .iter()
-            .scan(at_head, |sum, b| {
-                *sum = sum.with(b, by);
-                Some(*sum)
-            })
-            .collect();
-        let old = self.sums.last().copied().unwrap_or_default();
         // After the first difference, the system part may differ while the conversation continues
         // unchanged.
-        let rest = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
-            blocks[head..].iter().filter(|b| !is_system(b)).cloned().collect()
+        let spoken = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
+            blocks.iter().filter(|b| !is_system(b)).cloned().collect()
         };
-        let (old_rest, new_rest) = (rest(&self.blocks), rest(&sent));
+        let (shared, old_rest, new_rest) =
+            (spoken(&sent[..head]), spoken(&self.blocks[head..]), spoken(&sent[head..]));
         let further = common_prefix(&old_rest, &new_rest);
-        let same = at_head.conversation + further;
-        let first = old.conversation == 0;
+        let first = shared.is_empty() && old_rest.is_empty();
+        let at_head = total_tokens(by, &shared);
+        let same = shared.len() + further;
+        let again = served.filter(|_| !first);
+        let again = again.map(|served| self.again(request, &sent, logical, same, served));
         let shared = SharedPrefix {
-            common: at_head.conversation_tokens + total_tokens(by, &new_rest[..further]),
-            earlier_tokens: (!first).then_some(old.conversation_tokens),
-            again: match served {
-                Some(served) if !first => {
-                    let sum = |i: usize| match i < head {
-                        true => self.sums[i],
-                        false => sums[i - head],
-                    };
-                    self.again(request, &sent, (!kept).then_some(&sum), logical, same, served)
-                }
-                _ => Again::default(),
-            },
+            common: at_head + total_tokens(by, &new_rest[..further]),
+            earlier_tokens: (!first).then(|| at_head + total_tokens(by, &old_rest)),
+            again: again.unwrap_or_default(),
         };
         if served.is_some() {
             for b in &self.blocks[head..] {
@@ -151,8 +112,6 @@ impl Prefix {
                 }
             }
             self.tools = request.tools.as_ref().map(|t| t.hash());
-            self.sums.truncate(head);
-            self.sums.extend(sums);
             self.blocks.truncate(head);
             self.blocks.extend_from_slice(&sent[head..]);
             for b in &sent[head..] {
@@ -163,13 +122,11 @@ impl Prefix {
     }
 
     /// Splits the tokens that the earlier request already had, but that the cache did not serve, by
-    /// cause. `sum` returns the size up to each block; `None` if the model was shown other blocks
-    /// than were sent.
+    /// cause. `same` = number of unchanged blocks at the beginning of the conversation.
     fn again(
         &self,
         request: &Request,
         sent: &[Arc<Block>],
-        sum: Option<&dyn Fn(usize) -> Sum>,
         logical: &[Arc<Block>],
         same: usize,
         Served { read: served, expired }: Served,
@@ -177,23 +134,7 @@ impl Prefix {
         let by = &request.model.counting;
         let mut again = Again::default();
         let tools = request.tools_tokens();
-        // Number of blocks that the cache served completely, according to the sums.
-        let from = sum.map_or(0, |sum| {
-            let (mut low, mut high) = (0, sent.len());
-            while low < high {
-                let middle = low + (high - low) / 2;
-                match tools + sum(middle).tokens <= served {
-                    true => low = middle + 1,
-                    false => high = middle,
-                }
-            }
-            low
-        });
-        let before = match (sum, from.checked_sub(1)) {
-            (Some(sum), Some(last)) => sum(last),
-            _ => Sum::default(),
-        };
-        // Caches serve in steps, so the cache may have served a part of this block.
+        // Caches serve in steps, so the cache may have served a part of a block.
         let mut missed = |from: u64, to: u64, stands: bool| {
             let from = from.max(served);
             let cold = to.min(served + expired).saturating_sub(from);
@@ -204,9 +145,9 @@ impl Prefix {
         if self.tools == request.tools.as_ref().map(|t| t.hash()) {
             missed(0, tools, true);
         }
-        let mut at = tools + before.tokens;
-        let mut unchanged = same.saturating_sub(before.conversation);
-        for (b, seen) in sent.iter().zip(logical).skip(from) {
+        let mut at = tools;
+        let mut unchanged = same;
+        for (b, seen) in sent.iter().zip(logical) {
             let begin = at;
             at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;

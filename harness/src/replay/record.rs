@@ -18,7 +18,7 @@ use super::conversation::{Conversation, conversations};
 use super::events::{Logged, ReplayEvent};
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
-use super::{Loading, background, compactions, delegation, fact_timeline, resume};
+use super::{Replayed, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
 
 pub(super) struct FinishedRun<'a> {
@@ -48,14 +48,6 @@ pub(super) struct Stopped {
     pub(super) unsummarised: Option<String>,
     /// Reason, if a spend limit refused a request.
     pub(super) refused: Option<String>,
-}
-
-/// Record of a run, and data that is not part of the results.
-pub(super) struct Measured {
-    pub(super) record: RunRecord,
-    /// One JSON line per request.
-    pub(super) trace: Vec<String>,
-    pub(super) loadings: Vec<Loading>,
 }
 
 /// Part of the record that comes from one conversation.
@@ -93,8 +85,8 @@ impl ConversationRecord {
     }
 }
 
-/// Builds the record of a run from its log.
-pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured {
+/// Builds the record of a run from its log. What a monitor saw is not in the log.
+pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
@@ -117,8 +109,8 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured
     let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
     let integrity = integrity(run, &main, &parts);
     let (played, error) = played(run, &main, &parts);
-    let measures = Measures { main: &main, parts: &parts, facts: &facts };
-    let summary = Summary { integrity_failures: integrity.len() as u64, ..measures.summary() };
+    let summary =
+        Summary { integrity_failures: integrity.len() as u64, ..summary(&main, &parts, &facts) };
     let note = note(run, &main, &parts);
     let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
     let (status, error) = run.stopped.ended(run.spec, played, error);
@@ -173,7 +165,7 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured
         resume,
         delegation,
     };
-    Measured { record, trace, loadings }
+    Replayed { record, trace, loadings, ..Replayed::default() }
 }
 
 /// Describes the session of a run. `remarks` = notes of the run.
@@ -318,84 +310,75 @@ fn note(
     Some(all.join("; "))
 }
 
-/// Data from which the figures of a row are computed.
-struct Measures<'a> {
-    main: &'a ConversationRecord,
-    parts: &'a [Option<ConversationRecord>],
-    facts: &'a [FactRecord],
-}
-
-impl Measures<'_> {
-    /// Computes the figures of the row. Costs include all windows. Figures of a window (peak,
-    /// prefix, compactions, steps, waiting) are those of the main conversation.
-    fn summary(&self) -> Summary {
-        let c = &self.main.conversation;
-        let compactions = &self.main.compactions;
-        let parts = self.parts.iter().flatten().map(|p| &p.conversation);
-        let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
-        let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
-        let total = |of: fn(&RequestRecord) -> u64| {
-            windows.iter().flat_map(|c| c.requests()).map(of).sum::<u64>()
-        };
-        let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
-        let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
-        let cache_read = total(|r| r.cache_read);
-        let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
-        let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
-        let errors: Vec<f64> =
-            self.main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
-        let common: u64 =
-            c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
-        let earlier: u64 = c.sent().filter_map(|s| s.compared).sum();
-        let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
-        let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
-        Summary {
-            cost_estimate_usd: None,
-            steps_completed: c.steps(),
-            steps_total: c.begun().map_or(0, |b| b.steps),
-            requests: each(|c| c.requests().count() as u64),
-            compactions: compactions.len() as u64,
-            summary_calls: each(Conversation::summary_calls),
-            input_tokens: input,
-            cache_read_tokens: cache_read,
-            cache_write_tokens: total(|r| r.cache_write),
-            output_tokens: output,
-            peak_context_tokens: c.peak(),
-            cost_usd: usd(&Conversation::cost_usd),
-            prefix_stability: ratio(common, earlier),
-            invalidated_tokens: total(|r| r.invalidated_tokens),
-            cache_read_ratio: ratio(cache_read, input),
-            blocked_ms: c.blocked_ms(),
-            total_ms: c.took_ms(),
-            needs_kept_pct: self.share(|f| f.counts.then_some(f.found > Match::Absent)),
-            exposed_pct: self.share(|f| f.exposed.filter(|_| f.counts)),
-            kept_exposed_pct: self.share(|f| {
-                (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
-            }),
-            // Only summaries can carry facts.
-            summary_retention_pct: percent(carried, lost)
-                .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
-            reread_tokens: each(Conversation::reread_tokens),
-            extra_requests: total(|r| u64::from(r.extra)),
-            provider_overflows: each(Conversation::overflows),
-            user_interventions: each(Conversation::interventions),
-            trigger_error_tokens: (!errors.is_empty())
-                .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-            // Set later, from the whole row or from other rows.
-            integrity_failures: 0,
-            saved_pct: None,
-            cost_saved_pct: None,
-        }
-    }
-
-    /// Returns the share of pairs for which `of` is true, per cent. Pairs without an answer do not
-    /// count, nor do pairs that no strategy could have kept.
-    fn share(&self, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
-        percent_of(self.facts.iter().filter(|f| !f.undelivered).filter_map(of))
+/// Computes the figures of the row. Costs include all windows. Figures of a window (peak, prefix,
+/// compactions, steps, waiting) are those of the main conversation.
+fn summary(
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+    facts: &[FactRecord],
+) -> Summary {
+    let c = &main.conversation;
+    let compactions = &main.compactions;
+    let parts = parts.iter().flatten().map(|p| &p.conversation);
+    let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
+    let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
+    let total = |of: fn(&RequestRecord) -> u64| {
+        windows.iter().flat_map(|c| c.requests()).map(of).sum::<u64>()
+    };
+    let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
+    let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
+    let cache_read = total(|r| r.cache_read);
+    let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
+    let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
+    let errors: Vec<f64> =
+        main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
+    let common: u64 =
+        c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
+    let earlier: u64 = c.sent().filter_map(|s| s.compared).sum();
+    let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+    let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
+    Summary {
+        cost_estimate_usd: None,
+        steps_completed: c.steps(),
+        steps_total: c.begun().map_or(0, |b| b.steps),
+        requests: each(|c| c.requests().count() as u64),
+        compactions: compactions.len() as u64,
+        summary_calls: each(Conversation::summary_calls),
+        input_tokens: input,
+        cache_read_tokens: cache_read,
+        cache_write_tokens: total(|r| r.cache_write),
+        output_tokens: output,
+        peak_context_tokens: c.peak(),
+        cost_usd: usd(&Conversation::cost_usd),
+        prefix_stability: ratio(common, earlier),
+        invalidated_tokens: total(|r| r.invalidated_tokens),
+        cache_read_ratio: ratio(cache_read, input),
+        blocked_ms: c.blocked_ms(),
+        total_ms: c.took_ms(),
+        needs_kept_pct: share(facts, |f| f.counts.then_some(f.found > Match::Absent)),
+        exposed_pct: share(facts, |f| f.exposed.filter(|_| f.counts)),
+        kept_exposed_pct: share(facts, |f| {
+            (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
+        }),
+        // Only summaries can carry facts.
+        summary_retention_pct: percent(carried, lost)
+            .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
+        reread_tokens: each(Conversation::reread_tokens),
+        extra_requests: total(|r| u64::from(r.extra)),
+        provider_overflows: each(Conversation::overflows),
+        user_interventions: each(Conversation::interventions),
+        trigger_error_tokens: (!errors.is_empty())
+            .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
+        // Set later, from the whole row or from other rows.
+        integrity_failures: 0,
+        saved_pct: None,
+        cost_saved_pct: None,
     }
 }
 
-fn percent_of(answers: impl Iterator<Item = bool>) -> Option<f64> {
-    let all: Vec<bool> = answers.collect();
+/// Returns the share of pairs for which `of` is true, per cent. Pairs without an answer do not count,
+/// nor do pairs that no strategy could have kept.
+fn share(facts: &[FactRecord], of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
+    let all: Vec<bool> = facts.iter().filter(|f| !f.undelivered).filter_map(of).collect();
     (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
 }

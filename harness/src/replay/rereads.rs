@@ -137,7 +137,7 @@ impl Rereads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::path::{Defaults, Path};
+    use crate::replay::path::Path;
     use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
 
     /// Two reads of the same file, with different content the second time.
@@ -151,7 +151,7 @@ mod tests {
 
     fn rereads() -> Rereads {
         let session = ctxbench_scenarios::jsonl::read(LINES.as_bytes(), "s").unwrap().session;
-        Rereads::new(&Path::recorded(&session, &Defaults::STATED))
+        Rereads::new(&Path::recorded(&session))
     }
 
     fn returned(again: Option<Reread>) -> Option<String> {

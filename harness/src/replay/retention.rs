@@ -8,14 +8,14 @@ use ctxbench_core::fact::Match;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactPlace, FactRecord};
+use ctxbench_reports::record::{CompactionRecord, FactPlace, FactRecord};
 
 use super::events::{EventLog, ReplayEvent};
 use super::fact_exposure::Exposure;
-use super::fact_losses::{FactLosses, LossTracker};
+use super::fact_losses::LossTracker;
 use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
-use super::needs::{NeededFact, Needs, unreached};
+use super::needs::Needs;
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
 use super::session_cache::SessionCache;
@@ -46,15 +46,14 @@ impl Retention {
     ) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
-        let needs = Needs::new(session, path, showings.clone());
-        let pairs = needs.pairs().into_iter().map(|p| (p.need, p.fact));
+        let needs = Needs::new(known.clone(), path, showings.clone());
         Retention {
             log,
-            exposure: Exposure::new(showings, pairs),
+            exposure: Exposure::new(showings, needs.open()),
             needs,
             rereads: Rereads::new(path),
             drift: LossTracker::new(facts),
-            histories: FactTimelines::new(known.measured),
+            histories: FactTimelines::new(facts),
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,
@@ -63,8 +62,8 @@ impl Retention {
         }
     }
 
-    /// Returns all pairs that are not checked yet.
-    pub(super) fn pairs(&self) -> Vec<NeededFact> {
+    /// Returns the records of all pairs that are not checked yet.
+    pub(super) fn pairs(&self) -> Vec<FactRecord> {
         self.needs.pairs()
     }
 
@@ -111,19 +110,13 @@ impl Retention {
         }
         let shown = context_editing::edited_view(request, context_editing::will_apply(request));
         let newest = newest_user(&request.blocks);
-        let wanted: Vec<(usize, Option<MessageId>)> = by_user
-            .into_iter()
-            .map(|f| (f, newest))
-            .chain(by_step.into_iter().map(|f| (f, None)))
-            .collect();
         let seen = self.book.sightings(&shown, None);
+        // Without a user message, `newest` leaves nothing out.
         let seen_without = self.book.sightings(&shown, newest);
-        let lost = wanted.into_iter().filter(|(f, without)| match without {
-            Some(_) => seen_without[*f].is_none(),
-            None => seen[*f].is_none(),
-        });
+        let by_user = by_user.into_iter().filter(|f| seen_without[*f].is_none());
+        let by_step = by_step.into_iter().filter(|f| seen[*f].is_none());
         let known = &self.book.known;
-        lost.into_iter().find_map(|(f, _)| {
+        by_user.chain(by_step).find_map(|f| {
             let carries = |text: &str| {
                 known.brought.contains(&f) || known.carried(text).facts().any(|(fact, _)| fact == f)
             };
@@ -162,11 +155,8 @@ impl Retention {
                 contradicted: flaw.forbidden || flaw.changed,
                 drifted: absent && (flaw.partial || flaw.changed),
                 exposed: self.exposure.exposed(need, f),
-                ..unreached(
-                    &self.book.known.facts[f],
-                    &self.needs.pair(need, f),
-                    self.compactions_seen,
-                )
+                compactions_before: self.compactions_seen,
+                ..self.needs.unreached(need, f)
             };
             self.log.note(ReplayEvent::Needed(Box::new(record)));
         }
@@ -206,8 +196,13 @@ impl Retention {
         self.lately.fill(false);
     }
 
-    /// Measures the facts that a compaction removed and kept.
-    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> FactLosses {
+    /// Adds the facts that a compaction removed and kept to its record.
+    pub(super) fn compacted(
+        &mut self,
+        before: &[Arc<Block>],
+        after: &[Arc<Block>],
+        record: &mut CompactionRecord,
+    ) {
         let old = self.book.sightings(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
@@ -216,12 +211,11 @@ impl Retention {
         }
         let new = self.book.sightings(after, None);
         let new_verbatim = self.book.seen_verbatim(after);
-        let known = self.book.known.clone();
-        let later = self.needs.later(known.facts.len());
+        let later = self.needs.later(self.book.known.facts.len());
         let seen = self.compactions_seen;
         self.histories.compacted(seen, &mut self.book, (before, &old), (after, &new), &self.log);
         self.compactions_seen += 1;
-        self.drift.compacted(&known, &later, [&old, &old_verbatim], [&new, &new_verbatim])
+        self.drift.compacted(&later, [&old, &old_verbatim], [&new, &new_verbatim], record);
     }
 }
 

@@ -71,12 +71,24 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
 fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
-    let path = Path::recorded(&session, &Defaults::STATED);
+    let path = Path::recorded(&session);
     let (log, events) = EventLog::open();
-    let shared = Arc::new(model.clone());
-    let known = Arc::new(session_cache::SessionCache::from_session(&session));
-    let mut o = Observer::new(&session, known, &path, &shared, log);
-    o.begun(&path, 0, None);
+    let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
+    let session = &scenario.session;
+    let spec = Spec::parse("none").unwrap();
+    let known = Arc::new(SessionCache::from_session(session));
+    let scene = Scene {
+        scenario: &scenario,
+        session,
+        agent: None,
+        spec: &spec,
+        model: &Arc::new(model.clone()),
+        options: &Options::default(),
+        desk: &SummaryDesk::default(),
+        known: known.clone(),
+        keeps_events: false,
+    };
+    let mut o = Observer::new(&scene, &path, Start::default(), log);
     let said = |n: usize| match &session.entries[n] {
         Entry::User(u) => u.text.clone().unwrap(),
         Entry::Tool(o) => o.output.clone().unwrap(),
@@ -123,14 +135,12 @@ fn run() -> RunRecord {
     o.noted(&Arc::new(TimedEvent { before_request: 3, at_ms: 0, event }));
     o.moved(&path.moves[2]);
     ask(&mut o, &[after[0].clone(), user("go on", 8)], "a4", 9);
-    let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
-    let spec = Spec::parse("none").unwrap();
     let run = FinishedRun {
         scenario: &scenario,
         spec: &spec,
         model: &model,
         files: &FileRewinds::default(),
-        known: &SessionCache::from_session(&scenario.session),
+        known: &known,
         summariser: None,
         stopped: Stopped::default(),
     };

@@ -17,7 +17,7 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 use super::fact_errors::{ErrorPatterns, said_words, words_before};
 use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
-use super::path::{Defaults, Path};
+use super::path::Path;
 use super::recording::{Unseen, tells_sizes, unseen};
 use super::subagent_index::SubagentIndex;
 use super::texts;
@@ -26,8 +26,6 @@ use super::texts;
 pub(super) struct SessionCache {
     /// Facts of the session.
     pub(super) facts: Vec<Fact>,
-    /// Number of facts.
-    pub(super) measured: usize,
     pub(super) frames: ErrorPatterns,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
@@ -65,7 +63,6 @@ impl Carried {
 impl SessionCache {
     pub(super) fn from_session(session: &Session) -> SessionCache {
         let facts = session.facts.clone();
-        let measured = facts.len();
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
@@ -79,10 +76,12 @@ impl SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: ErrorPatterns::new(&session.facts, texts::in_sources(session, words_before)),
+            frames: ErrorPatterns::new(
+                &session.facts,
+                texts::in_sources(session, &arising, words_before),
+            ),
             arising,
             facts,
-            measured,
             carried: Mutex::default(),
             told: Mutex::default(),
             showings: OnceLock::new(),
@@ -95,13 +94,13 @@ impl SessionCache {
     /// Returns the last showing of each needed fact. `session` must be the session of this
     /// analysis, as in the other methods.
     pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
-        let of_path = || Showings::new(&Path::recorded(session, &Defaults::STATED), self);
+        let of_path = || Showings::new(&Path::recorded(session), self);
         self.showings.get_or_init(|| Arc::new(of_path())).clone()
     }
 
     /// Returns the source of each fact in the session.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
-        self.lives.get_or_init(|| fact_timeline::lives(session))
+        self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
     }
 
     /// Returns the subagents of the session.
@@ -173,17 +172,6 @@ impl SessionCache {
     /// Returns the facts that this fact replaced.
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
-    }
-}
-
-/// Analysis of one session, computed at its first use and shared by all runs of it.
-#[derive(Default)]
-pub(super) struct SessionCacheCell(OnceLock<Arc<SessionCache>>);
-
-impl SessionCacheCell {
-    /// Returns the analysis of `session`; every call must pass the same session.
-    pub(super) fn of(&self, session: &Session) -> Arc<SessionCache> {
-        self.0.get_or_init(|| SessionCache::from_session(session).into()).clone()
     }
 }
 

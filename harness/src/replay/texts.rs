@@ -1,50 +1,32 @@
-//! Texts of a session, by id of the message or call.
-
-use std::collections::HashMap;
+//! Texts in which the facts of a session arise.
 
 use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
-use ctxbench_core::session::{Entry, Session};
-
-/// Calls `found` with every text of a session and the id of its message or call. The id of constant
-/// context is empty. Arguments of a call belong to the message that made the call.
-pub(super) fn for_each_text<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
-    for e in &session.entries {
-        match e {
-            Entry::System { text, .. } | Entry::RepoMap { text, .. } => found("", text),
-            Entry::Memory { path, text, .. } | Entry::File { path, text, .. } => {
-                found("", path);
-                found("", text);
-            }
-            _ => {
-                let (key, parts) = (e.key().unwrap_or_default(), e.content());
-                parts.iter().filter_map(Part::as_prose).for_each(|t| found(key, t));
-                let calls = parts.iter().filter_map(Part::as_call);
-                calls.for_each(|c| found(key, &c.arguments));
-            }
-        }
-    }
-}
+use ctxbench_core::session::Session;
+use rapidhash::RapidHashMap as HashMap;
 
 /// Applies `of` to each fact of a session and to the first text under its id that contains one of
-/// its literals. Returns `None` for facts without such a text.
+/// its literals. `arising` contains the facts of each id. Returns `None` for facts without such a
+/// text. Arguments of a call belong to the message that made the call.
 pub(super) fn in_sources<T>(
     session: &Session,
+    arising: &HashMap<String, Vec<usize>>,
     mut of: impl FnMut(&Fact, &str) -> T,
 ) -> Vec<Option<T>> {
-    let mut arising: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
-        arising.entry(&f.arises).or_default().push(i);
-    }
     let mut made: Vec<Option<T>> = session.facts.iter().map(|_| None).collect();
-    for_each_text(session, |id, text| {
-        for &i in arising.get(id).into_iter().flatten() {
-            let fact = &session.facts[i];
-            if made[i].is_none() && !text.is_empty() && holds(fact, text) {
-                made[i] = Some(of(fact, text));
+    for e in &session.entries {
+        let Some(facts) = e.key().and_then(|key| arising.get(key)) else { continue };
+        let parts = e.content();
+        let calls = parts.iter().filter_map(Part::as_call).map(|c| &*c.arguments);
+        for text in parts.iter().filter_map(Part::as_prose).chain(calls) {
+            for &i in facts {
+                let fact = &session.facts[i];
+                if made[i].is_none() && !text.is_empty() && holds(fact, text) {
+                    made[i] = Some(of(fact, text));
+                }
             }
         }
-    });
+    }
     made
 }
 

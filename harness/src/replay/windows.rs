@@ -38,7 +38,7 @@ impl Windows {
 
     /// Returns the session of one subagent, with its messages as the main conversation. The system
     /// prompt and tools are its own, or else those of the session. Constant context such as memory
-    /// files is shared. The facts are those of [`Windows::facts`].
+    /// files is shared.
     pub(super) fn session(&self, session: &Session, id: &str) -> Session {
         let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
         let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
@@ -52,7 +52,7 @@ impl Windows {
         let all: BTreeSet<usize> = own.iter().chain(shared).copied().collect();
         let entries = all.into_iter().map(|i| unmarked(session.entries[i].clone())).collect();
         let header = session.header.clone();
-        let facts = self.facts(id).iter().map(|&i| session.facts[i].clone()).collect();
+        let facts = self.facts.of_window(id).iter().map(|&i| session.facts[i].clone()).collect();
         let mut out = Session { header, entries, facts };
         out.header.model = out
             .entries
@@ -67,11 +67,6 @@ impl Windows {
             out.header.prefix_tokens = own.or(out.header.prefix_tokens);
         }
         out
-    }
-
-    /// Returns the index in the whole session of each fact of a subagent's session.
-    pub(super) fn facts(&self, id: &str) -> &[usize] {
-        self.facts.of_window(id)
     }
 }
 
@@ -155,8 +150,8 @@ mod tests {
         };
         assert_eq!(ids("x7"), ["p7", "goal", "rule", "asked"], "it needs the last one");
         assert_eq!(ids("x8"), ["p8", "goal", "rule"]);
-        assert_eq!(windows.facts("x8").len(), 3, "places among all facts");
-        assert_eq!(s.facts[windows.facts("x8")[0]].id, "p8");
+        assert_eq!(windows.facts.of_window("x8").len(), 3, "places among all facts");
+        assert_eq!(s.facts[windows.facts.of_window("x8")[0]].id, "p8");
     }
 
     #[test]

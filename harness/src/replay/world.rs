@@ -12,8 +12,9 @@ use ctxbench_core::engine::{Action, Event, Host, Incoming, Task, TimedEvent};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
+use super::Scene;
 use super::observer::{AnswerSource, Observer};
-use super::path::{Defaults, Move, Path, PathStep};
+use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 use super::recording::text_of;
 use super::subagents::Subagents;
 use crate::mock::{Door, PlannedReply};
@@ -69,26 +70,29 @@ pub(super) struct ReplayWorld {
 }
 
 impl ReplayWorld {
+    /// Creates the world of a conversation that starts at `now` ms. Only the main conversation has
+    /// the scenario's faults.
     pub(super) fn new(
+        scene: &Scene<'_>,
         path: Path,
         door: Box<dyn Door>,
         observer: Observer,
-        rereads: bool,
-        faults: Vec<ProviderFault>,
-        desk: SummaryDesk,
+        subagents: Option<Arc<Subagents>>,
+        now: Millis,
     ) -> Self {
+        let faults = scene.agent.is_none().then(|| scene.scenario.faults.clone());
         ReplayWorld {
             moves: path.moves.into_iter(),
             steps: Vec::new(),
             door,
             observer,
-            now: 0,
+            now,
             due: None,
             failed: false,
             failures: 0,
-            rereads,
-            faults,
-            desk,
+            rereads: scene.options.rereads,
+            faults: faults.unwrap_or_default(),
+            desk: scene.desk.clone(),
             counted: HashMap::new(),
             asked: None,
             tasks: HashMap::new(),
@@ -98,18 +102,9 @@ impl ReplayWorld {
             over: false,
             replies: HashMap::new(),
             newest_reply: "".into(),
-            subagents: None,
-            id: String::new(),
+            subagents,
+            id: scene.session.header.id.clone(),
         }
-    }
-
-    pub(super) fn called(self, id: &str) -> Self {
-        ReplayWorld { id: id.to_string(), ..self }
-    }
-
-    /// Sets the subagents of the session and the start time in ms.
-    pub(super) fn entered(self, subagents: Option<Arc<Subagents>>, now: Millis) -> Self {
-        ReplayWorld { subagents, now, ..self }
     }
 
     /// Returns the time of the next event. The time is fixed by the first call, so that work done
@@ -118,7 +113,7 @@ impl ReplayWorld {
         if self.due.is_none() {
             let gap = match self.moves.as_slice().first() {
                 _ if self.over => None,
-                _ if self.failed && !self.steps.is_empty() => Some(Defaults::STATED.think_ms),
+                _ if self.failed && !self.steps.is_empty() => Some(THINK_MS),
                 Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => {
                     Some(gap_ms.saturating_add(*ms))
                 }
@@ -155,9 +150,7 @@ impl ReplayWorld {
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
         (PlannedReply::Say { parts: step.parts, stop }, AnswerSource::Step(step.key))
     }
-}
 
-impl ReplayWorld {
     /// Returns the answer to a request that is not the agent's own work.
     fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
         let (parts, stop) = match purpose {
@@ -352,7 +345,7 @@ impl Host for ReplayWorld {
                 self.observer.recorded(&key, message);
             }
             Some(AnswerSource::Reread { result, .. }) => {
-                self.tools_ms = Defaults::STATED.tools_ms;
+                self.tools_ms = TOOLS_MS;
                 self.results = vec![*result];
                 self.observer.recorded("", message);
             }

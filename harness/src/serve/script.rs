@@ -17,7 +17,7 @@ use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt, PromptThread};
 
 use super::speaker::{Arrived, ModelAnswer, Speaker};
-use crate::replay::{Defaults, Path};
+use crate::replay::Path;
 
 /// End of a request, after the last reply in it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl ReplyScript {
     /// The replies of a session's main conversation.
     pub fn new(session: &Session) -> ReplyScript {
         let mut turns = Vec::new();
-        for m in Path::recorded(session, &Defaults::STATED).moves {
+        for m in Path::recorded(session).moves {
             let Action::User(said) = m.action else { continue };
             let text = |p: &Part| Some(Arc::from(p.as_text()?));
             let words = said.parts.iter().filter_map(text).collect();

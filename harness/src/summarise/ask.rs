@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::sentences::{fold_key, heading, numbered, pieces};
 use super::topic::{self, Topic};
+use super::words::{WORDS, has_any};
 
 /// Extent to which texts may be shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +56,12 @@ impl Instruction {
     /// Reads an instruction and the wishes of memory files.
     pub fn parse(instruction: &str, wishes: &str) -> Self {
         let low = instruction.to_lowercase();
-        let any = |words: &[&str]| words.iter().any(|w| low.contains(w));
-        let quote = if any(&[
-            "verbatim",
-            "word for word",
-            "do not paraphrase",
-            "don't paraphrase",
-            "quote the words",
-            "quote every",
-        ]) {
+        let quote = if has_any(&low, &WORDS.verbatim) {
             Quote::All
         } else if low.contains("quote")
             || low.contains("as they are")
-            || (low.contains("exact") && any(&["copy", "keep", "preserve"]))
+            || (low.contains("exact")
+                && ["copy", "keep", "preserve"].iter().any(|w| low.contains(w)))
         {
             Quote::Literals
         } else {
@@ -85,16 +79,17 @@ impl Instruction {
             });
         }
         let asked = focus(instruction, "");
-        let topics = TOPICS.iter().filter(|(w, _)| asked.contains(*w)).map(|(_, t)| *t).collect();
+        let wanted =
+            WORDS.topics.iter().filter(|(_, words)| words.iter().any(|w| asked.contains(w)));
         Instruction {
             headings: headings(instruction),
-            topics,
+            topics: wanted.map(|(topic, _)| *topic).collect(),
             summary_tag: low.contains("<summary>"),
             analysis_tag: low.contains("<analysis>"),
             quote,
             focus: focus(instruction, wishes),
             opening: opening(instruction),
-            recency: if any(&["recent", "came last", "long ago", "long past"]) { 1.5 } else { 1.0 },
+            recency: if has_any(&low, &WORDS.recent) { 1.5 } else { 1.0 },
             own,
         }
     }
@@ -193,34 +188,8 @@ fn listed(line: &str) -> Option<Heading> {
     })
 }
 
-/// Plurals that request a kind of content. The singular usually means a single thing.
-const TOPICS: [(&str, Topic); 10] = [
-    ("errors", Topic::Error),
-    ("failures", Topic::Error),
-    ("values", Topic::Value),
-    ("numbers", Topic::Value),
-    ("decisions", Topic::Decision),
-    ("constraints", Topic::Constraint),
-    ("rules", Topic::Constraint),
-    ("files", Topic::File),
-    ("paths", Topic::File),
-    ("todos", Topic::Next),
-];
-
 /// Returns the terms after cues such as "focus on", and all terms of the wishes.
 fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
-    const CUES: [&str; 10] = [
-        "focus on",
-        "concentrate on",
-        "attention to",
-        "emphasise",
-        "emphasize",
-        "in particular:",
-        "additional instructions:",
-        "adds for this summary:",
-        "user asks for",
-        "make sure to include",
-    ];
     let low = instruction.to_lowercase();
     let mut out = HashSet::new();
     let mut add = |text: &str| {
@@ -229,12 +198,12 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
         out.extend(
             words
                 .map(|w| w.trim_matches('.'))
-                .filter(|w| w.len() >= 4 && !STOP.contains(w))
-                .map(str::to_string),
+                .map(str::to_string)
+                .filter(|w| w.len() >= 4 && !WORDS.stop.contains(w)),
         );
     };
-    for cue in CUES {
-        for (at, _) in low.match_indices(cue) {
+    for cue in &WORDS.focus {
+        for (at, _) in low.match_indices(cue.as_str()) {
             let rest = &low[at + cue.len()..];
             // A cue with a colon announces a paragraph, and other cues a clause.
             let end = if cue.ends_with(':') {
@@ -248,34 +217,6 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     add(&wishes.to_lowercase());
     out
 }
-
-/// Terms that do not identify a subject.
-const STOP: [&str; 24] = [
-    "that",
-    "this",
-    "with",
-    "what",
-    "from",
-    "have",
-    "which",
-    "when",
-    "will",
-    "into",
-    "them",
-    "they",
-    "their",
-    "summary",
-    "about",
-    "please",
-    "keep",
-    "include",
-    "everything",
-    "focus",
-    "should",
-    "conversation",
-    "user",
-    "preserve",
-];
 
 /// Returns the text after "Begin with:" or "Start with:" up to the end of the line.
 fn opening(instruction: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::ask::{Instruction, Quote};
-use super::cues::{self, Cues};
+use super::cues::{self, Cue, Cues};
 use super::outputs::best_lines;
 use super::read::{Author, PromptSegment};
 use super::sentences::{Sentence, clip, fold_key, guess_tokens, pieces};
@@ -79,7 +79,7 @@ pub(super) fn collect<'a>(
     }
     let tools = std::mem::take(&mut c.tools);
     for (text, topic, score, order) in tools.finish() {
-        c.push(Cow::Owned(text), topic, score, order, false, Cues::PATH);
+        c.push(Cow::Owned(text), topic, score, order, false, Cues::of(Cue::Path));
     }
     c.units
 }
@@ -123,10 +123,10 @@ impl<'a> Collector<'a, '_> {
         if score < MIN_SIMILARITY {
             return;
         }
-        let literal = cues.has(Cues::PATH)
-            || cues.has(Cues::NAME)
-            || cues.has(Cues::NUMBER)
-            || cues.has(Cues::ERROR);
+        let literal = cues.has(Cue::Path)
+            || cues.has(Cue::Name)
+            || cues.has(Cue::Number)
+            || cues.has(Cue::Error);
         let most = match self.ask.quote {
             Quote::All => 1_200,
             Quote::Literals if literal => 600,
@@ -180,12 +180,12 @@ impl<'a> Collector<'a, '_> {
             let mut score = 3.0 + literals(c, 0.4) + 0.8 * place.fresh;
             score += if place.first && k < 4 { 1.5 } else { 0.0 };
             score += if place.last { 1.2 } else { 0.0 };
-            score += if c.has(Cues::RULE) { 1.5 } else { 0.0 };
-            score += if c.has(Cues::QUESTION) { 0.4 } else { 0.0 };
+            score += if c.has(Cue::Rule) { 1.5 } else { 0.0 };
+            score += if c.has(Cue::Question) { 0.4 } else { 0.0 };
             score -= if p.code { 1.6 } else { 0.0 };
             score -= if p.text.is_ascii() && p.text.len() < 16 { 2.0 } else { 0.0 };
             let topic = match () {
-                _ if c.has(Cues::RULE) && !c.has(Cues::QUESTION) => Topic::Constraint,
+                _ if c.has(Cue::Rule) && !c.has(Cue::Question) => Topic::Constraint,
                 _ if self.many_messages && !place.first && !place.last => Topic::Message,
                 _ => Topic::Request,
             };
@@ -202,7 +202,7 @@ impl<'a> Collector<'a, '_> {
             let c = cues::parse(p.text);
             // Products restore these files after a compaction, so they need little room in the
             // summary.
-            let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
+            let score = if c.has(Cue::Rule) && !p.code { 0.9 } else { 0.2 };
             k += 1;
             self.push(Cow::Borrowed(p.text), Topic::Constraint, score, place.order + k, false, c);
         });
@@ -218,7 +218,7 @@ impl<'a> Collector<'a, '_> {
             let c = cues::parse(p.text);
             let mut score = 0.9 + literals(c, 0.35) + cue_weight(c) + 0.8 * place.fresh;
             score += if place.last { 0.8 } else { 0.0 };
-            score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) {
+            score -= if c.has(Cue::Filler) && !c.has(Cue::Decision) && !c.has(Cue::Done) {
                 0.5
             } else {
                 0.0
@@ -263,7 +263,7 @@ impl<'a> Collector<'a, '_> {
             }
             let c = cues::parse(words);
             let guessed = match () {
-                _ if user && c.has(Cues::RULE) => Topic::Constraint,
+                _ if user && c.has(Cue::Rule) => Topic::Constraint,
                 _ if user => Topic::Request,
                 _ => model_topic(c, false),
             };
@@ -286,7 +286,7 @@ impl<'a> Collector<'a, '_> {
         let wanted = |t: Topic| self.ask.topics.contains(&t);
         let asked = wanted(Topic::Value) || wanted(Topic::Error);
         for (k, l) in best_lines(text, failed, asked).into_iter().enumerate() {
-            let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) {
+            let topic = if l.cues.has(Cue::Error) || l.cues.has(Cue::Compared) {
                 Topic::Error
             } else {
                 Topic::Value
@@ -306,17 +306,17 @@ impl<'a> Collector<'a, '_> {
 
 /// Returns the weight of paths, names and numbers.
 fn literals(c: Cues, each: f32) -> f32 {
-    [Cues::PATH, Cues::NAME, Cues::NUMBER].into_iter().filter(|&l| c.has(l)).count() as f32 * each
+    [Cue::Path, Cue::Name, Cue::Number].into_iter().filter(|&l| c.has(l)).count() as f32 * each
 }
 
 /// Returns the weight of the model's own statements.
 fn cue_weight(c: Cues) -> f32 {
     let parts = [
-        (Cues::DECISION, 1.0),
-        (Cues::DONE, 0.5),
-        (Cues::ERROR, 0.4),
-        (Cues::TODO, 0.6),
-        (Cues::RULE, 0.3),
+        (Cue::Decision, 1.0),
+        (Cue::Done, 0.5),
+        (Cue::Error, 0.4),
+        (Cue::Todo, 0.6),
+        (Cue::Rule, 0.3),
     ];
     parts.into_iter().filter(|&(cue, _)| c.has(cue)).map(|(_, w)| w).sum()
 }
@@ -324,11 +324,11 @@ fn cue_weight(c: Cues) -> f32 {
 fn model_topic(c: Cues, last: bool) -> Topic {
     match () {
         _ if last => Topic::Current,
-        _ if c.has(Cues::TODO) => Topic::Next,
-        _ if c.has(Cues::DECISION) => Topic::Decision,
-        _ if c.has(Cues::ERROR) => Topic::Error,
-        _ if c.has(Cues::DONE) => Topic::Progress,
-        _ if c.has(Cues::NUMBER) => Topic::Value,
+        _ if c.has(Cue::Todo) => Topic::Next,
+        _ if c.has(Cue::Decision) => Topic::Decision,
+        _ if c.has(Cue::Error) => Topic::Error,
+        _ if c.has(Cue::Done) => Topic::Progress,
+        _ if c.has(Cue::Number) => Topic::Value,
         _ => Topic::Progress,
     }
 }
@@ -351,5 +351,5 @@ fn is_courtesy(text: &str) -> bool {
 /// Returns the path at the start of a line: `src/a.ts` of `src/a.ts: edit_file ×2`.
 fn path_in_front(text: &str) -> Option<&str> {
     let (path, _) = text.split_once(": ")?;
-    (!path.contains(' ') && cues::parse(path).has(Cues::PATH)).then_some(path)
+    (!path.contains(' ') && cues::parse(path).has(Cue::Path)).then_some(path)
 }

@@ -30,12 +30,12 @@ mod sentences;
 mod tools;
 mod topic;
 mod transcript;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ use endpoint::Endpoint;
 pub use desk::SummaryDesk;
 pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
-pub use script::{ScriptError, ScriptedText, SummaryScript};
+pub use script::{ScriptedText, SummaryScript};
 
 /// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,20 +128,13 @@ impl Summariser {
     }
 }
 
-/// Unknown name of a summariser.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownSummariser(String);
-
-impl fmt::Display for UnknownSummariser {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown summariser '{}': {}", self.0, hint(&self.0, &Summariser::NAMES))
-    }
-}
-
-impl std::error::Error for UnknownSummariser {}
+/// Reason why a summariser cannot be used, as a message for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SetUpError(String);
 
 impl FromStr for Summariser {
-    type Err = UnknownSummariser;
+    type Err = SetUpError;
 
     /// Parses a name. `lossy` uses the default rates [`KEEP`] and [`DISTORT`], and `scripted` the
     /// summaries of the recording.
@@ -151,7 +144,10 @@ impl FromStr for Summariser {
             "ideal" => Ok(Summariser::Ideal),
             "lossy" => Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }),
             "scripted" => Ok(Summariser::Scripted(SummaryScript::Recorded)),
-            _ => Err(UnknownSummariser(name.to_string())),
+            _ => {
+                let hint = hint(name, &Summariser::NAMES);
+                Err(SetUpError(format!("unknown summariser '{name}': {hint}")))
+            }
         }
     }
 }

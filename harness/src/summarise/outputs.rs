@@ -1,7 +1,7 @@
 //! Lines of a tool result that a summary would mention: errors, totals, values. Real summaries
 //! hardly ever copy the rest.
 
-use super::cues::{self, Cues};
+use super::cues::{self, Cue, Cues};
 
 /// Maximum number of lines of a result.
 const MAX_OUTPUTS: usize = 3;
@@ -47,23 +47,23 @@ fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     }
     let c = cues::parse(line);
     let mut score: f32 = 0.0;
-    if c.has(Cues::ERROR) && (c.has(Cues::NUMBER) || !c.has(Cues::NO_CUES)) {
+    if c.has(Cue::Error) && (c.has(Cue::Number) || !c.has(Cue::NoCues)) {
         score += 1.6;
     }
-    if c.has(Cues::COMPARED) {
+    if c.has(Cue::Compared) {
         score += 1.0;
     }
-    if c.has(Cues::TOTAL) && line.bytes().any(|b| b.is_ascii_digit()) {
+    if c.has(Cue::Total) && line.bytes().any(|b| b.is_ascii_digit()) {
         score += 1.0;
     }
-    if c.has(Cues::NUMBER) {
+    if c.has(Cue::Number) {
         score += 0.35;
     }
-    if c.has(Cues::NAME) || c.has(Cues::PATH) {
+    if c.has(Cue::Name) || c.has(Cue::Path) {
         score += 0.25;
     }
     // Confirmation of an edit. The list of files contains it already.
-    if c.has(Cues::DONE) && c.has(Cues::PATH) && !c.has(Cues::ERROR) {
+    if c.has(Cue::Done) && c.has(Cue::Path) && !c.has(Cue::Error) {
         score -= 0.8;
     }
     if line.len() > 200 {

@@ -10,6 +10,7 @@ use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 
 use super::transcript;
+use super::words::{WORDS, has_any};
 
 /// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,18 +208,8 @@ fn is_tag(line: &str) -> bool {
 
 /// Returns whether a text introduces a list about earlier events.
 fn is_earlier_summary(text: &str) -> bool {
-    const LEAD: [&str; 8] = [
-        "summary",
-        "the conversation",
-        "this session is",
-        "note below",
-        "its note",
-        "spoke",
-        "so far",
-        "continued from",
-    ];
     let head = text[..text.floor_char_boundary(300)].to_lowercase();
-    if !LEAD.iter().any(|c| head.contains(c)) {
+    if !has_any(&head, &WORDS.earlier) {
         return false;
     }
     let listed = text
@@ -231,18 +222,8 @@ fn is_earlier_summary(text: &str) -> bool {
 
 /// Returns whether a text looks like a request for a summary.
 fn asks_for_summary(text: &str) -> bool {
-    const CUES: [&str; 8] = [
-        "summar",
-        "sum up",
-        "sum it up",
-        "hand over",
-        "handoff",
-        "take over",
-        "condense",
-        "shorten",
-    ];
     let low = text[..text.floor_char_boundary(4_000)].to_lowercase();
-    CUES.iter().any(|c| low.contains(c))
+    has_any(&low, &WORDS.asks)
 }
 
 /// Returns `(before, inside, after)` of a tag. The last closing tag counts, because the

@@ -1,10 +1,12 @@
 //! Given summaries from the recording or a file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ctxbench_core::session::{Entry, Session};
 use serde::Deserialize;
+
+use super::SetUpError;
 
 /// Source of scripted summaries.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,48 +35,29 @@ enum ScriptLine {
     Of { text: String, strategy: Option<String> },
 }
 
-/// Error of a file with summaries.
-#[derive(Debug, thiserror::Error)]
-pub enum ScriptError {
-    /// The file cannot be opened.
-    #[error("{path} cannot be read: {source}")]
-    Io {
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// A line has neither of the two forms.
-    #[error(
-        "{path}, line {line}: expected a JSON string or {{\"text\":\"…\",\"strategy\":\"…\"}} \
-         (strategy may be left out)"
-    )]
-    Line {
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-    },
-    /// The file contains no summary.
-    #[error("{0} contains no summary")]
-    Empty(PathBuf),
-}
-
 impl SummaryScript {
     /// Reads a file of JSON lines.
-    pub fn open(path: &Path) -> Result<SummaryScript, ScriptError> {
+    pub fn open(path: &Path) -> Result<SummaryScript, SetUpError> {
+        let name = path.display();
         let text = ctxbench_core::files::read_text(path)
-            .map_err(|source| ScriptError::Io { path: path.into(), source })?;
+            .map_err(|e| SetUpError(format!("{name} cannot be read: {e}")))?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             lines.push(match serde_json::from_str(l) {
                 Ok(ScriptLine::Plain(text)) => ScriptedText { text, strategy: None },
                 Ok(ScriptLine::Of { text, strategy }) => ScriptedText { text, strategy },
-                Err(_) => return Err(ScriptError::Line { path: path.into(), line: i + 1 }),
+                Err(_) => {
+                    return Err(SetUpError(format!(
+                        "{name}, line {}: expected a JSON string or \
+                         {{\"text\":\"…\",\"strategy\":\"…\"}} (strategy may be left out)",
+                        i + 1
+                    )));
+                }
             });
         }
-        if lines.is_empty() {
-            Err(ScriptError::Empty(path.into()))
-        } else {
-            Ok(SummaryScript::File(lines.into()))
+        match lines.is_empty() {
+            true => Err(SetUpError(format!("{name} contains no summary"))),
+            false => Ok(SummaryScript::File(lines.into())),
         }
     }
 

@@ -504,6 +504,7 @@ fn the_extractive_summariser_cannot_see_facts() {
         ("tools.rs", include_str!("tools.rs")),
         ("topic.rs", include_str!("topic.rs")),
         ("transcript.rs", include_str!("transcript.rs")),
+        ("words.rs", include_str!("words.rs")),
     ];
     for (name, source) in sources {
         for word in ["fact::", "Fact", "session::", "Job", "ideal::", "record::"] {

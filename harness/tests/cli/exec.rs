@@ -201,15 +201,6 @@ fn other_commands_run_programs_and_report_errors() {
 }
 
 #[test]
-#[ignore = "needs python3"]
-fn list_strategies_shows_name_and_version_of_program() {
-    let here = CommandFolder::new();
-    let mine = format!("mine={}", program("asks"));
-    let out = here.run("list strategies --strategy").arg(&mine).ok();
-    out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
-}
-
-#[test]
 fn transcript_over_input_results_or_other_file_changes_nothing() {
     let here = CommandFolder::new();
     here.write("s.jsonl", {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::{Choice, Chooser};
 use anyhow::{anyhow, bail};
-use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 
@@ -63,10 +62,7 @@ impl Work {
             self.one_of_many(&place, *one, write)?;
         }
         left_out.iter().for_each(|line| report!("note: {line}"));
-        if skipped.count > 0 {
-            report!("note: no session in {}", pluralize(skipped.count, "file"));
-            skipped.report("");
-        }
+        skipped.report_all();
         if self.written > 0 || self.failed > 0 {
             return Ok(());
         }

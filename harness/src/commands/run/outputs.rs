@@ -45,9 +45,7 @@ const TRANSCRIPT: &str = "exec.transcript";
 
 /// Returns the files that a run writes in addition to its results, with their options.
 fn outputs(args: &RunArgs) -> Vec<(&'static str, &Path)> {
-    let mut all: Vec<(&'static str, &Path)> = Vec::new();
-    all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
-    all.extend(args.status.as_deref().map(|p| ("--status", p)));
+    let mut all: Vec<_> = lines(args).iter().map(|(option, path, _)| (*option, *path)).collect();
     all.extend(args.cassette.as_ref().filter(|c| !c.offline).map(|c| (CASSETTE, &*c.path)));
     all
 }
@@ -97,14 +95,9 @@ type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
 
 /// Returns the options that write lines of every row to a file.
 pub(super) fn lines(args: &RunArgs) -> Vec<Lines<'_>> {
-    let mut all: Vec<Lines<'_>> = Vec::new();
-    all.extend(
-        args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])),
-    );
-    all.extend(
-        args.status.as_deref().map(|p| ("--status", p, (|r| &r.status) as fn(&Row) -> &[String])),
-    );
-    all
+    let trace = args.trace.as_deref().map(|p| -> Lines<'_> { ("--trace", p, |r| &r.trace) });
+    let status = args.status.as_deref().map(|p| -> Lines<'_> { ("--status", p, |r| &r.status) });
+    trace.into_iter().chain(status).collect()
 }
 
 /// Returns the message for a signal that arrives after the results are written, but before these

@@ -2,6 +2,9 @@
 
 use hyper::Uri;
 
+use super::KEY_VARIABLE;
+use crate::summarise::SetUpError;
+
 /// API of a real server. Only plain text with two roles is sent and read, in a form that older
 /// servers also support, so this is less than a wire of the simulated providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,44 +23,28 @@ pub struct Address {
     model: Option<String>,
 }
 
-/// Unusable address. The message never repeats the address, which may contain a password.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressError {
-    /// The text is not an address.
-    #[error(
-        "not a usable URL ({0}); expected one such as openai+http://localhost:8080/v1#MODEL or \
-         anthropic+https://host#MODEL"
-    )]
-    Syntax(String),
-    /// Neither prefix nor path identifies the API.
-    #[error(
-        "the URL does not say how to ask; put anthropic+ or openai+ in front, or give a path that \
-         ends in /messages or /chat/completions"
-    )]
-    Wire,
-    /// The address contains `user:password@`.
-    #[error(
-        "the URL contains a user name or password; give a key in the environment variable {} instead",
-        super::KEY_VARIABLE
-    )]
-    Login,
-    /// The address contains a query, `?…`.
-    #[error(
-        "the URL contains a query; put the model after #, a key into the environment variable {}",
-        super::KEY_VARIABLE
-    )]
-    Query,
-    /// The address has no model after `#`.
-    #[error("no model after the # of the URL; expected the name of a model")]
-    Model,
-}
-
 impl Address {
     /// Parses an address. The path is completed with `/v1/messages` for Anthropic or
     /// `/chat/completions` for OpenAI, as for the products' base addresses, unless it is complete.
-    pub fn parse(text: &str) -> Result<Address, AddressError> {
+    ///
+    /// # Errors
+    ///
+    /// The message never repeats the address, which may contain a password.
+    pub fn parse(text: &str) -> Result<Address, SetUpError> {
+        let wrong = |what: String| Err(SetUpError(what));
+        let syntax = |why: &str| {
+            SetUpError(format!(
+                "not a usable URL ({why}); expected one such as \
+                 openai+http://localhost:8080/v1#MODEL or anthropic+https://host#MODEL"
+            ))
+        };
+        let uri = |text: &str| text.parse::<Uri>().map_err(|e| syntax(&e.to_string()));
         let (place, model) = match text.split_once('#') {
-            Some((_, "")) => return Err(AddressError::Model),
+            Some((_, "")) => {
+                return wrong(
+                    "no model after the # of the URL; expected the name of a model".into(),
+                );
+            }
             Some((place, model)) => (place, Some(model.to_string())),
             None => (text, None),
         };
@@ -66,10 +53,7 @@ impl Address {
             Some(("openai", rest)) => (Some(EndpointDialect::OpenAi), rest),
             _ => (None, place),
         };
-        let syntax = |why: &str| AddressError::Syntax(why.to_string());
-        let base: Uri = place
-            .parse()
-            .map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
+        let base = uri(place)?;
         let scheme = base.scheme_str().ok_or_else(|| syntax("no http:// or https:// in it"))?;
         if !matches!(scheme, "http" | "https") {
             return Err(syntax("only http and https are spoken"));
@@ -78,24 +62,33 @@ impl Address {
             .authority()
             .filter(|a| !a.host().is_empty())
             .ok_or_else(|| syntax("no host in it"))?;
-        if authority.port().is_none()
-            && authority.as_str().len() > authority.host().len()
-            && !authority.as_str().contains('@')
-        {
+        if authority.as_str().contains('@') {
+            return wrong(format!(
+                "the URL contains a user name or password; give a key in the environment variable \
+                 {KEY_VARIABLE} instead"
+            ));
+        }
+        if authority.port().is_none() && authority.as_str().len() > authority.host().len() {
             return Err(syntax("the port is not a number up to 65535"));
         }
-        if authority.as_str().contains('@') {
-            return Err(AddressError::Login);
-        }
         if base.query().is_some() {
-            return Err(AddressError::Query);
+            return wrong(format!(
+                "the URL contains a query; put the model after #, a key into the environment \
+                 variable {KEY_VARIABLE}"
+            ));
         }
         let path = base.path().trim_end_matches('/');
         let dialect = match dialect {
             Some(w) => w,
             None if path.ends_with("/messages") => EndpointDialect::Anthropic,
             None if path.ends_with("/chat/completions") => EndpointDialect::OpenAi,
-            None => return Err(AddressError::Wire),
+            None => {
+                return wrong(
+                    "the URL does not say how to ask; put anthropic+ or openai+ in front, or give \
+                     a path that ends in /messages or /chat/completions"
+                        .into(),
+                );
+            }
         };
         let rest = match dialect {
             EndpointDialect::Anthropic if path.ends_with("/messages") => "",
@@ -104,10 +97,7 @@ impl Address {
             EndpointDialect::OpenAi if path.ends_with("/chat/completions") => "",
             EndpointDialect::OpenAi => "/chat/completions",
         };
-        let url = format!("{scheme}://{authority}{path}{rest}");
-        let url = url
-            .parse()
-            .map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
+        let url = uri(&format!("{scheme}://{authority}{path}{rest}"))?;
         Ok(Address { dialect, url, model })
     }
 

@@ -12,6 +12,8 @@ use ctxbench_core::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::summarise::SetUpError;
+
 /// Version of the file format.
 const VERSION: u32 = 1;
 
@@ -41,30 +43,6 @@ pub struct RecordedAnswer {
     pub usage: Value,
 }
 
-/// Error that prevents the use of a cassette.
-#[derive(Debug, thiserror::Error)]
-pub enum CassetteError {
-    /// The file cannot be opened.
-    #[error("the cassette {path} cannot be read: {source}")]
-    Io {
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// A line is invalid.
-    #[error("the cassette {path}, line {line}: {message}")]
-    Line {
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// Description of the problem.
-        message: String,
-    },
-    /// The file does not exist, but is required.
-    #[error("the cassette {0} does not exist, and an offline run needs it")]
-    Missing(PathBuf),
-}
-
 /// Recorded answers by request.
 #[derive(Debug)]
 pub struct Cassette {
@@ -77,18 +55,17 @@ pub struct Cassette {
 
 impl Cassette {
     /// Opens a cassette. A missing file is an empty cassette, except offline.
-    pub fn open(path: &Path, offline: bool) -> Result<Cassette, CassetteError> {
+    pub fn open(path: &Path, offline: bool) -> Result<Cassette, SetUpError> {
+        let wrong = |what: String| SetUpError(format!("the cassette {}{what}", path.display()));
         let entries = match files::read_text(path) {
-            Ok(text) => parse(&text).map_err(|(line, message)| CassetteError::Line {
-                path: path.into(),
-                line,
-                message,
-            })?,
+            Ok(text) => {
+                parse(&text).map_err(|(line, why)| wrong(format!(", line {line}: {why}")))?
+            }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && offline => {
-                return Err(CassetteError::Missing(path.into()));
+                return Err(wrong(" does not exist, and an offline run needs it".into()));
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(source) => return Err(CassetteError::Io { path: path.into(), source }),
+            Err(e) => return Err(wrong(format!(" cannot be read: {e}"))),
         };
         Ok(Cassette { path: path.into(), entries: Mutex::new(entries), gates: Mutex::default() })
     }

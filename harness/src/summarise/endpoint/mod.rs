@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 
-use super::{Summary, SummaryJob, Unwritten};
+use super::{SetUpError, Summary, SummaryJob, Unwritten};
 use crate::post::{AnswerLimits, post};
 use crate::redact::{value_without_secrets, without_secrets};
 
-pub use address::{Address, AddressError};
-pub use cassette::{Cassette, CassetteError};
+pub use address::Address;
+pub use cassette::Cassette;
 pub use kept::keep;
 
 /// Environment variable with the API key. No other source is read, and the key is only sent in a
@@ -57,23 +57,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Error that prevents the use of an endpoint.
-#[derive(Debug, thiserror::Error)]
-pub enum SetUpError {
-    /// The key would be sent unencrypted.
-    #[error(
-        "{KEY_VARIABLE} is set, and {0} is reached over http from outside this machine; a key \
-         travels over https only"
-    )]
-    Bare(String),
-    /// The key contains a character that is not allowed in a header.
-    #[error(
-        "the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is there a line \
-         break in it?"
-    )]
-    Key,
-}
-
 /// A model server with its cassette.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -99,10 +82,17 @@ impl Endpoint {
         offline: bool,
     ) -> Result<Self, SetUpError> {
         if key.as_ref().is_some_and(|k| !k.0.bytes().all(|b| (0x21..=0x7e).contains(&b))) {
-            return Err(SetUpError::Key);
+            return Err(SetUpError(format!(
+                "the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is \
+                 there a line break in it?"
+            )));
         }
         if key.is_some() && !offline && !address.is_private() {
-            return Err(SetUpError::Bare(address.host().to_string()));
+            return Err(SetUpError(format!(
+                "{KEY_VARIABLE} is set, and {} is reached over http from outside this machine; a \
+                 key travels over https only",
+                address.host()
+            )));
         }
         Ok(Endpoint { address, key, cassette, offline })
     }
@@ -135,9 +125,9 @@ impl Endpoint {
         question: &wire::Question,
         hash: &str,
     ) -> Result<cassette::RecordedAnswer, String> {
-        let clean = |text: &str| without_secrets(text, self.key.as_ref().map(|k| k.0.as_str()));
-        let headers =
-            wire::headers(self.address.dialect(), self.key.as_ref().map(|k| k.0.as_str()));
+        let key = self.key.as_ref().map(|k| k.0.as_str());
+        let clean = |text: &str| without_secrets(text, key);
+        let headers = wire::headers(self.address.dialect(), key);
         let body = question.body(self.address.dialect(), self.address.host());
         let (status, answer) =
             post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
@@ -157,7 +147,7 @@ impl Endpoint {
             max_tokens: question.max_tokens,
             reply: clean(&said.text),
             stop: clean(&said.stop),
-            usage: value_without_secrets(said.usage, self.key.as_ref().map(|k| k.0.as_str())),
+            usage: value_without_secrets(said.usage, key),
         })
     }
 }
