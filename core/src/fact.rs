@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use crate::gist;
 
 /// The kind of a fact. Retention is reported per kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
@@ -21,6 +23,7 @@ pub enum FactKind {
     /// An error text or its cause.
     Error,
     /// An exact value.
+    #[default]
     Value,
     /// An open task.
     Todo,
@@ -88,10 +91,11 @@ pub struct Fact {
 }
 
 /// Quality of a match between a text and a fact, worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Match {
     /// No match, or an incomplete one.
+    #[default]
     Absent,
     /// The numbers are equal, but not the text around them.
     Numeric,

@@ -14,10 +14,11 @@ use crate::session::Millis;
 use crate::tokens;
 
 /// The purpose of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// The agent's main work.
+    #[default]
     Sample,
     /// A summary for a compaction.
     Summary,
@@ -28,12 +29,13 @@ pub enum Purpose {
 }
 
 /// The time of a compaction relative to the turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Before the user's message is recorded.
     PreTurn,
     /// Between two steps.
+    #[default]
     MidTurn,
     /// After the last reply of a turn.
     PostTurn,

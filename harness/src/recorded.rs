@@ -7,14 +7,12 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::calibration;
-use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Phase, Purpose, Usage};
 use ctxbench_core::session::{Entry, Millis, RecordedCall, RecordedUsage, Session, Trigger};
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    AS_RECORDED, CompactionRecord, RequestRecord, RequestStatus, RunRecord, Status, StrategyInfo,
-    Summary,
+    AS_RECORDED, CompactionRecord, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
 
@@ -210,7 +208,6 @@ impl<'a> CounterReading<'a> {
                 let summary_tokens = words.map_or(0, |w| by.block(w));
                 self.compactions.push(CompactionRecord {
                     seq: self.compactions.len() as u64,
-                    kind: CompactionKind::Summarise,
                     mechanism: "recorded".into(),
                     phase: match c.trigger {
                         Some(Trigger::Manual) => Phase::StandaloneTurn,
@@ -220,19 +217,10 @@ impl<'a> CounterReading<'a> {
                     at_ms: at,
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
                     after_tokens: c.post_tokens,
-                    invalidated_tokens: 0,
                     summary_tokens,
-                    blocked_ms: None,
                     cost_usd: cost,
-                    facts_lost_verbatim: None,
-                    facts_carried: None,
-                    break_even_calls: None,
-                    calls_after: 0,
-                    paid_off: None,
-                    facts_needed_later: None,
-                    retained_pct: None,
-                    went: vec![],
                     came: recorded_summary(c.summary.as_deref(), summary_tokens),
+                    ..CompactionRecord::default()
                 });
             }
             _ => {}
@@ -297,7 +285,6 @@ impl<'a> CounterReading<'a> {
             phase: (purpose == Purpose::Summary).then_some(Phase::MidTurn),
             model: name.into(),
             step: self.steps.saturating_sub(1),
-            extra: false,
             input_tokens: usage.prompt(),
             cache_read: usage.cache_read,
             cache_write: usage.cache_write + usage.cache_write_1h,
@@ -305,16 +292,8 @@ impl<'a> CounterReading<'a> {
             output_tokens: usage.output,
             context_tokens: usage.prompt(),
             cost_usd,
-            compaction_usd: 0.0,
-            compaction_tokens: 0,
-            compaction_ms: 0,
             at_ms,
-            latency_ms: 0,
-            common_prefix_tokens: 0,
-            invalidated_tokens: 0,
-            invalidated_expired_tokens: 0,
-            invalidated_changed_tokens: 0,
-            status: RequestStatus::Ok,
+            ..RequestRecord::default()
         });
         cost_usd
     }

@@ -109,7 +109,6 @@ fn kind_words(kind: FactKind) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_reports::record::FactPlace;
 
     use super::*;
     use ctxbench_core::session::{AssistantEntry, UserEntry};
@@ -152,22 +151,13 @@ mod tests {
 
     fn run(found: &[(&str, &str, Match)]) -> RunRecord {
         let record = |(fact, need, found): &(&str, &str, Match)| FactRecord {
-            gap: None,
-            across: false,
             counts: true,
-            exposed: None,
             fact: (*fact).into(),
-            kind: FactKind::Value,
             need: (*need).into(),
             request: Some(1),
             found: *found,
-            place: FactPlace::Nowhere,
-            stale: false,
-            both: false,
-            contradicted: false,
-            drifted: false,
-            undelivered: false,
             compactions_before: 1,
+            ..FactRecord::default()
         };
         RunRecord { facts: found.iter().map(record).collect(), ..RunRecord::default() }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The effect of a compaction on blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
     /// Contents are replaced by placeholders.
@@ -13,5 +13,6 @@ pub enum CompactionKind {
     /// Blocks are removed.
     Drop,
     /// Blocks are replaced by a summary.
+    #[default]
     Summarise,
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ctxbench_core::engine::Action;
-use ctxbench_core::fact::{Fact, Match};
+use ctxbench_core::fact::Fact;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactPlace, FactRecord};
+use ctxbench_reports::record::FactRecord;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_exposure::{Last, Showings};
@@ -131,16 +131,8 @@ pub(super) fn unreached(fact: &Fact, pair: &NeededFact, compactions_before: u64)
         gap: pair.last.as_ref().map(|l| l.gap() as u64),
         across: pair.across,
         counts: pair.last.as_ref().is_none_or(Last::counts),
-        exposed: None,
-        request: None,
-        found: Match::Absent,
-        place: FactPlace::Nowhere,
-        stale: false,
-        both: false,
-        contradicted: false,
-        drifted: false,
-        undelivered: false,
         compactions_before,
+        ..FactRecord::default()
     }
 }
 

@@ -6,7 +6,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Phase;
 use ctxbench_core::session::Millis;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
     pub seq: u64,

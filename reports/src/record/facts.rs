@@ -22,7 +22,7 @@ pub enum FactPlace {
 }
 
 /// A (fact, need) pair.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactRecord {
     pub fact: String,
     pub kind: FactKind,

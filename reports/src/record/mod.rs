@@ -385,7 +385,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// Figures of one request, as in a trace line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
     /// Number in the run, from 0: the main conversation first, then each subagent.
     pub seq: u64,
@@ -443,9 +443,10 @@ pub struct RequestRecord {
 }
 
 /// Outcome of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestStatus {
+    #[default]
     Ok,
     #[serde(untagged)]
     Failed(ErrorKind),
