@@ -273,7 +273,6 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::{sample, view};
     use ctxbench_core::request::ErrorKind;
 
@@ -307,7 +306,7 @@ mod tests {
     }
 
     fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
-        let results = Results { runs, ..Results::default() };
+        let results = sample::of(runs);
         sentences(&view::blocks(&results).iter().collect::<Vec<_>>())
     }
 

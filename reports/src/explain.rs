@@ -7,7 +7,7 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
 use serde::Serialize;
 
-use crate::fmt;
+use crate::{fmt, json};
 
 /// Filter for runs; `None` selects all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -206,7 +206,7 @@ impl Explained<'_> {
 
     /// Formats the histories as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain data always serialises") + "\n"
+        json::pretty(self)
     }
 }
 
@@ -336,11 +336,8 @@ impl Needed<'_> {
             Some(ms) => format!(" ({window}, at {})", seconds(ms)),
             None => String::new(),
         };
-        let compactions = if n.compactions_before == 1 { "compaction" } else { "compactions" };
-        let after = format!(
-            "in request {request}{place_and_time}, after {} {compactions}",
-            n.compactions_before
-        );
+        let compactions = fmt::pluralize(n.compactions_before, "compaction");
+        let after = format!("in request {request}{place_and_time}, after {compactions}");
         let mut marks = Vec::new();
         let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
         mark(n.undelivered, "no strategy could show it: nobody says it in this window before");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::explain::{Filter, Unknown, filtered};
-use crate::fmt;
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
+use crate::{fmt, json};
 
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -98,7 +98,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
 
 /// Formats the lost facts as JSON.
 pub fn to_json(all: &[LostNeeds<'_>]) -> String {
-    serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
+    json::pretty(&all)
 }
 
 impl LostNeeds<'_> {

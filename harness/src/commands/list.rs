@@ -224,23 +224,17 @@ fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
 /// product.
 pub(crate) fn matrix() -> String {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
-    let mut out = String::from("| |");
-    for d in &shown {
+    let mut head = vec![String::new()];
+    head.extend(shown.iter().map(|d| {
         let program = d.factory.versions()[0].program;
-        let _ = write!(out, " {} {} |", d.name, if program == "1" { "" } else { program });
-    }
-    out.push_str("\n|---|");
-    out.push_str(&"---|".repeat(shown.len()));
-    out.push('\n');
-    let rows: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
-    for (i, (name, _)) in rows[0].iter().enumerate() {
-        let _ = write!(out, "| **{name}** |");
-        for r in &rows {
-            let _ = write!(out, " {} |", r[i].1.replace('|', "\\|"));
-        }
-        out.push('\n');
-    }
-    out
+        format!("{} {}", d.name, if program == "1" { "" } else { program })
+    }));
+    let products: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
+    let rows = products[0].iter().enumerate().map(|(i, (name, _))| {
+        let cells = products.iter().map(|r| r[i].1.replace('|', "\\|"));
+        std::iter::once(format!("**{name}**")).chain(cells).collect()
+    });
+    ctxbench_reports::markdown_table(&head, rows, |_| false)
 }
 
 pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {

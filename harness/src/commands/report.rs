@@ -172,14 +172,16 @@ impl Files for Printed {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
         if std::mem::replace(&mut self.taken, true) {
             self.refused.set(true);
-            return Err(ReportError::Several(name.into()));
+            return Err(ReportError::Refused(format!(
+                "this format has several files, {name} is one more; name a folder with -o"
+            )));
         }
         let (out, refused) = (io::BufWriter::new(io::stdout()), Rc::clone(&self.refused));
         Ok(Box::new(LineWriter { out, refused, last: b'\n' }))
     }
 
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
-        Err(ReportError::NeedsFolder(name.into()))
+        Err(ReportError::Refused(format!("{name} is no text; name a folder with -o")))
     }
 }
 

@@ -22,16 +22,14 @@ const FIRST: usize = 2;
 
 /// One line with the compared sessions.
 pub(super) fn compared(results: &Results) -> String {
-    let count =
-        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
     let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
     let models: Vec<String> = view::models(results).into_iter().map(clean).collect();
     let parts = [
         clean(&results.generator),
-        count(sessions.len(), "session", "sessions"),
-        count(strategies.len(), "strategy", "strategies"),
-        count(results.runs.len(), "run", "runs"),
+        fmt::sessions(sessions.len()),
+        fmt::pluralize(strategies.len(), "strategy"),
+        fmt::pluralize(results.runs.len(), "run"),
         models.join(", "),
     ];
     parts.join(" · ")
@@ -214,7 +212,7 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
-            @for (m, s) in metrics::scores() { li { strong { (s.title()) } ": " (code(m.help)) } }
+            @for m in metrics::scores() { li { strong { (m.score_title()) } ": " (code(m.help)) } }
             li { strong { "Differences between strategies" } ": " (code(stats::HELP)) }
         }
         p { "Modelled, not measured:" }

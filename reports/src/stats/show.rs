@@ -146,6 +146,20 @@ pub(crate) fn bill(figure: &Figure) -> Option<String> {
     (figure.scale == Scale::Ratio && figure.sessions > 1).then(|| format!("{} %", pct()))
 }
 
+/// Mean change with its interval, if there is one.
+pub(crate) fn change_within(figure: &Figure, metric: &Metric) -> String {
+    let interval = interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
+    change(figure, metric) + &interval
+}
+
+/// The figure itself for a single session; for several, its change with the interval.
+pub(crate) fn position(d: &Differences, figure: &Figure, metric: &Metric) -> String {
+    match d.sessions {
+        1 => figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x)),
+        _ => change_within(figure, metric),
+    }
+}
+
 /// Interval, if there is one.
 pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
     figure.interval.map(|i| {
