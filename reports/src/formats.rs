@@ -60,7 +60,7 @@ pub const FORMATS: [ReportFormat; 10] = [
     folder("csv", |r, _, out| csv::write(r, out)),
     folder("sqlite", |r, _, out| sqlite::write(r, &out.create_path(sqlite::DATABASE_FILE)?)),
     folder("svg", plots::write),
-    file("html", |r, looks, out| page::write(r, looks, "", out)),
+    file("html", |r, looks, out| page::write(r, looks, &[], out)),
     file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
     file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
     file("bmf", |r, _, out| out.put("bmf.json", &bmf::text(&r.figures))),

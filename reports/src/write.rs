@@ -161,13 +161,13 @@ impl NewResults {
         &self.temp
     }
 
-    /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless
-    /// empty `matrix.md`, and `more`. With `private` only the owner can read the files.
+    /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html` with the
+    /// features of the systems, and `more`. With `private` only the owner can read the files.
     pub fn fill(
         &self,
         stored: &StoredResults<'_>,
         looks: &Looks,
-        matrix_md: &str,
+        matrix: &[Vec<String>],
         more: &[Artifact],
         private: bool,
     ) -> Result<(), WriteError> {
@@ -175,11 +175,8 @@ impl NewResults {
         for name in ["json", "csv", "sqlite"] {
             formats::format(name)?.write(stored, looks, &mut files)?;
         }
-        page::write(stored, looks, matrix_md, &mut files)?;
+        page::write(stored, looks, matrix, &mut files)?;
         plots::write(stored, looks, &mut files)?;
-        if !matrix_md.is_empty() {
-            files.put("matrix.md", matrix_md)?;
-        }
         more.iter().try_for_each(|file| files.put(&file.file, &file.text))?;
         let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
         let list: String = list.map(|line| format!("{line}\n")).collect();

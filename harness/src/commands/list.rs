@@ -89,7 +89,7 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
     let mut out = String::new();
     match args.what {
         ListTopic::Sessions => {}
-        ListTopic::Strategies if args.matrix => out = matrix(),
+        ListTopic::Strategies if args.matrix => out = matrix_markdown(),
         ListTopic::Strategies => {
             for d in all() {
                 let versions = d.factory.versions();
@@ -220,9 +220,8 @@ fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the comparison matrix as a Markdown table, with one row per dimension and one column per
-/// product.
-pub(crate) fn matrix() -> String {
+/// Returns the comparison matrix: a head with the products, and one row per dimension.
+pub(crate) fn matrix() -> Vec<Vec<String>> {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
     let mut head = vec![String::new()];
     head.extend(shown.iter().map(|d| {
@@ -231,10 +230,21 @@ pub(crate) fn matrix() -> String {
     }));
     let products: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
     let rows = products[0].iter().enumerate().map(|(i, (name, _))| {
-        let cells = products.iter().map(|r| r[i].1.replace('|', "\\|"));
-        std::iter::once(format!("**{name}**")).chain(cells).collect()
+        let cells = products.iter().map(|r| r[i].1.to_string());
+        std::iter::once(name.to_string()).chain(cells).collect()
     });
-    ctxbench_reports::markdown_table(&head, rows, |_| false)
+    std::iter::once(head).chain(rows).collect()
+}
+
+/// Returns the matrix as a Markdown table.
+pub(crate) fn matrix_markdown() -> String {
+    let matrix = matrix();
+    let cell = |(i, cell): (usize, &String)| match i {
+        0 => format!("**{cell}**"),
+        _ => cell.replace('|', "\\|"),
+    };
+    let rows = matrix[1..].iter().map(|row| row.iter().enumerate().map(cell).collect());
+    ctxbench_reports::markdown_table(&matrix[0], rows, |_| false)
 }
 
 pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {

@@ -46,17 +46,21 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-/// Writes the page. `matrix_md` is a Markdown table of the features of the systems, or empty.
+/// Writes the page. `matrix` has the features of the systems as rows, the head first, or is empty.
 pub(crate) fn write(
     stored: &StoredResults<'_>,
     looks: &Looks,
-    matrix_md: &str,
+    matrix: &[Vec<String>],
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
-    files.put("index.html", &page(stored, looks, matrix_md)?)
+    files.put("index.html", &page(stored, looks, matrix)?)
 }
 
-fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
+fn page(
+    stored: &StoredResults<'_>,
+    looks: &Looks,
+    matrix: &[Vec<String>],
+) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));
@@ -67,7 +71,7 @@ fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<St
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
     let first = parts::first_screen(&sections);
-    let below = parts::over_sessions(results, &sections, matrix_md);
+    let below = parts::over_sessions(results, &sections, matrix);
     let frame = |packed: &Packed| {
         document(&html! {
             main {
