@@ -49,7 +49,7 @@ fn stored(path: &Path, older: usize) -> Ulid {
 fn written(f: &PersistFormat, dir: &Path, older: usize) -> Box<dyn Persistence> {
     let mut p = (f.open)(dir, 1).expect(WRITABLE);
     let message = |i: usize| {
-        let role = if i % 2 == 0 { Role::User } else { Role::Assistant };
+        let role = if i.is_multiple_of(2) { Role::User } else { Role::Assistant };
         JournalEntry::Message(StoredMessage::text(role, &text(i)))
     };
     let summary = StoredMessage {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 /// Draws lines for a terminal. Columns of figures are right-aligned. `padding` returns the blanks
 /// before and after the cells of a column.
-pub(crate) fn draw(
+pub fn draw(
     head: Vec<String>,
     rows: impl IntoIterator<Item = Vec<String>>,
     is_figure: impl Fn(usize) -> bool,

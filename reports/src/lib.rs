@@ -53,7 +53,7 @@ pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable, uncounted};
 pub use formats::{Artifact, FORMATS, ReportError, ReportFormat, format};
 pub use gate::{Baseline, GateOptions, gate, read_baseline};
-pub use grid::markdown as markdown_table;
+pub use grid::{draw as text_table, markdown as markdown_table};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};
 pub use junit::JUNIT_HEAD;
 pub use lost::{LostNeed, LostNeeds, lost, to_json as lost_to_json, to_text as lost_to_text};
