@@ -116,8 +116,8 @@ impl Agreement {
     fn cells(&self) -> Vec<String> {
         let both = |what: &str, digits: usize| {
             let figure = self.figures.iter().find(|f| f.what == what);
-            let one = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.digits$}"));
-            figure.map_or("n/a".to_string(), |f| format!("{} / {}", one(f.real), one(f.ours)))
+            let one = |x: Option<f64>| fmt::known(x, |x| format!("{x:.digits$}"));
+            fmt::known(figure, |f| format!("{} / {}", one(f.real), one(f.ours)))
         };
         let first = self.first_difference.as_ref();
         vec![

@@ -148,7 +148,7 @@ fn figure(m: &Metric, base: Option<f64>, new: Option<f64>) -> [String; 4] {
         (Some(b), Some(n)) => fmt::signed(n - b, show),
         _ => String::new(),
     };
-    let text = |x: Option<f64>| x.map_or("n/a".into(), show);
+    let text = |x: Option<f64>| fmt::known(x, show);
     [name, text(base), text(new), change]
 }
 

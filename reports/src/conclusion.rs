@@ -126,7 +126,7 @@ fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
         let of = |(i, m): &(usize, &Metric)| {
             let figure = &s.figures[*i];
             let said = match d.sessions {
-                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.describe(x)),
+                1 => fmt::known(figure.own_mean, |x| m.unit.describe(x)),
                 _ if figure.sessions < s.sessions => {
                     format!("{} in {} of them", stats::change(figure, m), figure.sessions)
                 }

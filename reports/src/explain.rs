@@ -228,10 +228,10 @@ impl Life<'_> {
         ));
         match self.life {
             Some(l) if l.arises.is_empty() => {
-                line(format!("  never said; a match would be chance: {}", tokens(l)))
+                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
             }
             Some(l) => {
-                line(format!("  carried by  {}", tokens(l)));
+                line(format!("  carried by  {}", quoted_list(&l.tokens)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
                 let when = self
@@ -304,8 +304,9 @@ impl Moved<'_> {
     }
 }
 
-fn tokens(l: &FactLife) -> String {
-    l.tokens.iter().map(|t| format!("“{}”", fmt::one_line(t))).collect::<Vec<_>>().join(" and ")
+/// Formats literals: `“a” and “b”`.
+pub(crate) fn quoted_list(literals: &[String]) -> String {
+    literals.iter().map(|t| format!("“{}”", fmt::one_line(t))).collect::<Vec<_>>().join(" and ")
 }
 
 fn quoted(text: &str) -> String {

@@ -34,9 +34,9 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
             (c.seq + 1).to_string(),
             replies.to_string(),
             tokens(c.before_tokens),
-            c.after_tokens.map_or("n/a".into(), tokens),
+            fmt::known(c.after_tokens, tokens),
             tokens(c.summary_tokens),
-            c.cost_usd.map_or("n/a".into(), fmt::usd),
+            fmt::known(c.cost_usd, fmt::usd),
             all.clone(),
         ]
     };

@@ -114,7 +114,7 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
                 tokens(p.cache_write),
                 tokens(p.output),
                 fmt::usd(p.cost_usd),
-                p.share_pct.map_or("n/a".into(), fmt::pct),
+                fmt::known(p.share_pct, fmt::pct),
                 p.agent.as_ref().map_or(String::new(), |_| times.clone()),
             ]
         })

@@ -56,7 +56,7 @@ pub(super) fn page(a: &Advice) -> String {
 }
 
 fn table(a: &Advice) -> Vec<String> {
-    let usd = a.median_usd.map_or("n/a".into(), fmt::usd);
+    let usd = fmt::known(a.median_usd, fmt::usd);
     let now = vec![
         "as it is set now".to_string(),
         fmt::usd(a.now.cost_usd),

@@ -252,7 +252,7 @@ fn severity(status: Status) -> u8 {
 fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
     let show = |x: f64| format!("{}{}", unit.format_value(x), unit.suffix());
-    let text = |x: Option<f64>| x.map_or("n/a".to_string(), show);
+    let text = |x: Option<f64>| fmt::known(x, show);
     if let (Some(b), Some(n)) = (base, new)
         && text(base) == text(new)
         && b != n

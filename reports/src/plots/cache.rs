@@ -40,7 +40,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
                 Some(scale.at(*sum))
             });
             let share = run.summary.cache_read_ratio.filter(|x| x.is_finite());
-            let share = share.map_or("n/a".into(), |x| format!("{:.0} %", x * 100.0));
+            let share = fmt::known(share, |x| format!("{:.0} %", x * 100.0));
             Bar {
                 parts: ends.zip(PARTS).map(|(end, (_, color))| (end, color)).collect(),
                 value: format!("{share} read"),
