@@ -1,6 +1,6 @@
-//! Checkpoints by edit tools and by shadow git: time per prompt with one edited file, time per
-//! restore, and stored bytes, with 1, 4 and 16 times the files. Edit checkpoints should scale with
-//! the edited files, shadow git with all files.
+//! Checkpoints by edit tools and by shadow git: time per prompt with one edited file and time per
+//! restore, with 1, 4 and 16 times the files. Edit checkpoints should scale with the edited files,
+//! shadow git with all files.
 
 #![allow(missing_docs)]
 
@@ -8,24 +8,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use ctxbench_benches::table;
 use ctxbench_kit::checkpoint::{EditCheckpoints, ShadowGit, Snapshots, git_version};
 
 /// Number of files in the smallest project, with a hundred lines each.
 const FILES: usize = 100;
 const TIMES: [usize; 3] = [1, 4, 16];
-/// Number of prompts, each with one edited file.
-const PROMPTS: usize = 20;
 /// Message of every `expect`.
 const WRITABLE: &str = "a new temporary folder is writable";
 
 fn content(file: usize, version: usize) -> String {
     (0..100)
         .map(|l| {
-            format!(
-                "line {l} of file {file}, {}\n",
-                if l == version { "edited" } else { "as it was" }
-            )
+            let state = if l == version { "edited" } else { "as it was" };
+            format!("line {l} of file {file}, {state}\n")
         })
         .collect()
 }
@@ -65,7 +60,6 @@ fn kinds() -> Vec<&'static str> {
 }
 
 fn checkpoints(c: &mut Criterion) {
-    let mut sizes = Vec::new();
     let mut group = c.benchmark_group("checkpoints");
     group
         .sample_size(10)
@@ -78,25 +72,7 @@ fn checkpoints(c: &mut Criterion) {
             let root = temp.path().join("files");
             project(&root, files);
             let mut snapshots = open(name, &root, &temp.path().join("store"));
-            let begin = Instant::now();
-            let first = (0..PROMPTS)
-                .map(|n| prompt(&mut *snapshots, &root, n, files))
-                .min()
-                .expect(WRITABLE);
-            let prompts = begin.elapsed();
-            let begin = Instant::now();
-            let restored = snapshots.restore(first, 0).expect(WRITABLE);
-            let restore = begin.elapsed();
-            let size = snapshots.stored_bytes().expect(WRITABLE);
-            sizes.push(vec![
-                name.to_string(),
-                files.to_string(),
-                format!("{:.2}", prompts.as_secs_f64() * 1e3 / PROMPTS as f64),
-                format!("{:.2}", restore.as_secs_f64() * 1e3),
-                restored.files.len().to_string(),
-                size.to_string(),
-            ]);
-            let mut n = PROMPTS;
+            let mut n = 0;
             group.bench_function(BenchmarkId::new(format!("{name}/prompt"), files), |b| {
                 b.iter(|| {
                     n += 1;
@@ -119,15 +95,6 @@ fn checkpoints(c: &mut Criterion) {
         }
     }
     group.finish();
-    let title = format!("{PROMPTS} prompts with one edit each, then a restore of the first");
-    print!(
-        "{}",
-        table(
-            &title,
-            &["kind", "files", "ms per prompt", "ms per restore", "files restored", "stored bytes"],
-            &sizes
-        )
-    );
 }
 
 criterion_group!(benches, checkpoints);

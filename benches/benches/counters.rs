@@ -28,7 +28,7 @@ fn counters(c: &mut Criterion) {
             let text = material.text(BYTES, 1);
             group.throughput(Throughput::Bytes(text.len() as u64));
             group.bench_with_input(
-                BenchmarkId::from_parameter(material.name()),
+                BenchmarkId::from_parameter(format!("{material:?}")),
                 &text,
                 |b, text| b.iter(|| count(black_box(text))),
             );

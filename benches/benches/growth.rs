@@ -7,9 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use criterion::{
-    BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
-};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, busy_session, replay, session, spec, table};
 use ctxbench_core::context::Context;
 use ctxbench_scenarios::Scenario;
@@ -115,26 +113,10 @@ fn print_ratios(mode: Mode) {
     println!("{}", table(&title, &head, &rows));
 }
 
-fn sessions(c: &mut Criterion) {
+fn sessions(_: &mut Criterion) {
     match Mode::of_args() {
         Mode::List => {}
         mode => print_ratios(mode),
-    }
-    for member in &MEMBERS {
-        let mut group = c.benchmark_group(format!("growth/{}", member.title()));
-        group.sampling_mode(SamplingMode::Flat);
-        let spec = spec(member.name);
-        for times in TIMES[..3].iter().copied() {
-            group.throughput(Throughput::Elements((times * TURNS) as u64));
-            group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
-                b.iter_batched_ref(
-                    || fresh(times * TURNS, member),
-                    |scenario| replay(scenario, &spec, member.window),
-                    BatchSize::PerIteration,
-                );
-            });
-        }
-        group.finish();
     }
 }
 

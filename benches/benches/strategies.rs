@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use ctxbench_benches::{Mode, busy_session, cut, per_second, replay, table};
+use ctxbench_benches::{Mode, busy_session, per_second, replay, table};
 use ctxbench_harness::replay::with_savings;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, builtin};
@@ -20,8 +20,6 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Number of user messages of the marathon that are replayed.
-const MARATHON_TURNS: usize = 40;
 /// Number of turns of the shortest session of the table.
 const TURNS: usize = 24;
 const TIMES: [usize; 3] = [1, 4, 16];
@@ -30,13 +28,9 @@ const SCALE: f64 = 0.1;
 /// Seed of their texts, the same for every strategy.
 const SEED: u64 = 11;
 
-fn scenarios() -> Vec<Scenario> {
+fn scenarios() -> [Scenario; 2] {
     let by_id = |id| builtin::by_id(id).expect("a built-in scenario loads");
-    vec![
-        by_id("login-bug"),
-        by_id("login-bug-tight"),
-        cut(by_id("login-bug-marathon"), MARATHON_TURNS),
-    ]
+    ["login-bug", "login-bug-tight"].map(by_id)
 }
 
 /// A replay with its time and memory.
@@ -101,7 +95,7 @@ fn print_comparison(specs: &[Spec], mode: Mode) {
          second, memory and effect at {}×",
         times[times.len() - 1]
     );
-    print!("{}", table(&title, &head, &rows));
+    println!("{}", table(&title, &head, &rows));
 }
 
 /// Formats the time per completed step.
@@ -128,27 +122,13 @@ fn effect(r: &RunRecord) -> Vec<String> {
     ]
 }
 
-/// Prints the savings and kept facts of the replays that are timed below.
-fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
-    let records = with_savings(specs.iter().map(|s| replay(scenario, s, None)).collect());
-    let row = |r: &RunRecord| [vec![r.strategy.label.clone()], effect(r)].concat();
-    let rows: Vec<Vec<String>> = records.iter().map(row).collect();
-    let head = [&["strategy"][..], &EFFECTS[..]].concat();
-    print!("{}", table(&format!("{}: outcome of the replays below", scenario.id), &head, &rows));
-}
-
 fn strategies(c: &mut Criterion) {
     let specs = Spec::defaults();
-    let mode = Mode::of_args();
-    if mode != Mode::List {
-        print_comparison(&specs, mode);
-        println!();
+    match Mode::of_args() {
+        Mode::List => {}
+        mode => print_comparison(&specs, mode),
     }
     for scenario in scenarios() {
-        if mode != Mode::List {
-            print_outcomes(&scenario, &specs);
-            println!();
-        }
         let mut group = c.benchmark_group(&scenario.id);
         group.sampling_mode(SamplingMode::Flat);
         for spec in &specs {

@@ -11,5 +11,5 @@ mod table;
 
 pub use material::Material;
 pub use replays::{HUGE_WINDOW, Mode, model, replay, spec};
-pub use sessions::{blocks, busy_session, cut, session};
+pub use sessions::{blocks, busy_session, session};
 pub use table::{per_second, table};

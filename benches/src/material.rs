@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use ctxbench_core::rng::SplitMix64;
+
 /// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material {
@@ -17,103 +19,19 @@ pub enum Material {
     Cjk,
 }
 
-const WORDS: &[&str] = &[
-    "the",
-    "session",
-    "token",
-    "expires",
-    "before",
-    "request",
-    "is",
-    "sent",
-    "because",
-    "clock",
-    "of",
-    "server",
-    "and",
-    "client",
-    "differ",
-    "we",
-    "should",
-    "check",
-    "login",
-    "page",
-    "again",
-    "after",
-    "middleware",
-    "reads",
-    "cookie",
-    "that",
-    "was",
-    "written",
-    "by",
-    "older",
-    "release",
-    "customers",
-    "returning",
-    "answer",
-    "without",
-    "redirect",
-    "retry",
-    "quietly",
-    "configuration",
-    "deployment",
-];
-const NAMES: &[&str] = &[
-    "session", "token", "user", "cart", "order", "stock", "price", "retry", "clock", "cookie",
-    "header", "limit", "batch", "queue",
-];
-const CJK: &[&str] = &[
-    "登录",
-    "页面",
-    "返回",
-    "错误",
-    "因为",
-    "会话",
-    "已经",
-    "过期",
-    "我们",
-    "需要",
-    "检查",
-    "服务器",
-    "时间",
-    "設定",
-    "ファイル",
-    "を",
-    "確認",
-    "してから",
-    "もう一度",
-    "試します",
-    "問題",
-    "は",
-    "まだ",
-    "残って",
-    "いる",
-];
+const WORDS: &str = "the session token expires before request is sent because clock of server and \
+    client differ we should check login page again after middleware reads cookie \
+    that was written by older release customers returning answer without redirect \
+    retry quietly configuration deployment";
+const NAMES: &str = "session token user cart order stock price retry clock cookie header limit batch \
+    queue";
+const CJK: &str = "登录 页面 返回 错误 因为 会话 已经 过期 我们 需要 检查 服务器 时间 設定 \
+    ファイル を 確認 してから もう一度 試します 問題 は まだ 残って いる";
 
-/// Pseudo-random number generator (SplitMix64).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
-        of[self.below(of.len())]
-    }
+/// Returns one of the words of a text.
+fn pick<'a>(random: &mut SplitMix64, words: &'a str) -> &'a str {
+    let count = words.split(' ').count();
+    words.split(' ').nth(random.below(count as u64) as usize).unwrap_or_default()
 }
 
 impl Material {
@@ -121,20 +39,9 @@ impl Material {
     pub const ALL: [Material; 5] =
         [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
 
-    /// Returns the name for reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Material::Prose => "prose",
-            Material::Code => "code",
-            Material::Json => "json",
-            Material::Base64 => "base64",
-            Material::Cjk => "cjk",
-        }
-    }
-
     /// Generates a text of this kind with at least `bytes` bytes, and little more.
     pub fn text(self, bytes: usize, seed: u64) -> String {
-        let mut random = Random::new(seed ^ ((self as u64) << 56));
+        let mut random = SplitMix64::new(seed ^ ((self as u64) << 56));
         let mut out = String::with_capacity(bytes + 200);
         while out.len() < bytes {
             match self {
@@ -149,9 +56,9 @@ impl Material {
     }
 }
 
-fn prose(out: &mut String, random: &mut Random) {
+fn prose(out: &mut String, random: &mut SplitMix64) {
     for i in 0..6 + random.below(12) {
-        let word = random.pick(WORDS);
+        let word = pick(random, WORDS);
         if i == 0 {
             out.push_str(&word[..1].to_uppercase());
             out.push_str(&word[1..]);
@@ -163,8 +70,8 @@ fn prose(out: &mut String, random: &mut Random) {
     out.push_str(if random.below(5) == 0 { ".\n\n" } else { ". " });
 }
 
-fn code(out: &mut String, random: &mut Random) {
-    let (a, b, c) = (random.pick(NAMES), random.pick(NAMES), random.pick(NAMES));
+fn code(out: &mut String, random: &mut SplitMix64) {
+    let (a, b, c) = (pick(random, NAMES), pick(random, NAMES), pick(random, NAMES));
     let n = random.below(100_000);
     let _ = write!(
         out,
@@ -175,8 +82,8 @@ fn code(out: &mut String, random: &mut Random) {
     );
 }
 
-fn json(out: &mut String, random: &mut Random) {
-    let (kind, state, n) = (random.pick(NAMES), random.pick(WORDS), random.next());
+fn json(out: &mut String, random: &mut SplitMix64) {
+    let (kind, state, n) = (pick(random, NAMES), pick(random, WORDS), random.bits());
     let _ = writeln!(
         out,
         r#"{{"id":"{n:016x}","kind":"{kind}","state":"{state}","amount":{},"at":"2026-03-{:02}T{:02}:{:02}:00Z","tags":["{}","{}"],"parent":null}}"#,
@@ -184,20 +91,20 @@ fn json(out: &mut String, random: &mut Random) {
         n % 28 + 1,
         n % 24,
         n % 60,
-        random.pick(NAMES),
-        random.pick(NAMES),
+        pick(random, NAMES),
+        pick(random, NAMES),
     );
 }
 
-fn base64(out: &mut String, random: &mut Random) {
+fn base64(out: &mut String, random: &mut SplitMix64) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits = random.next();
+    let bits = random.bits();
     out.extend((0..10).map(|i| ALPHABET[(bits >> (6 * i)) as usize & 63] as char));
 }
 
-fn cjk(out: &mut String, random: &mut Random) {
+fn cjk(out: &mut String, random: &mut SplitMix64) {
     for _ in 0..4 + random.below(8) {
-        out.push_str(random.pick(CJK));
+        out.push_str(pick(random, CJK));
     }
     out.push_str(if random.below(3) == 0 { "。\n" } else { "、" });
 }
@@ -210,7 +117,7 @@ mod tests {
     fn a_text_has_its_size_and_its_seed() {
         for m in Material::ALL {
             let text = m.text(4_000, 1);
-            assert!((4_000..4_500).contains(&text.len()), "{}: {}", m.name(), text.len());
+            assert!((4_000..4_500).contains(&text.len()), "{m:?}: {}", text.len());
             assert_eq!(text, m.text(4_000, 1));
             assert_ne!(text, m.text(4_000, 2));
         }

@@ -1,6 +1,5 @@
 //! Sessions of any length.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
@@ -171,36 +170,11 @@ pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
     out
 }
 
-/// Cuts a scenario to its first `turns` turns, with the facts and needs in them.
-pub fn cut(mut scenario: Scenario, turns: usize) -> Scenario {
-    let mut seen = 0;
-    scenario.session.entries.retain(|e| {
-        seen += usize::from(matches!(e, Entry::User(_)));
-        seen <= turns
-    });
-    let mut ids: HashSet<String> = HashSet::new();
-    for e in &scenario.session.entries {
-        match e {
-            Entry::User(m) => drop(ids.insert(m.id.clone())),
-            Entry::Assistant(m) => {
-                ids.insert(m.id.clone());
-                ids.extend(m.all_calls().into_iter().map(|c| c.id.to_string()));
-            }
-            _ => {}
-        }
-    }
-    scenario.session.facts.retain_mut(|f| {
-        f.needs.retain(|n| ids.contains(n));
-        ids.contains(&f.arises) && !f.needs.is_empty()
-    });
-    scenario
-}
-
 #[cfg(test)]
 mod tests {
     use ctxbench_core::block::total_tokens;
     use ctxbench_core::model::Counting;
-    use ctxbench_scenarios::{builtin, jsonl};
+    use ctxbench_scenarios::jsonl;
 
     use super::*;
 
@@ -222,14 +196,5 @@ mod tests {
         assert_eq!(turns.len(), 15);
         let tokens: u64 = total_tokens(&Counting::O200K, &turns);
         assert!((2_000..4_500).contains(&tokens), "{tokens}");
-    }
-
-    #[test]
-    fn a_cut_session_is_sound() {
-        let whole = builtin::by_id("login-bug").unwrap();
-        let part = cut(whole.clone(), 2);
-        let read = jsonl::read(part.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
-        assert_eq!(read.warnings, Vec::<String>::new());
-        assert!(part.session.entries.len() < whole.session.entries.len());
     }
 }

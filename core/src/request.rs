@@ -36,6 +36,7 @@ pub enum Phase {
     #[default]
     PreTurn,
     /// Between two steps.
+    #[default]
     MidTurn,
     /// After the last reply of a turn.
     PostTurn,

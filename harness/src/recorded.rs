@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::calibration;
-use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Phase, Purpose, Usage};
 use ctxbench_core::session::{Entry, Millis, RecordedCall, RecordedUsage, Session, Trigger};
@@ -209,7 +208,6 @@ impl<'a> CounterReading<'a> {
                 let summary_tokens = words.map_or(0, |w| by.block(w));
                 self.compactions.push(CompactionRecord {
                     seq: self.compactions.len() as u64,
-                    kind: CompactionKind::Summarise,
                     mechanism: "recorded".into(),
                     phase: match c.trigger {
                         Some(Trigger::Manual) => Phase::StandaloneTurn,

@@ -6,8 +6,8 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::toml_file::TomlError;
 use ctxbench_reports as reports;
+use ctxbench_reports::Cell;
 use ctxbench_reports::record::{AS_RECORDED, Fate, RunRecord};
-use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
@@ -69,15 +69,15 @@ pub fn check_expectations(scenario: &Scenario) -> Result<(), TomlError> {
 fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     let column = &cell.column;
     let holds = match DerivedFigure::parse(column) {
-        Some(figure) => Holds::Numbers(figure.range()),
+        Some(figure) => Some(figure.range()),
         None => reports::column(column)
             .map_err(|hint| format!("no metric is called `{column}`; {hint}"))?,
     };
     let held = match (&holds, &cell.value) {
-        (Holds::Words, value) => matches!(value, Expected::Word(_)),
-        (Holds::Numbers(_), Expected::Word(w)) => w == NO_VALUE,
-        (Holds::Numbers(range), Expected::Number(n)) => range.contains(n),
-        (Holds::Numbers(range), Expected::Within(least, most)) => {
+        (None, value) => matches!(value, Expected::Word(_)),
+        (Some(_), Expected::Word(w)) => w == NO_VALUE,
+        (Some(range), Expected::Number(n)) => range.contains(n),
+        (Some(range), Expected::Within(least, most)) => {
             least.is_none_or(|n| n <= *range.end()) && most.is_none_or(|n| n >= *range.start())
         }
     };
@@ -85,8 +85,8 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
         return Ok(());
     }
     let can = match holds {
-        Holds::Words => "a word".to_string(),
-        Holds::Numbers(range) => format!("a number ({}), {NO_VALUE:?}", reports::in_words(&range)),
+        None => "a word".to_string(),
+        Some(range) => format!("a number ({}), {NO_VALUE:?}", reports::in_words(&range)),
     };
     let value = &cell.value;
     Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))

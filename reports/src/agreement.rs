@@ -116,8 +116,8 @@ impl Agreement {
     fn cells(&self) -> Vec<String> {
         let both = |what: &str, digits: usize| {
             let figure = self.figures.iter().find(|f| f.what == what);
-            let one = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.digits$}"));
-            figure.map_or("n/a".to_string(), |f| format!("{} / {}", one(f.real), one(f.ours)))
+            let one = |x: Option<f64>| fmt::known(x, |x| format!("{x:.digits$}"));
+            fmt::known(figure, |f| format!("{} / {}", one(f.real), one(f.ours)))
         };
         let first = self.first_difference.as_ref();
         vec![
@@ -273,7 +273,6 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::{sample, view};
     use ctxbench_core::request::ErrorKind;
 
@@ -307,7 +306,7 @@ mod tests {
     }
 
     fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
-        let results = Results { runs, ..Results::default() };
+        let results = sample::of(runs);
         sentences(&view::blocks(&results).iter().collect::<Vec<_>>())
     }
 

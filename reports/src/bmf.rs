@@ -5,14 +5,8 @@ use std::collections::BTreeMap;
 use crate::record::{Results, RunRecord, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::metrics::{METRICS, Metric};
-use crate::plots::Looks;
-use crate::view;
-
-/// The format for `report --format bmf`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "bmf", prints: true, make: Make::Figures(render) };
+use crate::{json, view};
 
 /// Maximum length of a name in Bencher, bytes.
 const NAME: usize = 1024;
@@ -22,7 +16,7 @@ struct BmfMeasure {
     value: f64,
 }
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
+pub(crate) fn text(results: &Results) -> String {
     let results = &*view::told_apart(results);
     let all: BTreeMap<String, BTreeMap<String, BmfMeasure>> = results
         .runs
@@ -30,10 +24,7 @@ fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
         .filter(|r| r.status != Status::NotApplicable)
         .map(|r| (name(r, results), measures(r)))
         .collect();
-    let mut text =
-        serde_json::to_string_pretty(&all).expect("strings and numbers always serialise");
-    text.push('\n');
-    Ok(vec![Artifact { file: "bmf.json".into(), text }])
+    json::pretty(&all)
 }
 
 /// `scenario/strategy`, with the model when there are several.
@@ -62,7 +53,7 @@ mod tests {
 
     #[test]
     fn shape_and_omissions() {
-        let text = render(&sample::results(), &Looks::default()).unwrap().remove(0).text;
+        let text = text(&sample::results());
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(json["login-bug/codex"]["cost-usd"]["value"].is_f64());
         assert!(json["login-bug/codex"]["trigger-error-tokens"].is_null());

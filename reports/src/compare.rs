@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::record::{Results, RunRecord};
-use comfy_table::Cell;
+use crate::record::{Results, RunRecord, yardstick};
 
-use crate::metrics::{self, Unit};
+use crate::metrics::{self, Metric, Unit};
 use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::{fmt, grid, markdown, view};
 
@@ -45,22 +44,10 @@ pub struct RowDiff {
     /// Strategy label; both labels if two strategies are compared.
     pub strategy: String,
     pub model: String,
-    /// Outcomes in base and new, if they differ.
-    pub status: Option<(String, String)>,
-    pub deltas: Vec<Delta>,
+    /// Figures that differ, the outcome first: name, base, new, change.
+    pub figures: Vec<[String; 4]>,
     /// Sort weight of the row.
     pub weight: f64,
-}
-
-/// One figure of both results.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Delta {
-    /// Column name in `summary.csv`.
-    pub column: &'static str,
-    /// Value in the base; `None` = n/a.
-    pub base: Option<f64>,
-    /// Value in the new results; `None` = n/a.
-    pub new: Option<f64>,
 }
 
 /// Compares row by row. `called` maps a label of the new results to the original label in the base
@@ -110,53 +97,59 @@ fn index(results: &Results) -> BTreeMap<Key<'_>, &RunRecord> {
 }
 
 fn remarks(base: &Results, new: &Results) -> Vec<String> {
-    let mut out = Vec::new();
-    for name in base
-        .assumptions
-        .keys()
-        .chain(new.assumptions.keys().filter(|k| !base.assumptions.contains_key(*k)))
-    {
-        let (b, n) = (base.assumptions.get(name), new.assumptions.get(name));
-        if b != n {
-            let text = |x: Option<&String>| x.map_or("not stated".into(), |s| fmt::one_line(s));
-            out.push(format!("assumption {name}: {} → {}", text(b), text(n)));
-        }
-    }
+    let changes = yardstick::changes(&base.assumptions, &new.assumptions);
+    let mut out: Vec<String> =
+        changes.map(|(name, change)| format!("assumption {name}: {change}")).collect();
     if base.generator != new.generator {
-        out.push(format!(
-            "made by {} → {}",
-            fmt::one_line(&base.generator),
-            fmt::one_line(&new.generator)
-        ));
+        let (base, new) = (fmt::one_line(&base.generator), fmt::one_line(&new.generator));
+        out.push(format!("made by {base} → {new}"));
     }
     out
 }
 
 fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
-    let status = (base.status != new.status)
-        .then(|| (base.status.word().to_string(), new.status.word().to_string()));
-    let mut weight = if status.is_some() { 1e5 } else { 0.0 };
-    let mut deltas = Vec::new();
+    let mut row = RowDiff {
+        scenario: base.scenario.id.clone(),
+        strategy: base.strategy.label.clone(),
+        model: base.model.clone(),
+        figures: Vec::new(),
+        weight: 0.0,
+    };
+    if base.status != new.status {
+        let words = [base.status.word(), new.status.word()].map(str::to_string);
+        row.weight += 1e5;
+        row.figures.push(["status".into(), words[0].clone(), words[1].clone(), String::new()]);
+    }
     for (m, per_unit) in metrics::sorted_columns(|m| &m.compared) {
         let (b, n) = (m.value(base), m.value(new));
         if b.map(fmt::exact) == n.map(fmt::exact) {
             continue;
         }
-        weight += match (b, n) {
+        row.weight += match (b, n) {
             (Some(b), Some(n)) if m.unit.is_relative() => moved(b, n) * per_unit,
             (Some(b), Some(n)) => (n - b).abs() * per_unit,
             _ => 100.0,
         };
-        deltas.push(Delta { column: m.column, base: b, new: n });
+        row.figures.push(figure(m, b, n));
     }
-    (status.is_some() || !deltas.is_empty()).then(|| RowDiff {
-        scenario: base.scenario.id.clone(),
-        strategy: base.strategy.label.clone(),
-        model: base.model.clone(),
-        status,
-        deltas,
-        weight,
-    })
+    (!row.figures.is_empty()).then_some(row)
+}
+
+/// Name of a figure, its two values, and the change.
+fn figure(m: &Metric, base: Option<f64>, new: Option<f64>) -> [String; 4] {
+    // Milliseconds are compared in the unit of the column.
+    let millis = m.unit == Unit::Millis;
+    let show = |x: f64| if millis { fmt::count(x) } else { m.unit.format_value(x) };
+    let name = if millis { format!("{} ms", m.name) } else { m.heading() };
+    let change = match (base, new) {
+        (Some(b), Some(n)) if m.unit.is_relative() && b != 0.0 => {
+            format!("{} %", fmt::signed(percent(b, n), fmt::pct))
+        }
+        (Some(b), Some(n)) => fmt::signed(n - b, show),
+        _ => String::new(),
+    };
+    let text = |x: Option<f64>| fmt::known(x, show);
+    [name, text(base), text(new), change]
 }
 
 fn percent(base: f64, new: f64) -> f64 {
@@ -236,12 +229,9 @@ impl Comparison {
         let mut out = Vec::new();
         for row in &self.rows {
             let mut name = view::name(&row.scenario, &row.strategy, &row.model, several);
-            let status = row
-                .status
-                .iter()
-                .map(|(b, n)| ["status".into(), b.clone(), n.clone(), String::new()]);
-            for cells in status.chain(row.deltas.iter().map(Delta::cells)) {
-                out.push(std::iter::once(std::mem::take(&mut name)).chain(cells).collect());
+            for cells in &row.figures {
+                let name = std::mem::take(&mut name);
+                out.push(std::iter::once(name).chain(cells.iter().cloned()).collect());
             }
         }
         out
@@ -258,8 +248,8 @@ impl Comparison {
         out.extend(told.into_iter().map(|d| {
             let equal: usize = d.strategies.iter().filter(alike).map(|s| 1 + s.same.len()).sum();
             let caption = stats::caption(d);
-            let strategies = if equal == 1 { "strategy" } else { "strategies" };
-            format!("{}, {caption}; {equal} {strategies} without a difference", d.model)
+            let strategies = fmt::pluralize(equal, "strategy");
+            format!("{}, {caption}; {strategies} without a difference", d.model)
         }));
         out.extend(empty.into_iter().map(|d| format!("{}, {}", d.model, stats::caption(d))));
         let differ = if self.rows.len() == 1 { "differs" } else { "differ" };
@@ -271,42 +261,18 @@ impl Comparison {
 }
 
 fn write_rows(out: &mut String, markdown: bool, head: &[&str], figures: Range<usize>, rows: Rows) {
+    let is_figure = |i: usize| figures.contains(&i);
     if markdown {
-        let head: Vec<String> = head.iter().map(ToString::to_string).collect();
         let rows = rows.iter().map(|r| r.iter().map(|c| markdown::text(c)).collect());
-        out.push_str(&grid::markdown(&head, figures, rows));
+        out.push_str(&grid::markdown(head, rows, is_figure));
         out.push('\n');
         return;
     }
-    let aligned = |(i, text): (usize, String)| {
-        if figures.contains(&i) { grid::figure(text) } else { Cell::new(text) }
-    };
-    let rows = rows.into_iter().map(|r| r.into_iter().enumerate().map(aligned).collect());
     let last = head.len() - 1;
-    let lines = grid::draw(head.iter().map(Cell::new).collect(), rows, |i| {
-        (1, if i < last { 2 } else { 1 })
-    });
+    let padding = |i| (1, if i < last { 2 } else { 1 });
+    let head = head.iter().map(ToString::to_string).collect();
+    let lines = grid::draw(head, rows, is_figure, padding);
     lines.iter().for_each(|l| out.push_str(&format!("{l}\n")));
-}
-
-impl Delta {
-    /// Figure, base, new, change.
-    fn cells(&self) -> [String; 4] {
-        let m = metrics::find(self.column).expect("deltas are made of metrics");
-        // Milliseconds are compared in the unit of the column.
-        let millis = m.unit == Unit::Millis;
-        let show = |x: f64| if millis { fmt::count(x) } else { m.unit.format_value(x) };
-        let figure = if millis { format!("{} ms", m.name) } else { m.heading() };
-        let change = match (self.base, self.new) {
-            (Some(b), Some(n)) if m.unit.is_relative() && b != 0.0 => {
-                format!("{} %", fmt::signed(percent(b, n), fmt::pct))
-            }
-            (Some(b), Some(n)) => fmt::signed(n - b, show),
-            _ => String::new(),
-        };
-        let text = |x: Option<f64>| x.map_or("n/a".into(), show);
-        [figure, text(self.base), text(self.new), change]
-    }
 }
 
 #[cfg(test)]
@@ -350,8 +316,7 @@ mod tests {
         old.runs[1].summary.cost_usd = 0.0;
         new.runs[1].summary.cost_usd = 0.5;
         let c = compare(&old, &new, &BTreeMap::new());
-        let changes: Vec<[String; 4]> =
-            c.rows.iter().flat_map(|r| r.deltas.iter().map(Delta::cells)).collect();
+        let changes: Vec<&[String; 4]> = c.rows.iter().flat_map(|r| &r.figures).collect();
         // 4.482 is 74.7 times 0.06.
         assert_eq!(changes[0][3], "+7370.0 %");
         assert_eq!(changes[1][3], "+0.500");

@@ -1,12 +1,12 @@
 //! Conclusion of a report: failures first, then the Pareto front with its statistics.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::record::{Results, RunRecord, Status};
 
 use crate::agreement;
 use crate::fmt;
-use crate::front;
+use crate::front::{self, Pooled};
 use crate::metrics::Metric;
 use crate::recorded;
 use crate::stats::{self, Differences, StrategyDifference, Verdict};
@@ -43,25 +43,20 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
         for (label, text) in recorded::cost_lines(own).into_iter().flatten() {
             lines.push(line(label, text));
         }
-        let agreed = agreement::sentences(own);
-        let (evidence, tests): (Vec<&ReportBlock<'_>>, Vec<&ReportBlock<'_>>) =
-            own.iter().copied().partition(|b| b.first().is_evidence());
-        let differences = stats::by_yardstick(&terms.evidence());
-        lines.extend(not_compared(&tests));
-        lines.extend(differences.iter().map(|d| line("verdicts", verdicts(d))));
+        let pooled = Pooled::from_runs(&terms.evidence());
+        lines.extend(not_compared(own.iter().filter(|b| !b.first().is_evidence()).count()));
+        lines.extend(pooled.iter().map(|p| line("verdicts", verdicts(&p.differences))));
         // The conclusion of a drive is the agreement of our implementation and the real agent.
+        let agreed = agreement::sentences(own);
         let sentences = match agreed.is_empty() {
-            true => differences.as_ref().and_then(|d| sentences(d, &product_labels(&evidence))),
-            false => Some(agreed),
+            true => pooled.as_ref().and_then(sentences).unwrap_or_default(),
+            false => agreed,
         };
-        let front =
-            differences.iter().flat_map(|d| front::pooled(d, &product_labels(&evidence)).front);
-        let front = front.flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).cloned());
         Conclusion {
             heading: format!("Conclusion: {count}, {}", terms.name()),
             lines,
-            sentences: sentences.unwrap_or_default(),
-            front: front.collect(),
+            sentences,
+            front: pooled.iter().flat_map(Pooled::labels).cloned().collect(),
         }
     };
     terms(&blocks).iter().map(conclusion).filter(|c| c.lines.len() > 1).collect()
@@ -69,26 +64,22 @@ pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
 
 /// Products that broke a rule or did not finish, with the number of sessions.
 fn failures(blocks: &[&ReportBlock<'_>]) -> ConclusionLine {
-    let counted = |failed: &dyn Fn(&RunRecord) -> bool| -> Vec<String> {
-        let count = |label: &&str| sessions(blocks, label).filter(|r| failed(r)).count();
-        let mut found: Vec<(&str, usize)> = product_labels(blocks)
-            .into_iter()
-            .map(|l| (l, count(&l)))
-            .filter(|(_, n)| *n > 0)
-            .collect();
+    let several = blocks.len() > 1;
+    let counted = |failed: fn(&RunRecord) -> bool| -> Vec<String> {
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        for r in blocks.iter().flat_map(|b| &b.runs).filter(|r| r.is_contender() && failed(r)) {
+            *found.entry(&r.strategy.label).or_default() += 1;
+        }
+        let mut found: Vec<(&str, usize)> = found.into_iter().collect();
         found.sort_by_key(|(label, n)| (std::cmp::Reverse(*n), *label));
-        let several = blocks.len() > 1;
-        found
-            .iter()
-            .map(
-                |(l, n)| {
-                    if several { format!("{} ({n})", fmt::one_line(l)) } else { fmt::one_line(l) }
-                },
-            )
-            .collect()
+        let told = |(label, n)| match several {
+            true => format!("{} ({n})", fmt::one_line(label)),
+            false => fmt::one_line(label),
+        };
+        found.into_iter().map(told).collect()
     };
-    let rules = counted(&|r| r.broken_rules() > 0);
-    let unfinished = counted(&|r| r.status != Status::Completed && r.broken_rules() == 0);
+    let rules = counted(|r| r.broken_rules() > 0);
+    let unfinished = counted(|r| r.status != Status::Completed && r.broken_rules() == 0);
     let mut parts = Vec::new();
     if !rules.is_empty() {
         parts.push(format!("INTEGRITY FAILURES of {}", rules.join(", ")));
@@ -97,7 +88,7 @@ fn failures(blocks: &[&ReportBlock<'_>]) -> ConclusionLine {
         parts.push(format!("not finished by {}", unfinished.join(", ")));
     }
     let alarm = !parts.is_empty();
-    if alarm && blocks.len() > 1 {
+    if alarm && several {
         parts.push("number of sessions in parentheses".into());
     }
     ConclusionLine {
@@ -107,23 +98,9 @@ fn failures(blocks: &[&ReportBlock<'_>]) -> ConclusionLine {
     }
 }
 
-fn product_labels<'a>(blocks: &[&ReportBlock<'a>]) -> BTreeSet<&'a str> {
-    let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
-    runs.filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect()
-}
-
-fn sessions<'a>(blocks: &[&ReportBlock<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {
-    let own: Vec<&'a RunRecord> = blocks
-        .iter()
-        .flat_map(|b| b.runs.iter().copied())
-        .filter(|r| r.is_contender() && r.strategy.label == label)
-        .collect();
-    own.into_iter()
-}
-
 /// Sessions that are left out of the comparison.
-fn not_compared(tests: &[&ReportBlock<'_>]) -> Option<ConclusionLine> {
-    let which = match tests.len() {
+fn not_compared(tests: usize) -> Option<ConclusionLine> {
+    let which = match tests {
         0 => return None,
         1 => "1 session that tests one mechanism".to_string(),
         n => format!("{n} sessions that test one mechanism each"),
@@ -136,11 +113,10 @@ fn line(label: &'static str, text: String) -> ConclusionLine {
     ConclusionLine { label, text, alarm: false }
 }
 
-/// Returns up to three sentences, or `None` with fewer than two products that compacted. `labels`
-/// are the products.
-fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
-    let pooled = front::pooled(d, labels);
-    let front = &pooled.front;
+/// Returns up to three sentences, or `None` with fewer than two products that compacted.
+fn sentences(pooled: &Pooled<'_>) -> Option<Vec<String>> {
+    let d = &pooled.differences;
+    let front: Vec<&StrategyDifference> = pooled.front().collect();
     let (first, last) = (front.first()?, front.last()?);
     if pooled.compared + pooled.fewer < 2 {
         return None;
@@ -150,7 +126,7 @@ fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
         let of = |(i, m): &(usize, &Metric)| {
             let figure = &s.figures[*i];
             let said = match d.sessions {
-                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.describe(x)),
+                1 => fmt::known(figure.own_mean, |x| m.unit.describe(x)),
                 _ if figure.sessions < s.sessions => {
                     format!("{} in {} of them", stats::change(figure, m), figure.sessions)
                 }

@@ -29,18 +29,15 @@ fn recorded(runs: &[&RunRecord]) -> Option<String> {
     let run = runs.iter().find(|r| !r.delegation.is_empty())?;
     let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();
     let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
-    let agents = match run.delegation.len() {
-        1 => "1 subagent".to_string(),
-        n => format!("{n} subagents"),
-    };
+    let agents = fmt::pluralize(run.delegation.len(), "subagent");
     if found == 0 {
         return Some(format!("{agents}; no facts are found there"));
     }
     let share = fmt::pct(100.0 * returned as f64 / found as f64);
-    let facts = if found == 1 { "fact" } else { "facts" };
+    let facts = fmt::pluralize(found, "fact");
     let needed = sum(|d| d.needed_outside);
     Some(format!(
-        "{agents}; their results return {share} % of the {found} {facts} found there; needed in \
+        "{agents}; their results return {share} % of the {facts} found there; needed in \
          another window: {needed}"
     ))
 }
@@ -88,7 +85,7 @@ mod tests {
             ..Delegation::default()
         };
         run.delegation = vec![agent("x", 0.3, 3, 2), agent("y", 0.2, 1, 1)];
-        Results { runs: vec![run], ..Results::default() }
+        sample::of(vec![run])
     }
 
     #[test]
@@ -108,11 +105,7 @@ mod tests {
                 fmt::pct(75.0)
             )
         );
-        assert!(
-            SHEET
-                .groups(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() })
-                .is_empty()
-        );
+        assert!(SHEET.groups(&sample::of(vec![sample::run("s", "codex", 1)])).is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
 use serde::Serialize;
 
-use crate::fmt;
+use crate::{fmt, json};
 
 /// Filter for runs; `None` selects all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -206,7 +206,7 @@ impl Explained<'_> {
 
     /// Formats the histories as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain data always serialises") + "\n"
+        json::pretty(self)
     }
 }
 
@@ -228,10 +228,10 @@ impl Life<'_> {
         ));
         match self.life {
             Some(l) if l.arises.is_empty() => {
-                line(format!("  never said; a match would be chance: {}", tokens(l)))
+                line(format!("  never said; a match would be chance: {}", quoted_list(&l.tokens)))
             }
             Some(l) => {
-                line(format!("  carried by  {}", tokens(l)));
+                line(format!("  carried by  {}", quoted_list(&l.tokens)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
                 let when = self
@@ -304,8 +304,9 @@ impl Moved<'_> {
     }
 }
 
-fn tokens(l: &FactLife) -> String {
-    l.tokens.iter().map(|t| format!("“{}”", fmt::one_line(t))).collect::<Vec<_>>().join(" and ")
+/// Formats literals: `“a” and “b”`.
+pub(crate) fn quoted_list(literals: &[String]) -> String {
+    literals.iter().map(|t| format!("“{}”", fmt::one_line(t))).collect::<Vec<_>>().join(" and ")
 }
 
 fn quoted(text: &str) -> String {
@@ -336,11 +337,8 @@ impl Needed<'_> {
             Some(ms) => format!(" ({window}, at {})", seconds(ms)),
             None => String::new(),
         };
-        let compactions = if n.compactions_before == 1 { "compaction" } else { "compactions" };
-        let after = format!(
-            "in request {request}{place_and_time}, after {} {compactions}",
-            n.compactions_before
-        );
+        let compactions = fmt::pluralize(n.compactions_before, "compaction");
+        let after = format!("in request {request}{place_and_time}, after {compactions}");
         let mut marks = Vec::new();
         let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
         mark(n.undelivered, "no strategy could show it: nobody says it in this window before");

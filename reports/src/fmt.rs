@@ -76,6 +76,15 @@ pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
     }
 }
 
+/// Formats a value, or `n/a` for one that does not apply or is not known.
+pub(crate) fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "n/a".into(), show)
+}
+
+pub(crate) fn yes_or_no(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.into()
+}
+
 /// Formats a number of sessions.
 pub(crate) fn sessions(n: usize) -> String {
     pluralize(n, "session")

@@ -1,12 +1,11 @@
-//! The registry of report formats. To add a format, write a file with a `FORMAT` and add it here.
+//! The registry of report formats. To add a format, write a file and add a line here.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
 
 use crate::json::ReadError;
 use crate::plots::Looks;
-use crate::record::Results;
-use crate::stored::{Files, InMemory, StoredResults};
+use crate::stored::{Files, StoredResults};
+use crate::table::TableOptions;
 
 use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
 
@@ -26,19 +25,11 @@ pub struct ReportFormat {
     /// True for a single text file, which can be written to standard output; other formats need a
     /// folder.
     pub prints: bool,
-    pub(crate) make: Make,
+    make: Make,
 }
 
-/// Function that creates the files, by its input.
-#[derive(Clone, Copy)]
-pub(crate) enum Make {
-    /// From the figures of all rows at once.
-    Figures(fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>),
-    /// From whole rows, session by session.
-    Rows(fn(&StoredResults<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>),
-    /// From whole rows into one binary file of this name.
-    Database(&'static str, fn(&StoredResults<'_>, &Path) -> Result<(), ReportError>),
-}
+/// Function that creates the files.
+type Make = fn(&StoredResults<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>;
 
 impl ReportFormat {
     /// Writes the files. The first is printed if no folder is given.
@@ -48,67 +39,40 @@ impl ReportFormat {
         looks: &Looks,
         files: &mut dyn Files,
     ) -> Result<(), ReportError> {
-        match self.make {
-            Make::Figures(render) => {
-                for f in render(&stored.figures, looks)? {
-                    let mut out = files.create(&f.file)?;
-                    out.write_all(f.text.as_bytes())?;
-                    out.flush()?;
-                }
-                Ok(())
-            }
-            Make::Rows(write) => write(stored, looks, files),
-            Make::Database(name, write) => write(stored, &files.create_path(name)?),
-        }
+        (self.make)(stored, looks, files)
     }
+}
 
-    /// Renders all files as text; empty for a binary format.
-    pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
-        let mut files = InMemory::default();
-        self.write(&StoredResults::new(results, &results.runs)?, looks, &mut files)?;
-        Ok(files.into_artifacts())
-    }
+const fn file(name: &'static str, make: Make) -> ReportFormat {
+    ReportFormat { name, prints: true, make }
+}
+
+const fn folder(name: &'static str, make: Make) -> ReportFormat {
+    ReportFormat { name, prints: false, make }
 }
 
 /// All formats; names are unique.
 pub const FORMATS: [ReportFormat; 10] = [
-    table::FORMAT,
-    json::FORMAT,
-    csv::FORMAT,
-    sqlite::FORMAT,
-    plots::FORMAT,
-    page::FORMAT,
-    markdown::FORMAT,
-    junit::FORMAT,
-    bmf::FORMAT,
-    github_benchmark::FORMAT,
+    file("table", |r, _, out| {
+        out.put("summary.txt", &table::table(&r.figures, &TableOptions::default()))
+    }),
+    file("json", |r, _, out| json::write_json(r, &mut *out.create(json::RESULTS_FILE)?)),
+    folder("csv", |r, _, out| csv::write(r, out)),
+    folder("sqlite", |r, _, out| sqlite::write(r, &out.create_path(sqlite::DATABASE_FILE)?)),
+    folder("svg", plots::write),
+    file("html", |r, looks, out| page::write(r, looks, &[], out)),
+    file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
+    file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
+    file("bmf", |r, _, out| out.put("bmf.json", &bmf::text(&r.figures))),
+    folder("github-benchmark", |r, _, out| github_benchmark::write(&r.figures, out)),
 ];
 
 /// Error while creating a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Drawing failed.
-    #[error("the plot `{plot}` could not be drawn: {reason}")]
-    Plot {
-        /// File name of the plot.
-        plot: String,
-        /// Error of the drawing library.
-        reason: String,
-    },
-    /// A figure is infinite or not a number.
-    #[error(
-        "{run}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was \
-         written for this run"
-    )]
-    NotFinite {
-        /// Scenario × strategy × model.
-        run: String,
-        /// Field of the record.
-        field: String,
-    },
-    /// A binary format without an output folder.
-    #[error("{0} is no text; name a folder with -o")]
-    NeedsFolder(String),
+    /// The report cannot be made; contains the reason and the remedy.
+    #[error("{0}")]
+    Refused(String),
     /// Rows could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -123,13 +87,6 @@ pub enum ReportError {
         /// Error of SQLite.
         source: rusqlite::Error,
     },
-    /// Unknown format name.
-    #[error("there is no report format `{name}`; {hint}")]
-    UnknownFormat {
-        name: String,
-        /// Suggestion of similar names.
-        hint: String,
-    },
 }
 
 /// Finds a format by name; `md` is an alias of `markdown`.
@@ -137,16 +94,15 @@ pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
-        ReportError::UnknownFormat {
-            name: name.into(),
-            hint: ctxbench_core::nearest::hint(name, &names),
-        }
+        let hint = ctxbench_core::nearest::hint(name, &names);
+        ReportError::Refused(format!("there is no report format `{name}`; {hint}"))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::sample;
 
     #[test]
@@ -162,17 +118,13 @@ mod tests {
 
     #[test]
     fn every_format_renders_the_sample_and_nothing() {
-        let looks = Looks::default();
-        for f in FORMATS.iter().filter(|f| !matches!(f.make, Make::Database(..))) {
-            let once = f.render(&sample::results(), &looks).unwrap();
+        let nothing = Results { version: 1, ..Results::default() };
+        for f in FORMATS.iter().filter(|f| f.name != "sqlite") {
+            let files = |results: &Results| sample::files(f.name, results).unwrap();
+            let once = files(&sample::results());
             assert!(once.iter().all(|a| !a.text.is_empty()), "{}", f.name);
-            assert_eq!(
-                once,
-                f.render(&sample::results(), &looks).unwrap(),
-                "{} is not deterministic",
-                f.name
-            );
-            f.render(&Results { version: 1, ..Results::default() }, &looks).unwrap();
+            assert_eq!(once, files(&sample::results()), "{} is not deterministic", f.name);
+            files(&nothing);
         }
     }
 }

@@ -53,10 +53,14 @@ pub(crate) fn of_block(block: &ReportBlock<'_>) -> Vec<bool> {
     unbeaten(&points)
 }
 
-/// Pareto front over sessions.
+/// Products compared over sessions, with their Pareto front.
 pub(crate) struct Pooled<'a> {
-    /// Rows on the front, the cheapest first.
-    pub(crate) front: Vec<&'a StrategyDifference>,
+    /// Comparison of every product with one baseline.
+    pub(crate) differences: Differences,
+    /// Labels of the products.
+    pub(crate) products: BTreeSet<&'a str>,
+    /// Places of the rows on the front in `differences`, the cheapest first.
+    front: Vec<usize>,
     /// Number of compared rows.
     pub(crate) compared: usize,
     /// Number of sessions that each of these finished.
@@ -65,36 +69,52 @@ pub(crate) struct Pooled<'a> {
     pub(crate) fewer: usize,
 }
 
-/// Rows on the front over sessions. A row is not compared if it never compacted in sessions with a
-/// figure, or if it finished fewer sessions than another: the missing sessions may be the expensive
-/// ones. `labels` are the products.
-pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<'a> {
-    let rows: Vec<&StrategyDifference> =
-        d.strategies.iter().filter(|s| labels.contains(&*s.strategy)).collect();
-    let most = rows.iter().map(|s| s.sessions).max().unwrap_or(0);
-    let point = |s: &&StrategyDifference| {
-        let figures = metrics().map(|(i, metric)| {
-            let f = Some(&s.figures[i]).filter(|f| f.compacted > 0)?;
-            let x = if d.sessions == 1 { f.own_mean } else { f.mean };
-            x.map(|x| downward(metric.better, x))
-        });
-        let compared = s.compacted > 0 && s.sessions == most;
-        compared.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
-    };
-    let points: Vec<Option<Vec<f64>>> = rows.iter().map(point).collect();
-    let on_it = unbeaten(&points);
-    let mut front: Vec<(&Vec<f64>, &StrategyDifference)> = rows
-        .iter()
-        .zip(&points)
-        .zip(on_it)
-        .filter_map(|((s, p), on_it)| p.as_ref().filter(|_| on_it).map(|p| (p, *s)))
-        .collect();
-    front.sort_by(|(a, s), (b, t)| a[0].total_cmp(&b[0]).then_with(|| s.strategy.cmp(&t.strategy)));
-    Pooled {
-        front: front.into_iter().map(|(_, s)| s).collect(),
-        compared: points.iter().flatten().count(),
-        sessions: most,
-        fewer: rows.iter().filter(|s| s.compacted > 0 && s.sessions < most).count(),
+impl<'a> Pooled<'a> {
+    /// Compares the products of these runs. A row is not compared if it never compacted in sessions
+    /// with a figure, or if it finished fewer sessions than another: the missing sessions may be the
+    /// expensive ones. `None` without a baseline.
+    pub(crate) fn from_runs(runs: &[&'a RunRecord]) -> Option<Pooled<'a>> {
+        let d = stats::by_yardstick(runs)?;
+        let products: BTreeSet<&str> =
+            runs.iter().filter(|r| r.is_contender()).map(|r| &*r.strategy.label).collect();
+        let rows = || d.strategies.iter().filter(|s| products.contains(&*s.strategy));
+        let most = rows().map(|s| s.sessions).max().unwrap_or(0);
+        let point = |s: &StrategyDifference| {
+            let figures = metrics().map(|(i, metric)| {
+                let f = Some(&s.figures[i]).filter(|f| f.compacted > 0)?;
+                d.position(f).map(|x| downward(metric.better, x))
+            });
+            let known = products.contains(&*s.strategy) && s.compacted > 0 && s.sessions == most;
+            known.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
+        };
+        let points: Vec<Option<Vec<f64>>> = d.strategies.iter().map(point).collect();
+        let on_it = unbeaten(&points);
+        let mut front: Vec<usize> = (0..points.len()).filter(|i| on_it[*i]).collect();
+        let cost = |i: usize| points[i].as_ref().map_or(f64::NAN, |p| p[0]);
+        let label = |i: usize| &d.strategies[i].strategy;
+        front.sort_by(|a, b| cost(*a).total_cmp(&cost(*b)).then_with(|| label(*a).cmp(label(*b))));
+        Some(Pooled {
+            front,
+            compared: points.iter().flatten().count(),
+            sessions: most,
+            fewer: rows().filter(|s| s.compacted > 0 && s.sessions < most).count(),
+            products,
+            differences: d,
+        })
+    }
+
+    /// Rows on the front, the cheapest first.
+    pub(crate) fn front(&self) -> impl Iterator<Item = &StrategyDifference> {
+        self.front.iter().map(|i| &self.differences.strategies[*i])
+    }
+
+    /// Labels on the front; several strategies may share a row.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = &String> {
+        self.front().flat_map(|s| std::iter::once(&s.strategy).chain(&s.same))
+    }
+
+    pub(crate) fn is_on_front(&self, label: &str) -> bool {
+        self.labels().any(|l| l == label)
     }
 }
 
@@ -114,27 +134,19 @@ mod tests {
         assert_eq!(unbeaten(&[at(1.0, 1.0), at(1.0, 1.0)]), [true, true]);
     }
 
-    fn row(session: &str, label: &str, cost: f64, kept: f64) -> RunRecord {
-        let mut r = sample::run(session, label, 1);
-        r.status = Status::Completed;
-        r.summary.compactions = u64::from(label != "reference");
-        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
-        r
-    }
-
     #[test]
     fn a_session_marks_its_own_and_sessions_are_pooled() {
         let rows = |session| {
             vec![
-                row(session, "reference", 4.0, 100.0),
-                row(session, "aider", 1.0, 50.0),
-                row(session, "codex", 2.0, 90.0),
-                row(session, "opencode", 3.0, 80.0),
+                sample::scored(session, "reference", 4.0, 100.0),
+                sample::scored(session, "aider", 1.0, 50.0),
+                sample::scored(session, "codex", 2.0, 90.0),
+                sample::scored(session, "opencode", 3.0, 80.0),
             ]
         };
         let mut runs = rows("one");
         runs.extend(rows("two"));
-        let results = crate::record::Results { runs, ..Default::default() };
+        let results = sample::of(runs);
         let blocks = view::blocks(&results);
         let on: Vec<&str> = blocks[0]
             .runs
@@ -145,10 +157,9 @@ mod tests {
             .collect();
         assert_eq!(on, ["aider", "codex"]);
 
-        let pooled = |runs: &[RunRecord]| {
-            let d = stats::by_yardstick(&runs.iter().collect::<Vec<_>>()).unwrap();
-            let labels = BTreeSet::from(["aider", "codex", "opencode"]);
-            super::pooled(&d, &labels).front.iter().map(|s| s.strategy.clone()).collect::<Vec<_>>()
+        let pooled = |runs: &[RunRecord]| -> Vec<String> {
+            let pooled = Pooled::from_runs(&runs.iter().collect::<Vec<_>>()).unwrap();
+            pooled.labels().cloned().collect()
         };
         let mut all: Vec<RunRecord> = results.runs;
         assert_eq!(pooled(&all), ["aider", "codex"]);
@@ -159,7 +170,7 @@ mod tests {
         assert_eq!(pooled(&all), ["codex"]);
         // A row that only compacted where needs are unknown keeps all of them, which is not
         // meaningful.
-        let idle = ["one", "two"].map(|session| row(session, "aider", 1.0, 100.0));
+        let idle = ["one", "two"].map(|session| sample::scored(session, "aider", 1.0, 100.0));
         all.splice(
             ..,
             rows("one").into_iter().chain(rows("two")).filter(|r| r.strategy.label != "aider"),

@@ -4,14 +4,10 @@
 use crate::record::{Results, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::metrics::{self, Better};
-use crate::plots::Looks;
-use crate::{bmf, view};
-
-/// The format for `report --format github-benchmark`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "github-benchmark", prints: false, make: Make::Figures(render) };
+use crate::stored::Files;
+use crate::{bmf, json, view};
 
 #[derive(Serialize)]
 struct BenchmarkEntry {
@@ -21,17 +17,10 @@ struct BenchmarkEntry {
     extra: String,
 }
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    let file = |name: &str, better: Better| {
-        let mut text = serde_json::to_string_pretty(&entries(results, better))
-            .expect("strings and numbers always serialise");
-        text.push('\n');
-        Artifact { file: name.into(), text }
-    };
-    Ok(vec![
-        file("benchmark-smaller-is-better.json", Better::Lower),
-        file("benchmark-bigger-is-better.json", Better::Higher),
-    ])
+pub(crate) fn write(results: &Results, files: &mut dyn Files) -> Result<(), ReportError> {
+    let mut file = |name, better| files.put(name, &json::pretty(&entries(results, better)));
+    file("benchmark-smaller-is-better.json", Better::Lower)?;
+    file("benchmark-bigger-is-better.json", Better::Higher)
 }
 
 fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
@@ -55,12 +44,11 @@ fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::sample;
 
     #[test]
     fn two_arrays_with_one_direction_each() {
-        let files = render(&sample::results(), &Looks::default()).unwrap();
+        let files = sample::files("github-benchmark", &sample::results()).unwrap();
         assert_eq!(files.len(), 2);
         for f in &files {
             let json: serde_json::Value = serde_json::from_str(&f.text).unwrap();

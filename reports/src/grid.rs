@@ -1,44 +1,41 @@
-//! Text tables for a terminal or in Markdown.
+//! Tables for a terminal or in Markdown.
 
-use std::fmt::Write as _;
-use std::ops::Range;
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
-
-/// A right-aligned cell for figures; other cells are left-aligned.
-pub(crate) fn figure(text: impl ToString) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-/// Draws lines for a terminal. `padding` returns the blanks before and after the cells of a column.
-pub(crate) fn draw(
-    head: Vec<Cell>,
-    rows: impl IntoIterator<Item = Vec<Cell>>,
+/// Draws lines for a terminal. Columns of figures are right-aligned. `padding` returns the blanks
+/// before and after the cells of a column.
+pub fn draw(
+    head: Vec<String>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+    is_figure: impl Fn(usize) -> bool,
     padding: impl Fn(usize) -> (u16, u16),
 ) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_header(head);
-    rows.into_iter().for_each(|row| {
-        table.add_row(row);
-    });
+    table.add_rows(rows);
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding(padding(i));
+        if is_figure(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table.lines().map(|l| l.trim_end().to_string()).collect()
 }
 
-/// Writes a Markdown table. Cells must be escaped; the columns in `figures` are right-aligned.
-pub(crate) fn markdown(
-    head: &[String],
-    figures: Range<usize>,
+/// Formats a Markdown table. Cells must be escaped; columns of figures are right-aligned.
+pub fn markdown<T: AsRef<str>>(
+    head: &[T],
     rows: impl IntoIterator<Item = Vec<String>>,
+    is_figure: impl Fn(usize) -> bool,
 ) -> String {
-    let rule = |i: usize| if figures.contains(&i) { "--:|" } else { "---|" };
-    let rules: String = (0..head.len()).map(rule).collect();
-    let mut out = format!("| {} |\n|{rules}\n", head.join(" | "));
-    for row in rows {
-        let _ = writeln!(out, "| {} |", row.join(" | "));
-    }
-    out
+    let rules = (0..head.len()).map(|i| if is_figure(i) { "--:|" } else { "---|" });
+    let rules: String = rules.collect();
+    let head = head.iter().map(|h| match h.as_ref() {
+        "" => "| ".to_string(),
+        text => format!("| {text} "),
+    });
+    let head: String = head.collect();
+    let rows = rows.into_iter().map(|row| format!("| {} |\n", row.join(" | ")));
+    format!("{head}|\n|{rules}\n") + &rows.collect::<String>()
 }

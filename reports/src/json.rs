@@ -13,16 +13,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
 use crate::conclusion;
-use crate::formats::{Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::metrics::METRICS;
-use crate::plots::Looks;
 use crate::stats::{self, Differences};
-use crate::stored::{Files, StoredResults};
+use crate::stored::StoredResults;
 use crate::view;
-
-/// The format for `report --format json`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "json", prints: true, make: Make::Rows(write) };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
@@ -156,6 +151,11 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
         .map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
+/// Formats plain data as indented JSON with a final newline.
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data always serialises") + "\n"
+}
+
 /// Conclusion for one model and one summariser.
 #[derive(Serialize)]
 struct ConclusionJson {
@@ -257,15 +257,12 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     }
     match all.iter().find(|(_, x)| !x.is_finite()) {
         None => Ok(()),
-        Some((field, _)) => Err(ReportError::NotFinite {
-            run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true),
-            field: (*field).into(),
-        }),
+        Some((field, _)) => Err(ReportError::Refused(format!(
+            "{}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was \
+             written for this run",
+            view::name(&run.scenario.id, &run.strategy.label, &run.model, true)
+        ))),
     }
-}
-
-fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
-    write_json(stored, &mut *files.create(RESULTS_FILE)?)
 }
 
 #[cfg(test)]

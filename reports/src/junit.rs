@@ -7,17 +7,7 @@ use crate::record::{Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt::{one_line, xml};
-use crate::formats::{Artifact, Make, ReportError, ReportFormat};
-use crate::plots::Looks;
 use crate::{seeds, view};
-
-/// The format for `report --format junit`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "junit", prints: true, make: Make::Figures(render) };
-
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])
-}
 
 pub(crate) enum TestVerdict {
     Ok,
@@ -33,7 +23,7 @@ pub(crate) struct Case {
 /// Cases by strategy. Broken rules and unfinished products fail; pairs that cannot exist are
 /// skipped. Rows other than products may exceed the window: the control that never compacts does so
 /// by design.
-fn suites(results: &Results) -> String {
+pub(crate) fn suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {

@@ -1,7 +1,7 @@
 //! Reports of ctxbench: measured records in; tables, CSV, plots, pages and CI formats out. Also the
 //! results folder, the gate and comparisons.
 //!
-//! [`FORMATS`] lists all formats. To add one, write a file with a `FORMAT` and add it to the list.
+//! [`FORMATS`] lists all formats. To add one, write a file and add a line to the list.
 //! This crate measures nothing, and its output does not depend on the clock or the machine: the
 //! same results give the same bytes.
 
@@ -53,13 +53,14 @@ pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable, uncounted};
 pub use formats::{Artifact, FORMATS, ReportError, ReportFormat, format};
 pub use gate::{Baseline, GateOptions, gate, read_baseline};
+pub use grid::{draw as text_table, markdown as markdown_table};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};
 pub use junit::JUNIT_HEAD;
 pub use lost::{LostNeed, LostNeeds, lost, to_json as lost_to_json, to_text as lost_to_text};
-pub use metrics::{Cell, Holds, column, in_words};
+pub use metrics::{Cell, column, in_words};
 pub use plots::Looks;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, default_cache, sort_runs};
-pub use stored::{Files, InMemory, OutputFolder, Rows, StoredResults, Take};
+pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};
 pub use table::{Columns, ColumnsError, TableOptions, table};
 pub use write::{NewResults, check_out, is_listed, is_of_results, is_private};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::explain::{Filter, Unknown, filtered};
-use crate::fmt;
+use crate::explain::{self, Filter, Unknown, filtered};
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord};
+use crate::{fmt, json};
 
 /// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -98,7 +98,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
 
 /// Formats the lost facts as JSON.
 pub fn to_json(all: &[LostNeeds<'_>]) -> String {
-    serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
+    json::pretty(&all)
 }
 
 impl LostNeeds<'_> {
@@ -120,7 +120,6 @@ impl LostNeed<'_> {
     /// Describes the fact and its need in one line.
     pub(crate) fn description(&self) -> String {
         let one = fmt::one_line;
-        let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
         let request = match self.pair.request {
             Some(n) => format!(" in request {n}"),
             None => ", which the run did not reach".into(),
@@ -130,7 +129,7 @@ impl LostNeed<'_> {
             "{} ({}) {}, needed by {}{request}{gap}",
             one(&self.pair.fact),
             self.pair.kind.name(),
-            tokens.join(" and "),
+            explain::quoted_list(self.tokens),
             one(&self.pair.need)
         )
     }

@@ -6,28 +6,18 @@ use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
-use crate::formats::{Artifact, Make, ReportError, ReportFormat};
-use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, ReportBlock};
 use crate::{front, grid, metrics, seeds};
 
-/// The format for `report --format markdown`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "markdown", prints: true, make: Make::Figures(render) };
-
 /// Maximum length of a comment, bytes. GitHub allows 65,536 characters; details are left out rather
 /// than cut.
 const ROOM: usize = 60_000;
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: "summary.md".into(), text: pull_request(results) }])
-}
-
 /// Renders the whole comment, without details if they would exceed the limit.
-fn pull_request(results: &Results) -> String {
+pub(crate) fn pull_request(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let full = compose(results, true);
     if full.len() <= ROOM { full } else { compose(results, false) }
@@ -81,7 +71,7 @@ fn heading(out: &mut String, title: &str, terms: &str) {
 
 fn sheet(out: &mut String, s: &Sheet) {
     heading(out, &s.title, &s.note);
-    out.push_str(&grid::markdown(&row(&s.head), 1..s.head.len(), []));
+    out.push_str(&grid::markdown(&row(&s.head), [], |i| i > 0));
     for g in &s.groups {
         if !g.name.is_empty() {
             let _ = writeln!(out, "| **{}** |{}", text(&g.name), " |".repeat(s.head.len() - 1));
@@ -99,8 +89,8 @@ fn reading(out: &mut String, results: &Results, details: bool) {
          n/a: not applicable or unknown.\n\n",
     );
     let _ = writeln!(out, "- {}: {}", front::MARK, text(front::HELP));
-    for (m, s) in metrics::scores() {
-        let _ = writeln!(out, "- {}: {}", text(&s.title()), text(m.help));
+    for m in metrics::scores() {
+        let _ = writeln!(out, "- {}: {}", text(&m.score_title()), text(m.help));
     }
     let _ = writeln!(out, "- Differences between strategies: {}", text(stats::HELP));
     if !details {
@@ -133,7 +123,7 @@ fn differences(out: &mut String, found: &[Differences]) {
                 .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
                 .collect()
         });
-        out.push_str(&grid::markdown(&head, 1..head.len(), rows));
+        out.push_str(&grid::markdown(&head, rows, |i| i > 0));
         out.push('\n');
     }
 }
@@ -144,7 +134,7 @@ fn row(cells: &[String]) -> Vec<String> {
 
 fn scores(out: &mut String, block: &ReportBlock<'_>) {
     let mut head = vec!["strategy".to_string(), "steps".into()];
-    head.extend(metrics::scores().iter().map(|(_, s)| text(&s.title())));
+    head.extend(metrics::scores().iter().map(|m| text(&m.score_title())));
     head.push("notes".into());
     let marks = front::of_block(block);
     let rows = block.runs.iter().zip(block.scored()).zip(&marks).map(|((run, figures), front)| {
@@ -159,7 +149,7 @@ fn scores(out: &mut String, block: &ReportBlock<'_>) {
         row.push(text(&view::notes(run).join("; ")));
         row
     });
-    let _ = writeln!(out, "{}", grid::markdown(&head, 2..head.len() - 1, rows));
+    let _ = writeln!(out, "{}", grid::markdown(&head, rows, |i| (2..head.len() - 1).contains(&i)));
 }
 
 /// Collapsed details with more columns; columns without a number in any row are left out.
@@ -173,7 +163,7 @@ fn folded(out: &mut String, block: &ReportBlock<'_>) {
         let figures = columns.iter().map(|(m, _)| m.text(run));
         std::iter::once(text(&run.strategy.label)).chain(figures).collect()
     });
-    out.push_str(&grid::markdown(&head, 1..head.len(), rows));
+    out.push_str(&grid::markdown(&head, rows, |i| i > 0));
     out.push_str("\n</details>\n\n");
 }
 

@@ -34,9 +34,9 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
             (c.seq + 1).to_string(),
             replies.to_string(),
             tokens(c.before_tokens),
-            c.after_tokens.map_or("n/a".into(), tokens),
+            fmt::known(c.after_tokens, tokens),
             tokens(c.summary_tokens),
-            c.cost_usd.map_or("n/a".into(), fmt::usd),
+            fmt::known(c.cost_usd, fmt::usd),
             all.clone(),
         ]
     };
@@ -162,7 +162,6 @@ fn is_recorded(r: &RunRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::{sample, view};
 
     #[test]
@@ -172,7 +171,7 @@ mod tests {
             run.strategy.standing = Standing::Recorded;
             (run.summary.cost_usd, run.summary.cost_estimate_usd) = (2.0, Some(2.0));
             (run.summary.steps_completed, run.summary.steps_total) = (completed, 14);
-            let results = Results { runs: vec![run], ..Results::default() };
+            let results = sample::of(vec![run]);
             let blocks = view::blocks(&results);
             cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
         };
@@ -186,10 +185,8 @@ mod tests {
     #[test]
     fn another_cache_is_told_where_it_decides() {
         let told_of = |read: u64| {
-            let mut results = Results {
-                runs: ["as-recorded", "reference"].map(|s| sample::run("s", s, 1)).into(),
-                ..Results::default()
-            };
+            let mut results =
+                sample::of(["as-recorded", "reference"].map(|s| sample::run("s", s, 1)));
             results.runs[0].strategy.standing = Standing::Recorded;
             for (run, read) in results.runs.iter_mut().zip([read, 900]) {
                 (run.summary.input_tokens, run.summary.cache_read_tokens) = (1_000, read);

@@ -20,15 +20,12 @@ pub struct ResultsFile {
     pub path: PathBuf,
     /// All fields except the rows.
     pub head: Results,
-    sessions: Vec<SessionRows>,
+    /// Rows of every session.
+    sessions: Vec<Vec<RowPosition>>,
     /// Kept open, so that a run that replaces the file does not affect the reader.
     file: Option<Mutex<File>>,
     /// Rows of a file with another layout.
     whole: Option<Vec<RunRecord>>,
-}
-
-struct SessionRows {
-    rows: Vec<RowPosition>,
 }
 
 /// Position of a row in the file.
@@ -97,7 +94,7 @@ impl ResultsFile {
         head.extend_from_slice(b"\"runs\": []}");
         let Ok(head) = String::from_utf8(head) else { return Ok(None) };
         let Ok(head) = json::parse_results(&head, path) else { return Ok(None) };
-        let mut sessions: Vec<SessionRows> = Vec::new();
+        let mut sessions: Vec<Vec<RowPosition>> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut row = Vec::new();
         loop {
@@ -119,10 +116,10 @@ impl ResultsFile {
             let id = key.scenario.id;
             let place = RowPosition { offset: at, bytes: json.len(), line: number };
             let session = *places.entry(id).or_insert_with(|| {
-                sessions.push(SessionRows { rows: vec![] });
+                sessions.push(vec![]);
                 sessions.len() - 1
             });
-            sessions[session].rows.push(place);
+            sessions[session].push(place);
         }
         next(&mut line)?;
         let ended = line == b"}\n" && {
@@ -140,14 +137,10 @@ impl ResultsFile {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             file.seek(SeekFrom::Start(place.offset))
                 .and_then(|_| file.read_exact(&mut text))
-                .map_err(|e| self.failed(e))?;
+                .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
         }
         serde_json::from_slice(&text)
             .map_err(|e| json::syntax(&self.path, &e, "results", place.line - 1))
-    }
-
-    fn failed(&self, source: std::io::Error) -> ReadError {
-        ReadError::Io { path: self.path.clone(), source }
     }
 }
 
@@ -157,7 +150,7 @@ impl Rows for ResultsFile {
             return rows.sessions(take);
         }
         for session in &self.sessions {
-            let rows = session.rows.iter().map(|place| self.row(*place));
+            let rows = session.iter().map(|place| self.row(*place));
             take(&rows.collect::<Result<Vec<_>, _>>()?)?;
         }
         Ok(())

@@ -30,27 +30,27 @@ pub(crate) const SHEET: ByBlock = ByBlock {
 };
 
 fn row(s: &ResumeRecord) -> Vec<String> {
-    let figure =
-        |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
-    let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-    let shown = |text: String| if s.keeps_nothing() { "n/a".to_string() } else { text };
+    let figure = |show: fn(&ResumeFile) -> String| fmt::known(s.file.as_ref(), show);
+    let kept = !s.keeps_nothing();
+    let shown = |text: String| fmt::known(kept.then_some(text), |text| text);
     // The row already has the product's name, so `claude-code-jsonl` becomes `jsonl`.
     let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
     vec![
-        s.file
-            .as_ref()
-            .map_or_else(|| if s.keeps_nothing() { "none kept" } else { "failed" }.into(), short),
-        figure(&|f| fmt::tokens(f.bytes_read as f64)),
-        figure(&|f| fmt::tokens(f.stored_bytes as f64)),
+        match &s.file {
+            Some(file) => short(file),
+            None => if kept { "failed" } else { "none kept" }.into(),
+        },
+        figure(|f| fmt::tokens(f.bytes_read as f64)),
+        figure(|f| fmt::tokens(f.stored_bytes as f64)),
         s.messages.to_string(),
-        figure(&|f| f.lost.to_string()),
-        figure(&|f| f.garbled.to_string()),
-        figure(&|f| f.surplus.to_string()),
-        figure(&|f| yes(f.context_equal)),
-        shown(yes(s.shown_equal)),
+        figure(|f| f.lost.to_string()),
+        figure(|f| f.garbled.to_string()),
+        figure(|f| f.surplus.to_string()),
+        figure(|f| fmt::yes_or_no(f.context_equal)),
+        shown(fmt::yes_or_no(s.shown_equal)),
         shown(s.resume_summary_calls.to_string()),
         shown(fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0)),
-        figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::pct)),
+        figure(|f| fmt::known(f.recoverable_pct, fmt::pct)),
     ]
 }
 

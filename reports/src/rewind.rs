@@ -33,25 +33,18 @@ pub(crate) const SHEET: ByBlock = ByBlock {
 
 fn row(w: &RewindRecord) -> Vec<String> {
     let code = w.code.as_ref();
-    let int = |n: Option<u64>| n.map_or("n/a".to_string(), |n| n.to_string());
-    let context = match (w.context_before, w.context_after) {
-        (Some(a), Some(b)) => format!("{} → {}", fmt::tokens(a as f64), fmt::tokens(b as f64)),
-        _ => "n/a".into(),
-    };
-    let shown = |yes: Option<bool>| match yes {
-        Some(true) => "yes".to_string(),
-        Some(false) => "no".to_string(),
-        None => "n/a".to_string(),
-    };
+    let int = |n: Option<u64>| fmt::known(n, |n| n.to_string());
+    let tokens = |n: u64| fmt::tokens(n as f64);
+    let context = w.context_before.zip(w.context_after);
     vec![
         // Ids of recordings are long; rewind.csv has them in full.
         fmt::elide(&fmt::one_line(&w.to), 12),
         word(&w.mode),
         word(&w.status),
-        code.map_or("n/a".into(), |c| format!("{} of {}", c.restored, c.changed)),
-        code.and_then(|c| c.success_pct).map_or("n/a".into(), fmt::pct),
-        context,
-        shown(w.context_equal),
+        fmt::known(code, |c| format!("{} of {}", c.restored, c.changed)),
+        fmt::known(code.and_then(|c| c.success_pct), fmt::pct),
+        fmt::known(context, |(a, b)| format!("{} → {}", tokens(a), tokens(b))),
+        fmt::known(w.context_equal, fmt::yes_or_no),
         int(code.map(|c| c.edit_tools_bytes)),
         int(code.and_then(|c| c.shadow_git_bytes)),
     ]

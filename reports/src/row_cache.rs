@@ -35,41 +35,18 @@ const ATTEMPTS: u32 = 50;
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// One strategy on one session with one model.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// Figures of this row alone, without savings over other rows.
     pub run: RunRecord,
     /// One JSON line per request, if a trace was requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
     /// One JSON line per reply, if status lines were requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub status: Vec<String>,
     /// Wall-clock time of the computation; not part of results.
     pub timing: serde_json::Value,
-}
-
-#[derive(Serialize)]
-struct RowOut<'a> {
-    version: u32,
-    key: &'a str,
-    run: &'a RunRecord,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    trace: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    status: &'a [String],
-    timing: &'a serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct RowIn {
-    version: u32,
-    key: String,
-    run: RunRecord,
-    #[serde(default)]
-    trace: Vec<String>,
-    #[serde(default)]
-    status: Vec<String>,
-    #[serde(default)]
-    timing: serde_json::Value,
 }
 
 /// Returns the default cache of a run into `out`.
@@ -128,7 +105,9 @@ impl RowCache {
         if !is_cache(dir) {
             // Another run may have written the marker in the meantime.
             if !is_empty(dir)? && !is_cache(dir) {
-                return Err(WriteError::ForeignCache(dir.into()));
+                let why =
+                    "is not a ctxbench cache (and not empty); name another folder with --cache";
+                return Err(WriteError::Refused(dir.into(), why));
             }
             files::write(&dir.join(MARKER), MARKER_TEXT)?;
         }
@@ -177,14 +156,12 @@ impl RowCache {
     }
 
     fn write(&self, key: &str, row: &Row, private: bool) -> Result<(), WriteError> {
-        let Row { run, trace, status, timing } = row;
-        let row = RowOut { version: RESULTS_VERSION, key, run, trace, status, timing };
         let path = self.path(key);
         let folder = path.parent().unwrap_or(&self.dir);
         let mut attempt = 1;
         loop {
             fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
-            let content = |out: &mut dyn Write| checksum::write(out, &row);
+            let content = |out: &mut dyn Write| checksum::write(out, &(RESULTS_VERSION, key, row));
             match files::write_unsynced(&path, private, content) {
                 // The folder was moved after its creation.
                 Err(_) if !folder.exists() && attempt < ATTEMPTS => attempt += 1,
@@ -213,10 +190,9 @@ impl RowCache {
 /// Reads a row and the length of its file. Returns `None` if the file is missing or invalid.
 fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
     let file = fs::read(path).ok()?;
-    let found: RowIn = serde_json::from_slice(checksum::verify(&file)?).ok()?;
-    let is_valid = found.version == RESULTS_VERSION && found.key == key;
-    let RowIn { run, trace, status, timing, .. } = found;
-    is_valid.then_some((Row { run, trace, status, timing }, file.len()))
+    let (version, own, row): (u32, String, Row) =
+        serde_json::from_slice(checksum::verify(&file)?).ok()?;
+    (version == RESULTS_VERSION && own == key).then_some((row, file.len()))
 }
 
 /// Sorts runs as in results: scenario, strategy label, model, summariser, seed.

@@ -42,11 +42,7 @@ fn find_torn_foreign_or_other_version_is_none() {
     let whole = fs::read_to_string(&path).unwrap();
     let cuts = (0..whole.len()).step_by(whole.len() / 50).map(|at| whole[..at].to_string());
     let json = whole.lines().next().unwrap();
-    let others = [
-        json.replacen("\"version\":1", "\"version\":2", 1),
-        json.replacen(KEY, OTHER, 1),
-        "{}".into(),
-    ];
+    let others = [json.replacen("[1,", "[2,", 1), json.replacen(KEY, OTHER, 1), "{}".into()];
     let with_checksum = |json: String| {
         let mut crc = flate2::Crc::new();
         crc.update(json.as_bytes());

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::formats::{self, Artifact, ReportError};
+use crate::plots::Looks;
 use crate::record::{
     BlockText, BreakEven, CompactionRecord, FactPlace, FactRecord, IntegrityFailure, Portion,
-    RESULTS_VERSION, RequestRecord, RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status,
-    StrategyInfo, Summary, TriggerRecord,
+    RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo,
+    Summary, TriggerRecord,
 };
+use crate::stored::{OutputFolder, StoredResults};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::fact::{FactKind, Match};
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::fact::Match;
+use ctxbench_core::request::Phase;
 use ctxbench_core::strategy::Standing;
 
 /// Labels of the sample, including a long and a malicious one.
@@ -43,6 +46,32 @@ pub(crate) fn results() -> Results {
     Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
 }
 
+/// Results of these runs.
+pub(crate) fn of(runs: impl Into<Vec<RunRecord>>) -> Results {
+    Results { version: RESULTS_VERSION, runs: runs.into(), ..Results::default() }
+}
+
+/// A finished run without a broken rule and with these figures; all but the reference compacted once.
+pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> RunRecord {
+    let mut r = run(scenario, label, 1);
+    (r.status, r.error) = (Status::Completed, None);
+    r.summary.compactions = u64::from(label != "reference");
+    (r.summary.cost_usd, r.summary.needs_kept_pct) = (cost_usd, Some(kept));
+    r
+}
+
+/// Files of a format, in the order of their creation.
+pub(crate) fn files(format: &str, results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    let dir = tempfile::tempdir()?;
+    let mut out = OutputFolder::new(dir.path(), false);
+    let stored = StoredResults::new(results, &results.runs)?;
+    formats::format(format)?.write(&stored, &Looks::default(), &mut out)?;
+    let read = |file: String| {
+        Ok(Artifact { text: std::fs::read_to_string(dir.path().join(&file))?, file })
+    };
+    out.names.into_iter().map(read).collect()
+}
+
 /// One run of the sample; `seed` shifts its numbers.
 pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
     let name = label.split(':').next().unwrap_or(label);
@@ -60,10 +89,7 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
             ..ScenarioInfo::default()
         },
         strategy: StrategyInfo {
-            program: None,
-            driven: false,
             label: label.into(),
-            given: BTreeMap::new(),
             name: name.into(),
             version: "1.0".into(),
             settings: BTreeMap::from([("limit".into(), limit.to_string())]),
@@ -72,6 +98,7 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
                 "none" | "keep-nothing" => Standing::Control,
                 _ => Standing::Contender,
             },
+            ..StrategyInfo::default()
         },
         model: "claude-sonnet-4-6".into(),
         window: WINDOW,
@@ -109,29 +136,18 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
         let read = previous;
         r.requests.push(RequestRecord {
             seq: r.requests.len() as u64,
-            agent: None,
-            purpose: Purpose::Sample,
-            phase: None,
             model: r.model.as_str().into(),
             step,
-            extra: false,
             input_tokens: context,
             cache_read: read,
             cache_write: (context - read) / 2,
-            cache_write_1h: 0,
             output_tokens: 300,
             context_tokens: context,
             cost_usd: context as f64 * 3e-6 - read as f64 * 2.7e-6,
-            compaction_usd: 0.0,
-            compaction_tokens: 0,
-            compaction_ms: 0,
             at_ms: step * 9_000,
             latency_ms: 2_000,
             common_prefix_tokens: read,
-            invalidated_tokens: 0,
-            invalidated_expired_tokens: 0,
-            invalidated_changed_tokens: 0,
-            status: RequestStatus::Ok,
+            ..RequestRecord::default()
         });
         previous = context;
         context += 1_500 + (step * 7919 + seed * 31) % 900;
@@ -215,21 +231,15 @@ fn score(r: &mut RunRecord, seed: u64) {
     };
     r.facts.push(FactRecord {
         fact: "token-ttl".into(),
-        kind: FactKind::Value,
         need: "u9".into(),
         gap: Some(7),
-        across: false,
         counts: true,
         exposed: Some(false),
         request: Some(r.requests.len() as u64 - 1),
         found: Match::Verbatim,
         place: FactPlace::Summary,
-        stale: false,
-        both: false,
-        contradicted: false,
-        drifted: false,
-        undelivered: false,
         compactions_before: r.compactions.len() as u64,
+        ..FactRecord::default()
     });
     let done = r.status == Status::Completed;
     r.summary = Summary {

@@ -89,13 +89,13 @@ fn note(seeds: &[&RunRecord]) -> String {
         out.push(format!("finished with {finished} of them"));
     }
     let before = out.len();
-    for (metric, score) in metrics::scores() {
+    for metric in metrics::scores() {
         let mut values: Vec<f64> = seeds.iter().filter_map(|r| metric.value(r)).collect();
         values.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (values.first(), values.last()) else { continue };
         let (low, high) = (metric.unit.format_value(*low), metric.unit.format_value(*high));
         if low != high {
-            out.push(format!("{} {low}–{high}", score.title()));
+            out.push(format!("{} {low}–{high}", metric.score_title()));
         }
     }
     if out.len() == before {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn fold(runs: Vec<RunRecord>) -> RunRecord {
-        let results = Results { runs, ..Results::default() };
+        let results = sample::of(runs);
         let mut out = averaged(&results).into_owned().runs;
         assert_eq!(out.len(), 1);
         out.remove(0)
@@ -218,10 +218,7 @@ mod tests {
         assert!(matches!(averaged(&plain), Cow::Borrowed(_)));
         // A row that does not depend on the seed is unchanged next to repeated ones.
         let reference = sample::run("s", "reference", 1);
-        let mixed = Results {
-            runs: vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()],
-            ..Results::default()
-        };
+        let mixed = sample::of(vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()]);
         let out = averaged(&mixed).into_owned().runs;
         assert_eq!((out.len(), &out[1]), (2, &reference));
         assert!(out[0].note.as_deref().unwrap().ends_with("all alike"));

@@ -114,7 +114,7 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
                 tokens(p.cache_write),
                 tokens(p.output),
                 fmt::usd(p.cost_usd),
-                p.share_pct.map_or("n/a".into(), fmt::pct),
+                fmt::known(p.share_pct, fmt::pct),
                 p.agent.as_ref().map_or(String::new(), |_| times.clone()),
             ]
         })
@@ -124,7 +124,6 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Results;
     use crate::{csv, sample};
 
     /// Two calls of a large model at 1 USD each, a summary of a small one at 0.5, and two subagents
@@ -185,7 +184,7 @@ mod tests {
         run.requests.truncate(1);
         assert!(rows(&run).is_empty());
         run.requests[0].cost_usd = 0.0;
-        let text = csv::csv_text("costs.csv", &Results { runs: vec![run], ..Results::default() });
+        let text = csv::csv_text("costs.csv", &sample::of(vec![run]));
         let line = text.lines().nth(1).unwrap();
         assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
     }

@@ -7,13 +7,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
-use crate::formats::{Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::metrics::Cell;
 use crate::stored::StoredResults;
-
-/// The format for `report --format sqlite`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
 
 /// File name in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";

@@ -15,10 +15,9 @@ pub(crate) const SHEET: ByBlock = ByBlock {
 };
 
 fn row(s: &Steering) -> Vec<String> {
-    let pct = |x: Option<f64>| x.map_or("n/a".to_string(), fmt::pct);
-    let gain = |with: Option<f64>, without: Option<f64>| match (with, without) {
-        (Some(a), Some(b)) => fmt::signed(a - b, fmt::pct),
-        _ => "n/a".to_string(),
+    let pct = |x: Option<f64>| fmt::known(x, fmt::pct);
+    let gain = |with: Option<f64>, without: Option<f64>| {
+        fmt::known(with.zip(without), |(a, b)| fmt::signed(a - b, fmt::pct))
     };
     let (with, without) = (Some(s.asked_with_pct), Some(s.asked_without_pct));
     vec![

@@ -1,14 +1,11 @@
 //! Results with rows that are read one session at a time, as often as a report needs them. Memory
 //! use does not depend on the number of rows.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
-use crate::formats::{Artifact, ReportError};
+use crate::formats::ReportError;
 use crate::json;
 use crate::record::{Results, RunRecord};
 
@@ -71,6 +68,13 @@ pub trait Files {
     /// Creates a file; `name` is relative to the output folder, with `/` between parts. The caller
     /// flushes it.
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
+
+    /// Writes a whole file.
+    fn put(&mut self, name: &str, text: &str) -> Result<(), ReportError> {
+        let mut out = self.create(name)?;
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
 
     /// Path of a new file, for writers that open files themselves.
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError>;
@@ -145,43 +149,5 @@ impl Write for Named {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush().map_err(|e| unwritten(&self.path, e))
-    }
-}
-
-type Shared = Rc<RefCell<Vec<u8>>>;
-
-#[derive(Default)]
-pub struct InMemory(BTreeMap<usize, (String, Shared)>);
-
-struct Bytes(Shared);
-
-impl Write for Bytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl InMemory {
-    /// Files in the order of their creation.
-    pub fn into_artifacts(self) -> Vec<Artifact> {
-        let text =
-            |bytes: Shared| String::from_utf8(bytes.take()).expect("reports are made of strings");
-        self.0.into_values().map(|(file, bytes)| Artifact { file, text: text(bytes) }).collect()
-    }
-}
-
-impl Files for InMemory {
-    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
-        let bytes = Rc::default();
-        self.0.insert(self.0.len(), (name.into(), Rc::clone(&bytes)));
-        Ok(Box::new(Bytes(bytes)))
-    }
-
-    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
-        Err(ReportError::NeedsFolder(name.into()))
     }
 }

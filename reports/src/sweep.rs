@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
 
-use crate::front;
-use crate::metrics::Metric;
+use crate::front::{self, Pooled};
 use crate::record::{Results, StrategyInfo};
 use crate::sheet::{Group, Sheet};
-use crate::stats::{self, Differences, Figure, StrategyDifference};
+use crate::stats::{self, StrategyDifference};
 use crate::terms::{Terms, terms};
 use crate::{fmt, seeds, view};
 
@@ -42,10 +41,7 @@ pub(crate) struct Swept<'a> {
 /// All swept settings of one model (and one summariser).
 pub(crate) struct Sweeps<'a> {
     pub(crate) swept: Vec<Swept<'a>>,
-    /// Comparison of every row with one baseline.
-    pub(crate) differences: Differences,
-    /// Labels of the rows on the front.
-    on_front: BTreeSet<String>,
+    pub(crate) pooled: Pooled<'a>,
 }
 
 /// A table per model, summariser, strategy and swept setting.
@@ -63,28 +59,22 @@ impl<'a> Sweeps<'a> {
     /// Returns `None` if no setting was swept.
     pub(crate) fn from_terms(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
         let runs = terms.evidence();
-        let contenders = || runs.iter().copied().filter(|r| r.is_contender());
         // A value that cannot exist with this model has a row with the reason.
         let tried = runs.iter().filter(|r| r.strategy.standing == Standing::Contender);
         let swept = swept(tried.map(|r| &r.strategy));
         if swept.is_empty() {
             return None;
         }
-        let differences = stats::by_yardstick(&runs)?;
-        let labels = contenders().map(|r| r.strategy.label.as_str()).collect();
-        let front = front::pooled(&differences, &labels).front;
-        let names = front.into_iter().flat_map(|s| std::iter::once(&s.strategy).chain(&s.same));
-        let on_front = names.cloned().collect();
-        Some(Sweeps { swept, differences, on_front })
+        Some(Sweeps { swept, pooled: Pooled::from_runs(&runs)? })
     }
 
     /// Row of a label, and true if it is on the front.
     pub(crate) fn row(&self, label: &str) -> (Option<&StrategyDifference>, bool) {
-        (self.differences.row(label), self.on_front.contains(label))
+        (self.pooled.differences.row(label), self.pooled.is_on_front(label))
     }
 
     fn sheets(&self, terms: &str) -> Vec<Sheet> {
-        let d = &self.differences;
+        let d = &self.pooled.differences;
         let sessions = fmt::sessions(d.sessions);
         let sheet = |s: &Swept<'_>| {
             let mut head = vec![s.setting.to_string(), "front".into(), "compacted".into()];
@@ -109,7 +99,7 @@ impl<'a> Sweeps<'a> {
     }
 
     fn cells(&self, value: &str, label: &str) -> Vec<String> {
-        let d = &self.differences;
+        let d = &self.pooled.differences;
         let (row, on_front) = self.row(label);
         let mut out = vec![value.to_string()];
         out.push(if on_front { front::MARK.into() } else { String::new() });
@@ -122,7 +112,9 @@ impl<'a> Sweeps<'a> {
                     String::new()
                 };
                 out.push(stats::describe_exposure(s) + &fewer);
-                out.extend(s.figures.iter().zip(stats::judged()).map(|(f, m)| cell(d, f, m)));
+                out.extend(
+                    s.figures.iter().zip(stats::judged()).map(|(f, m)| stats::position(d, f, m)),
+                );
             }
         }
         out
@@ -172,15 +164,6 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     (name, rest)
 }
 
-/// The figure itself for a single session; for several, its change with the interval.
-fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
-    if d.sessions == 1 {
-        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));
-    }
-    let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
-    stats::change(figure, metric) + &interval
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,10 +171,7 @@ mod tests {
     use crate::sample;
 
     fn row(session: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {
-        let mut r = sample::run(session, "codex", 1);
-        r.status = Status::Completed;
-        r.summary.compactions = 1;
-        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
+        let mut r = sample::scored(session, "codex", cost, kept);
         r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();
         if !text.is_empty() {
@@ -201,10 +181,7 @@ mod tests {
     }
 
     fn reference(session: &str) -> RunRecord {
-        let mut r = sample::run(session, "reference", 1);
-        r.status = Status::Completed;
-        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(100.0), 4.0);
-        r
+        sample::scored(session, "reference", 4.0, 100.0)
     }
 
     #[test]
@@ -216,7 +193,7 @@ mod tests {
             row("s", &[("limit", "90000")], 1.0, 70.0),
             row("s", &[("limit", "50%")], 2.5, 80.0),
         ];
-        let found = sheets(&Results { runs, ..Results::default() });
+        let found = sheets(&sample::of(runs));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].title, "codex: limit (claude-sonnet-4-6, 1 session)");
         let cells: Vec<(&str, &str, &str)> =
@@ -240,7 +217,7 @@ mod tests {
             row("s", &[("remote", "true")], 0.0, 0.0),
         ];
         runs[2].status = Status::NotApplicable;
-        let found = sheets(&Results { runs, ..Results::default() });
+        let found = sheets(&sample::of(runs));
         let cells: Vec<(&str, &str)> = found[0].rows().map(|r| (&*r[0], &*r[3])).collect();
         assert_eq!(cells, [("false", "$3.000"), ("true", "n/a")]);
     }
@@ -249,14 +226,14 @@ mod tests {
     fn a_second_setting_parts_the_table_and_one_value_makes_none() {
         let one =
             vec![reference("s"), row("s", &[], 3.0, 95.0), row("s", &[("limit", "9")], 2.0, 9.0)];
-        assert!(sheets(&Results { runs: one, ..Results::default() }).is_empty());
+        assert!(sheets(&sample::of(one)).is_empty());
         let mut runs = vec![reference("s"), reference("t")];
         for session in ["s", "t"] {
             for (limit, keep) in [("5", "1"), ("10", "1"), ("5", "2"), ("10", "2")] {
                 runs.push(row(session, &[("keep", keep), ("limit", limit)], 2.0, 50.0));
             }
         }
-        let found = sheets(&Results { runs, ..Results::default() });
+        let found = sheets(&sample::of(runs));
         let titles: Vec<&str> = found.iter().map(|s| s.title.as_str()).collect();
         let of = |s: &str| format!("codex: {s} (claude-sonnet-4-6, 2 sessions)");
         assert_eq!(titles, [of("keep"), of("limit")]);

@@ -9,12 +9,9 @@ pub use columns::{Columns, ColumnsError};
 pub(crate) use line::wrap;
 
 use crate::record::Results;
-use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
 use crate::conclusion::Conclusion;
-use crate::formats::{Artifact, Make, ReportError, ReportFormat};
-use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::view::{self, ReportBlock};
@@ -22,10 +19,6 @@ use crate::{fmt, grid, seeds};
 use columns::Column;
 use layout::Layout;
 use line::{TableLine, push};
-
-/// The format for `report --format table`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "table", prints: true, make: Make::Figures(render_file) };
 
 /// Minimum and maximum width of a line, characters.
 const NARROWEST: usize = 80;
@@ -46,13 +39,6 @@ impl Default for TableOptions {
     fn default() -> Self {
         TableOptions { color: false, width: 100, columns: Columns::Fitting }
     }
-}
-
-fn render_file(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact {
-        file: "summary.txt".into(),
-        text: table(results, &TableOptions::default()),
-    }])
 }
 
 /// Renders the whole report. Failures come before the scores of their block, and the conclusion
@@ -179,17 +165,11 @@ fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
 
     let shown = &s.head[..columns];
     let height = shown.iter().map(|h| h.lines().count()).max().unwrap_or(1);
-    let aligned =
-        |i: usize, text: String| if i == 0 { Cell::new(text) } else { grid::figure(text) };
-    let head = shown
-        .iter()
-        .enumerate()
-        .map(|(i, h)| aligned(i, "\n".repeat(height - h.lines().count().max(1)) + h));
-    let cell =
-        |(i, c): (usize, &String)| aligned(i, if i == 0 { short(c) } else { fmt::one_line(c) });
+    let head = shown.iter().map(|h| "\n".repeat(height - h.lines().count().max(1)) + h);
+    let cell = |(i, c): (usize, &String)| if i == 0 { short(c) } else { fmt::one_line(c) };
     let rows = s.rows().map(|row| row.iter().take(columns).enumerate().map(cell).collect());
     let padding = |i| (if i > 0 { gap as u16 } else { 0 }, 0);
-    let drawn = grid::draw(head.collect(), rows, padding);
+    let drawn = grid::draw(head.collect(), rows, |i| i > 0, padding);
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
 
     let mut lines: Vec<TableLine> =

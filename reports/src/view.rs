@@ -102,7 +102,7 @@ pub(crate) struct Scored {
 impl ReportBlock<'_> {
     /// The figures of every row, in the order of [`metrics::scores`].
     pub(crate) fn scored(&self) -> Vec<Vec<Scored>> {
-        self.figures(metrics::scores().into_iter().map(|(m, _)| m))
+        self.figures(metrics::scores().into_iter())
     }
 
     /// Figures of every row in these metrics.
@@ -195,26 +195,14 @@ pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
 /// there are several. Used by formats that identify rows by scenario, strategy and model only.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     let several = summarisers(results).len() > 1;
-    match told_apart_in(&results.runs, several) {
-        Cow::Borrowed(_) => Cow::Borrowed(results),
-        Cow::Owned(runs) => Cow::Owned(Results { runs, ..results.without_rows() }),
-    }
-}
-
-/// Converts the rows of whole sessions to this form. `several` is true if the results have several
-/// summarisers in total.
-pub(crate) fn told_apart_in(runs: &[RunRecord], several: bool) -> Cow<'_, [RunRecord]> {
-    let runs = seeds::as_one(runs);
-    if !several {
-        return runs;
-    }
-    let mut out = runs.into_owned();
-    for r in &mut out {
-        if let Some(s) = &r.summariser {
-            r.strategy.label = format!("{} [{s}]", r.strategy.label);
+    let mut out = seeds::averaged(results);
+    if several {
+        for r in &mut out.to_mut().runs {
+            let summariser = r.summariser.iter().map(|s| format!(" [{s}]"));
+            r.strategy.label.extend(summariser);
         }
     }
-    Cow::Owned(out)
+    out
 }
 
 /// Distinct models of the results, sorted.
@@ -354,20 +342,23 @@ pub(crate) fn failures(block: &ReportBlock<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
         // One line per rule and row, with the number and the first case in full.
-        let mut rules: Vec<(Rule, u64, String)> = Vec::new();
-        for f in &r.integrity {
-            match rules.iter_mut().find(|(rule, ..)| *rule == f.rule) {
-                Some((_, n, _)) => *n += 1,
-                None => rules.push((
-                    f.rule,
-                    1,
-                    format!("request {}: {}", f.request, fmt::one_line(&f.detail)),
-                )),
+        let mut rules: Vec<Rule> = Vec::new();
+        for first in &r.integrity {
+            if rules.contains(&first.rule) {
+                continue;
             }
-        }
-        for (rule, n, first) in rules {
-            let times = if n == 1 { String::new() } else { format!(" ×{n}, first") };
-            out.push(format!("{}: INTEGRITY FAILURE: {rule}{times} at {first}", r.strategy.label,));
+            rules.push(first.rule);
+            let times = match r.integrity.iter().filter(|f| f.rule == first.rule).count() {
+                1 => String::new(),
+                n => format!(" ×{n}, first"),
+            };
+            out.push(format!(
+                "{}: INTEGRITY FAILURE: {}{times} at request {}: {}",
+                r.strategy.label,
+                first.rule,
+                first.request,
+                fmt::one_line(&first.detail)
+            ));
         }
         if r.integrity.is_empty() && r.broken_rules() > 0 {
             out.push(format!(
@@ -418,8 +409,7 @@ mod tests {
 
     #[test]
     fn an_unlimited_window_is_not_an_unknown_one() {
-        let mut results =
-            Results { runs: vec![sample::run("s", "reference", 1)], ..Results::default() };
+        let mut results = sample::of(vec![sample::run("s", "reference", 1)]);
         assert_eq!(
             blocks(&results)[0].terms(),
             "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted"

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::files::{self, FileError};
 
-use crate::formats::{Artifact, ReportError};
+use crate::formats::{self, Artifact, ReportError};
 use crate::plots::{self, Looks};
 use crate::row_cache::{default_cache, is_default_cache, move_default_cache};
 use crate::stored::{Files, OutputFolder, StoredResults};
-use crate::{csv, json, page, sqlite};
+use crate::{json, page, sqlite};
 
 /// Name of the file that marks a results folder and lists its files.
 pub const MARKER: &str = ".ctxbench";
@@ -26,24 +26,14 @@ const ATTEMPTS: u32 = 20;
 /// Error while writing results.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("{0} was not made by ctxbench; choose another --out")]
-    Foreign(PathBuf),
-    #[error("{0} is not a ctxbench cache (and not empty); name another folder with --cache")]
-    ForeignCache(PathBuf),
-    #[error("{0} contains the current folder, which results would replace; choose another --out")]
-    CurrentDir(PathBuf),
-    #[error("{0} is not a folder; choose another --out")]
-    NotAFolder(PathBuf),
-    /// The path has no last component, as in `/`.
-    #[error("{0} cannot be an output folder; choose another --out")]
-    NoName(PathBuf),
+    /// A path that cannot be written to, with the reason and the remedy.
+    #[error("{0} {1}")]
+    Refused(PathBuf, &'static str),
     #[error(
         "{path}: could not {action} ({source}); check that the folder can be written to and has \
          space"
     )]
     Io { path: PathBuf, action: &'static str, source: io::Error },
-    #[error("{0} is a link to a folder that does not exist; make that or choose another --out")]
-    DanglingLink(PathBuf),
     #[error(transparent)]
     Report(#[from] ReportError),
     #[error(transparent)]
@@ -58,23 +48,30 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
 /// Fails if the folder exists, is not empty and was not created by ctxbench. Call it before a long
 /// run.
 pub fn check_out(dir: &Path) -> Result<(), WriteError> {
+    let refused = |why| Err(WriteError::Refused(dir.into(), why));
     let meta = match fs::metadata(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(dir).is_err() => {
+            return Ok(());
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let dangling = fs::symlink_metadata(dir).is_ok();
-            return if dangling { Err(WriteError::DanglingLink(dir.into())) } else { Ok(()) };
+            return refused(
+                "is a link to a folder that does not exist; make that or choose another --out",
+            );
         }
         other => other.map_err(io_error(dir, "look at it"))?,
     };
     if !meta.is_dir() {
-        return Err(WriteError::NotAFolder(dir.into()));
+        return refused("is not a folder; choose another --out");
     }
     if manifest(dir).is_none() && !is_empty(dir)? {
-        return Err(WriteError::Foreign(dir.into()));
+        return refused("was not made by ctxbench; choose another --out");
     }
     // After the exchange, a shell in this folder would be in the previous one.
     let current = std::env::current_dir().and_then(|current| current.canonicalize());
     if current.is_ok_and(|current| dir.canonicalize().is_ok_and(|dir| current.starts_with(dir))) {
-        return Err(WriteError::CurrentDir(dir.into()));
+        return refused(
+            "contains the current folder, which results would replace; choose another --out",
+        );
     }
     // Other files in the folder can be moved only if it is writable.
     files::check_output(&dir.join(MARKER), &[])?;
@@ -148,8 +145,10 @@ impl NewResults {
         } else {
             dir.to_path_buf()
         };
+        // As in `/`.
         if dir.file_name().is_none() {
-            return Err(WriteError::NoName(dir));
+            let why = "cannot be an output folder; choose another --out";
+            return Err(WriteError::Refused(dir, why));
         }
         let parent = parent_of(&dir);
         fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
@@ -162,29 +161,23 @@ impl NewResults {
         &self.temp
     }
 
-    /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless
-    /// empty `matrix.md`, and `more`. With `private` only the owner can read the files.
+    /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html` with the
+    /// features of the systems, and `more`. With `private` only the owner can read the files.
     pub fn fill(
         &self,
         stored: &StoredResults<'_>,
         looks: &Looks,
-        matrix_md: &str,
+        matrix: &[Vec<String>],
         more: &[Artifact],
         private: bool,
     ) -> Result<(), WriteError> {
         let mut files = OutputFolder::new(&self.temp, private);
-        for format in [json::FORMAT, csv::FORMAT, sqlite::FORMAT] {
-            format.write(stored, looks, &mut files)?;
+        for name in ["json", "csv", "sqlite"] {
+            formats::format(name)?.write(stored, looks, &mut files)?;
         }
-        page::write_page(stored, looks, matrix_md, &mut files)?;
+        page::write(stored, looks, matrix, &mut files)?;
         plots::write(stored, looks, &mut files)?;
-        let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };
-        for file in [&matrix].into_iter().filter(|m| !m.text.is_empty()).chain(more) {
-            let mut out = files.create(&file.file)?;
-            out.write_all(file.text.as_bytes())
-                .and_then(|()| out.flush())
-                .map_err(|e| WriteError::Report(e.into()))?;
-        }
+        more.iter().try_for_each(|file| files.put(&file.file, &file.text))?;
         let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
         let list: String = list.map(|line| format!("{line}\n")).collect();
         // All other files can be created again from this one.

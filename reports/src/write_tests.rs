@@ -6,7 +6,9 @@ use crate::sample;
 fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
     let stored = StoredResults::new(results, &results.runs)?;
     let new = NewResults::create(dir)?;
-    new.fill(&stored, &Looks::default(), matrix_md, &[], false)?;
+    let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };
+    let more: Vec<Artifact> = [matrix].into_iter().filter(|m| !m.text.is_empty()).collect();
+    new.fill(&stored, &Looks::default(), &[], &more, false)?;
     new.publish()
 }
 

@@ -96,12 +96,15 @@ fn csv_columns_are_documented_in_order() {
         runs: vec![RunRecord { seed: Some(0), ..RunRecord::default() }],
         ..Results::default()
     };
-    let files =
-        reports::format("csv").unwrap().render(&seeded, &reports::Looks::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = reports::OutputFolder::new(dir.path(), false);
+    let stored = reports::StoredResults::new(&seeded, &seeded.runs).unwrap();
+    reports::format("csv").unwrap().write(&stored, &reports::Looks::default(), &mut files).unwrap();
     let common = columns_of(&formats, "Columns of every CSV file");
     assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
-    assert_eq!(files.len(), 8);
-    for reports::Artifact { file: name, text } in files {
+    assert_eq!(files.names.len(), 8);
+    for name in files.names {
+        let text = read(&dir.path().join(&name));
         let head: Vec<String> =
             text.lines().next().unwrap().split(',').map(str::to_string).collect();
         let own: Vec<&String> = head.iter().filter(|c| !common.contains(c)).collect();

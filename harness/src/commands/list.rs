@@ -82,7 +82,7 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
     let mut out = String::new();
     match args.what {
         ListTopic::Sessions => {}
-        ListTopic::Strategies if args.matrix => out = matrix(),
+        ListTopic::Strategies if args.matrix => out = matrix_markdown(),
         ListTopic::Strategies => {
             for d in all() {
                 let versions = d.factory.versions();
@@ -194,27 +194,31 @@ fn origin(d: &'static Descriptor) -> &'static str {
     }
 }
 
-/// Returns the comparison matrix as a Markdown table, with one row per dimension and one column per
-/// product.
-pub(crate) fn matrix() -> String {
+/// Returns the comparison matrix: a head with the products, and one row per dimension.
+pub(crate) fn matrix() -> Vec<Vec<String>> {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
-    let mut out = String::from("| |");
-    for d in &shown {
+    let mut head = vec![String::new()];
+    head.extend(shown.iter().map(|d| {
         let program = d.factory.versions()[0].program;
-        let _ = write!(out, " {} {} |", d.name, if program == "1" { "" } else { program });
-    }
-    out.push_str("\n|---|");
-    out.push_str(&"---|".repeat(shown.len()));
-    out.push('\n');
-    let rows: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
-    for (i, (name, _)) in rows[0].iter().enumerate() {
-        let _ = write!(out, "| **{name}** |");
-        for r in &rows {
-            let _ = write!(out, " {} |", r[i].1.replace('|', "\\|"));
-        }
-        out.push('\n');
-    }
-    out
+        format!("{} {}", d.name, if program == "1" { "" } else { program })
+    }));
+    let products: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
+    let rows = products[0].iter().enumerate().map(|(i, (name, _))| {
+        let cells = products.iter().map(|r| r[i].1.to_string());
+        std::iter::once(name.to_string()).chain(cells).collect()
+    });
+    std::iter::once(head).chain(rows).collect()
+}
+
+/// Returns the matrix as a Markdown table.
+pub(crate) fn matrix_markdown() -> String {
+    let matrix = matrix();
+    let cell = |(i, cell): (usize, &String)| match i {
+        0 => format!("**{cell}**"),
+        _ => cell.replace('|', "\\|"),
+    };
+    let rows = matrix[1..].iter().map(|row| row.iter().enumerate().map(cell).collect());
+    ctxbench_reports::markdown_table(&matrix[0], rows, |_| false)
 }
 
 pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {

@@ -167,7 +167,7 @@ impl Files for Printed {
     }
 
     fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
-        Err(ReportError::NeedsFolder(name.into()))
+        Err(ReportError::Refused(format!("{name} is no text; name a folder with -o")))
     }
 }
 

@@ -26,23 +26,16 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
         summaries.map(|c| before_reply(r, c)).collect()
     };
     let (theirs, own) = (places(recorded), places(ours));
-    let told = || format!("recorded {}, ours {}", listed(&theirs), listed(&own));
-    match unpaired(&theirs, &own)? {
+    let (who, other) = match unpaired(&theirs, &own)? {
         Lone::Recorded(at) => {
-            let none = "our implementation makes none within";
-            Some(format!(
-                "it compacted before reply {at}, and {none} {WITHIN} replies ({})",
-                told()
-            ))
+            (format!("it compacted before reply {at}"), "our implementation makes none")
         }
         Lone::Ours(at) => {
-            let none = "the recording shows none within";
-            Some(format!(
-                "our implementation compacts before reply {at}, and {none} {WITHIN} replies ({})",
-                told()
-            ))
+            (format!("our implementation compacts before reply {at}"), "the recording shows none")
         }
-    }
+    };
+    let (theirs, own) = (listed(&theirs), listed(&own));
+    Some(format!("{who}, and {other} within {WITHIN} replies (recorded {theirs}, ours {own})"))
 }
 
 /// A compaction without a counterpart.

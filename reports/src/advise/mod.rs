@@ -324,8 +324,7 @@ fn decide(
 
 /// Formats a change with its verdict.
 fn format_figure(figure: &Figure, metric: &Metric) -> String {
-    let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
-    let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));
+    let change = format!("{} {}", metric.name, stats::change_within(figure, metric));
     match figure.verdict {
         Verdict::Equal => format!("{} unchanged", metric.name),
         Verdict::Better | Verdict::Worse => change,

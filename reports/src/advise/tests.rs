@@ -1,27 +1,20 @@
 use super::*;
 use crate::record::{FactPlace, FactRecord, Status};
 use crate::sample;
-use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::fact::Match;
 
 /// A row of Claude Code on a recording with `lost` of 100 needs lost.
 fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) -> RunRecord {
     let need = |i: usize| FactRecord {
         fact: format!("f{i}"),
-        kind: FactKind::Value,
         need: "n".into(),
         gap: Some(9),
-        across: false,
         counts: true,
-        exposed: None,
         request: Some(1),
         found: if i < lost { Match::Absent } else { Match::Verbatim },
         place: if i < lost { FactPlace::Nowhere } else { FactPlace::Verbatim },
-        stale: false,
-        both: false,
-        contradicted: false,
-        drifted: false,
-        undelivered: false,
         compactions_before: 1,
+        ..FactRecord::default()
     };
     let mut r = sample::run(&format!("s{session:02}"), label, 1);
     (r.status, r.error, r.scenario.recorded) = (Status::Completed, None, true);

@@ -3,8 +3,6 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::Cell;
-
 use super::{Advice, ChangeOutcome, Decision, Sums};
 use crate::{fmt, front, grid, stats};
 
@@ -58,8 +56,7 @@ pub(super) fn page(a: &Advice) -> String {
 }
 
 fn table(a: &Advice) -> Vec<String> {
-    let head = HEAD.iter().enumerate().map(|(i, h)| cell(i, (*h).to_string())).collect();
-    let usd = a.median_usd.map_or("n/a".into(), fmt::usd);
+    let usd = fmt::known(a.median_usd, fmt::usd);
     let now = vec![
         "as it is set now".to_string(),
         fmt::usd(a.now.cost_usd),
@@ -70,12 +67,7 @@ fn table(a: &Advice) -> Vec<String> {
         String::new(),
     ];
     let rows = std::iter::once(now).chain(a.changes.iter().map(row));
-    let cells = |r: Vec<String>| r.into_iter().enumerate().map(|(i, c)| cell(i, c)).collect();
-    grid::draw(head, rows.map(cells).collect::<Vec<Vec<Cell>>>(), |i| (u16::from(i > 0), 1))
-}
-
-fn cell(column: usize, text: String) -> Cell {
-    if column == 0 { Cell::new(text) } else { grid::figure(text) }
+    grid::draw(HEAD.map(String::from).into(), rows, |i| i > 0, |i| (u16::from(i > 0), 1))
 }
 
 /// Number of needs with a lost fact, as a table cell.

@@ -9,16 +9,11 @@ use std::{io, iter};
 
 use ctxbench_core::strategy::Standing;
 
-use crate::formats::{Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::metrics::{Cell, METRICS, ToCell};
-use crate::plots::Looks;
 use crate::record::{FactRecord, RunRecord};
 use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
-
-/// The format for `report --format csv`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "csv", prints: false, make: Make::Rows(write) };
 
 /// Column name, and the function that reads the cell of a row.
 type Column<T> = (&'static str, fn(&T) -> Cell);
@@ -141,7 +136,7 @@ impl Table {
 
 /// Writes each table to a separate file. Numbers have at most six decimals, unknown values are
 /// `n/a`, and no text is a formula.
-fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+pub(crate) fn write(stored: &StoredResults<'_>, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
     let mut outs = Vec::new();
     for table in &TABLES {
@@ -174,7 +169,7 @@ fn text(cell: Cell) -> String {
 /// Returns the text of one file by its name.
 #[cfg(test)]
 pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
-    let files = FORMAT.render(results, &Looks::default()).expect("in memory");
+    let files = crate::sample::files("csv", results).expect("a writable folder");
     files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
 

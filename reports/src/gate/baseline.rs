@@ -70,9 +70,7 @@ impl Baseline {
     }
 
     pub fn to_text(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("rows always serialise");
-        text.push('\n');
-        text
+        json::pretty(self)
     }
 
     /// Parses the file; `origin` names it in errors.

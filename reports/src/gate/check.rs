@@ -1,6 +1,7 @@
 //! Compares results with a baseline, row by row and metric by metric.
 
 use ctxbench_core::plural::pluralize;
+use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,9 +138,9 @@ impl Checks<'_> {
         }
         let (b, n) = (base.integrity_failures, new.integrity_failures);
         let outcome = match n.cmp(&b) {
-            std::cmp::Ordering::Greater => Outcome::Fail,
-            std::cmp::Ordering::Equal => Outcome::Pass,
-            std::cmp::Ordering::Less => Outcome::Improved,
+            Ordering::Greater => Outcome::Fail,
+            Ordering::Equal => Outcome::Pass,
+            Ordering::Less => Outcome::Improved,
         };
         self.put(
             new,
@@ -173,34 +174,26 @@ impl Checks<'_> {
         let (b, n) = (base.status, new.status);
         let change = format!("status {} → {}", b.word(), n.word());
         let steps = format!("steps {} → {}", base.steps_completed, new.steps_completed);
-        let (outcome, text) = match severity(n).cmp(&severity(b)) {
-            std::cmp::Ordering::Greater => {
-                (Outcome::Fail, format!("{change}, {steps}; its other figures are not compared"))
+        let further = new.steps_completed.cmp(&base.steps_completed);
+        let (outcome, allowed) = match severity(n).cmp(&severity(b)) {
+            Ordering::Greater => (Outcome::Fail, ""),
+            Ordering::Less => (Outcome::Improved, ""),
+            Ordering::Equal if n != Status::NotApplicable && further == Ordering::Less => {
+                (Outcome::Fail, " (allowed −0)")
             }
-            std::cmp::Ordering::Less => (
-                Outcome::Improved,
-                format!("{change}, {steps}; its other figures are not compared"),
-            ),
-            std::cmp::Ordering::Equal
-                if n != Status::NotApplicable && new.steps_completed < base.steps_completed =>
-            {
-                (
-                    Outcome::Fail,
-                    format!("{change}, {steps} (allowed −0); its other figures are not compared"),
-                )
+            Ordering::Equal if further == Ordering::Greater => (Outcome::Improved, ""),
+            Ordering::Equal if b != n => {
+                self.put(new, "status", Outcome::Noted, change);
+                return true;
             }
-            std::cmp::Ordering::Equal if new.steps_completed > base.steps_completed => (
-                Outcome::Improved,
-                format!("{change}, {steps}; its other figures are not compared"),
-            ),
-            std::cmp::Ordering::Equal if b != n => (Outcome::Noted, change),
-            std::cmp::Ordering::Equal => {
+            Ordering::Equal => {
                 self.put(new, "status", Outcome::Pass, format!("status {}", n.word()));
                 return n != Status::NotApplicable;
             }
         };
+        let text = format!("{change}, {steps}{allowed}; its other figures are not compared");
         self.put(new, "status", outcome, text);
-        outcome == Outcome::Noted
+        false
     }
 
     fn limit(&mut self, limit: &Limit, ceiling: bool, products: &[(&RunRecord, &BaselineRow)]) {
@@ -259,7 +252,7 @@ fn severity(status: Status) -> u8 {
 fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
     let unit = metric.unit;
     let show = |x: f64| format!("{}{}", unit.format_value(x), unit.suffix());
-    let text = |x: Option<f64>| x.map_or("n/a".to_string(), show);
+    let text = |x: Option<f64>| fmt::known(x, show);
     if let (Some(b), Some(n)) = (base, new)
         && text(base) == text(new)
         && b != n

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{Check, GateReport, Outcome};
 use crate::junit::{self, Case, TestVerdict};
-use crate::markdown;
+use crate::{grid, markdown};
 
 impl GateReport {
     /// Formats the report as Markdown: a heading with the verdict, a table of failures and
@@ -18,20 +18,14 @@ impl GateReport {
             let _ = writeln!(out, "\n**{}**", markdown::text(fault));
         }
         let worth = [("fail", Outcome::Fail), ("better", Outcome::Improved)];
-        let rows: Vec<(&str, &Check)> =
-            worth.iter().flat_map(|(word, o)| self.with_outcome(*o).map(|c| (*word, c))).collect();
+        let rows: Vec<Vec<String>> = worth
+            .into_iter()
+            .flat_map(|(word, o)| self.with_outcome(o).map(move |c| (word, c)))
+            .map(|(word, c)| [word, &c.row, &c.metric, &c.reason].map(markdown::text).into())
+            .collect();
         if !rows.is_empty() {
-            out.push_str("\n| | row | figure | what |\n|---|---|---|---|\n");
-            for (word, c) in rows {
-                let cell = markdown::text;
-                let _ = writeln!(
-                    out,
-                    "| {word} | {} | {} | {} |",
-                    cell(&c.row),
-                    cell(&c.metric),
-                    cell(&c.reason)
-                );
-            }
+            out.push('\n');
+            out.push_str(&grid::markdown(&["", "row", "figure", "what"], rows, |_| false));
         }
         let notes = self.with_outcome(Outcome::Noted).map(Check::told);
         for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {

@@ -13,57 +13,36 @@ pub struct Limit {
     pub bound: f64,
 }
 
-/// Error in a limit.
+/// Error in a limit, with the remedy.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LimitError {
-    /// The argument has no `=`.
-    #[error("`{0}` is not of the form METRIC=NUMBER, for example needs_kept_pct=80")]
-    Shape(String),
-    /// The value is not a number.
-    #[error(
-        "`{value}` in `{text}` is not a number; expected METRIC=NUMBER, for example cost_usd=0.5"
-    )]
-    Number {
-        /// The whole argument.
-        text: String,
-        /// The part after `=`.
-        value: String,
-    },
-    /// The number is outside the range of the column.
-    #[error("`{text}`: {metric} is {range}, so this decides nothing; correct the number")]
-    Range {
-        /// The whole argument.
-        text: String,
-        /// Column name.
-        metric: &'static str,
-        /// Range of the column, as text.
-        range: String,
-    },
-    /// The column does not exist.
-    #[error("there is no metric `{metric}`; {hint}")]
-    Unknown {
-        /// Name in the argument.
-        metric: String,
-        /// Suggestion of similar names.
-        hint: String,
-    },
-}
+#[error("{0}")]
+pub struct LimitError(String);
 
 impl FromStr for Limit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Limit, LimitError> {
-        let (metric, value) = text.split_once('=').ok_or_else(|| LimitError::Shape(text.into()))?;
+        let Some((metric, value)) = text.split_once('=') else {
+            return Err(LimitError(format!(
+                "`{text}` is not of the form METRIC=NUMBER, for example needs_kept_pct=80"
+            )));
+        };
         let (metric, value) = (metric.trim(), value.trim());
         let metric = metrics::find(metric)
-            .map_err(|hint| LimitError::Unknown { metric: metric.into(), hint })?;
-        let bound = value.parse().ok().filter(|x: &f64| x.is_finite());
-        let bound =
-            bound.ok_or_else(|| LimitError::Number { text: text.into(), value: value.into() })?;
+            .map_err(|hint| LimitError(format!("there is no metric `{metric}`; {hint}")))?;
+        let Some(bound) = value.parse().ok().filter(|x: &f64| x.is_finite()) else {
+            return Err(LimitError(format!(
+                "`{value}` in `{text}` is not a number; expected METRIC=NUMBER, for example \
+                 cost_usd=0.5"
+            )));
+        };
         let range = metric.range();
         if !range.contains(&bound) {
-            let range = metrics::in_words(&range);
-            return Err(LimitError::Range { text: text.into(), metric: metric.column, range });
+            return Err(LimitError(format!(
+                "`{text}`: {} is {}, so this decides nothing; correct the number",
+                metric.column,
+                metrics::in_words(&range)
+            )));
         }
         Ok(Limit { metric: metric.column.into(), bound })
     }

@@ -49,8 +49,8 @@ pub(crate) struct Metric {
     pub(crate) name: &'static str,
     /// Explanation for new readers; empty for text columns.
     pub(crate) help: &'static str,
-    /// Heading in the tables of strategies.
-    pub(crate) scored: Rank<ScoreColumn>,
+    /// Heading in the tables of strategies, in two lines.
+    pub(crate) scored: Rank<[&'static str; 2]>,
     /// Heading in the collapsed details of the Markdown report.
     pub(crate) detail: Rank<&'static str>,
     /// True for an axis of the Pareto front. Requires [`Metric::judged`].
@@ -87,22 +87,6 @@ pub(crate) enum Better {
     Higher,
     /// Neutral: no best value and no verdict.
     Neither,
-}
-
-/// A column of the tables of strategies.
-pub(crate) struct ScoreColumn {
-    /// Heading in two lines.
-    pub(crate) head: [&'static str; 2],
-}
-
-impl ScoreColumn {
-    /// Heading in one line.
-    pub(crate) fn title(&self) -> String {
-        match self.head[0].strip_suffix('-') {
-            Some(part) => format!("{part}{}", self.head[1]),
-            None => self.head.join(" "),
-        }
-    }
 }
 
 /// Tolerance of the gate.
@@ -197,10 +181,20 @@ impl Metric {
         self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
 
-    /// Name without the unit: the heading of the table, or the name of the column.
+    /// Heading of the tables of strategies in one line, or the name of the column.
+    pub(crate) fn score_title(&self) -> String {
+        match self.scored {
+            Some((_, [first, second])) => match first.strip_suffix('-') {
+                Some(part) => format!("{part}{second}"),
+                None => format!("{first} {second}"),
+            },
+            None => self.name.replace('_', " "),
+        }
+    }
+
+    /// This heading without the unit.
     pub(crate) fn title(&self) -> String {
-        let scored = self.scored.as_ref().map(|(_, s)| s.title());
-        let title = scored.unwrap_or_else(|| self.name.replace('_', " "));
+        let title = self.score_title();
         let unit = [" $", "%", " s"].iter().find_map(|unit| title.strip_suffix(unit));
         unit.map_or(title.clone(), str::to_string)
     }
@@ -309,8 +303,8 @@ pub(crate) fn sorted_columns<T>(
 }
 
 /// The columns of the tables of strategies.
-pub(crate) fn scores() -> Vec<(&'static Metric, &'static ScoreColumn)> {
-    sorted_columns(|m| &m.scored)
+pub(crate) fn scores() -> Vec<&'static Metric> {
+    sorted_columns(|m| &m.scored).into_iter().map(|(m, _)| m).collect()
 }
 
 /// All numeric metrics.
@@ -323,21 +317,10 @@ pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
     named(name, numbers())
 }
 
-/// Contents of a column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Holds {
-    /// Text only.
-    Words,
-    /// Numbers of this range and `n/a`.
-    Numbers(RangeInclusive<f64>),
-}
-
-/// Contents of a column of `summary.csv`; the error suggests similar names.
-pub fn column(name: &str) -> Result<Holds, String> {
-    named(name, METRICS.iter()).map(|m| match m.kind {
-        ColumnKind::Number => Holds::Numbers(m.range()),
-        ColumnKind::Key | ColumnKind::Word => Holds::Words,
-    })
+/// Range of the numbers in a column of `summary.csv`; `None` for a column of words. The error
+/// suggests similar names.
+pub fn column(name: &str) -> Result<Option<RangeInclusive<f64>>, String> {
+    named(name, METRICS.iter()).map(|m| (m.kind == ColumnKind::Number).then(|| m.range()))
 }
 
 /// Describes a range of numbers.

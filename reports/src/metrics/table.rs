@@ -2,10 +2,7 @@
 
 use super::Better::{Higher, Lower, Neither};
 use super::When::{Always, Finished};
-use super::{
-    BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, ScoreColumn, Slack, ToCell, Unit,
-    When,
-};
+use super::{BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit, When};
 use crate::record::RunRecord;
 
 /// A field of the summary with a column of this name.
@@ -261,7 +258,7 @@ impl Metric {
     }
 
     const fn scored(self, at: u16, head: [&'static str; 2], help: &'static str) -> Metric {
-        Metric { scored: Some((at, ScoreColumn { head })), help, ..self }
+        Metric { scored: Some((at, head)), help, ..self }
     }
 
     const fn detail(self, at: u16, head: &'static str) -> Metric {

@@ -13,14 +13,12 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
-
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use crate::formats::{Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::stored::{Files, StoredResults};
@@ -28,10 +26,6 @@ use crate::view::{self, Naming};
 use crate::{fmt, seeds};
 use budget::Packed;
 use overview::Overview;
-
-/// The format for `report --format html`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Maximum size of a page, bytes, so that it can be sent as an attachment.
 const MAX_BYTES: usize = 20_000_000;
@@ -52,28 +46,21 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-fn write(
+/// Writes the page. `matrix` has the features of the systems as rows, the head first, or is empty.
+pub(crate) fn write(
     stored: &StoredResults<'_>,
     looks: &Looks,
+    matrix: &[Vec<String>],
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
-    write_page(stored, looks, "", files)
+    files.put("index.html", &page(stored, looks, matrix)?)
 }
 
-/// Writes the page. `matrix_md` is a Markdown table of the features of the systems, or empty.
-pub(crate) fn write_page(
+fn page(
     stored: &StoredResults<'_>,
     looks: &Looks,
-    matrix_md: &str,
-    files: &mut dyn Files,
-) -> Result<(), ReportError> {
-    let text = page(stored, looks, matrix_md)?;
-    let mut out = files.create("index.html")?;
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
-fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
+    matrix: &[Vec<String>],
+) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));
@@ -84,7 +71,7 @@ fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<St
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
     let first = parts::first_screen(&sections);
-    let below = parts::over_sessions(results, &sections, matrix_md);
+    let below = parts::over_sessions(results, &sections, matrix);
     let frame = |packed: &Packed| {
         document(&html! {
             main {

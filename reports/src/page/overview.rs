@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde_json::Number;
 
 use super::{clean, embedded};
+use crate::fmt;
+use crate::front::{self, Pooled};
 use crate::metrics::{self, Better, Metric, Unit};
 use crate::plots::{self, Looks, Mark};
 use crate::record::{Results, RunRecord, Status};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
 use crate::view::{self, ReportBlock};
-use crate::{fmt, front};
 
 /// Data of all views, without the details of sessions.
 #[derive(Serialize)]
@@ -227,31 +228,22 @@ impl MetricInfo {
 impl Group {
     /// Returns `None` if there is nothing to compare.
     fn from_metric(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
-        let evidence = terms.evidence();
-        let d = stats::by_yardstick(&evidence)?;
-        let products: BTreeSet<&str> = evidence
-            .iter()
-            .filter(|r| r.is_contender())
-            .map(|r| r.strategy.label.as_str())
-            .collect();
-        let pooled = front::pooled(&d, &products);
-        let front: BTreeSet<&str> = pooled.front.iter().map(|s| s.strategy.as_str()).collect();
+        let pooled = Pooled::from_runs(&terms.evidence())?;
+        let d = &pooled.differences;
         let best: Vec<(usize, &Metric)> = front::metrics().collect();
         let [cost, kept] = best[..] else { return None };
         let baseline = clean(&d.baseline);
         let title = |(i, m): (usize, &Metric)| match d.sessions {
-            1 => format!("{}{}", m.name, m.unit.suffix()),
-            _ => {
-                let relative = d.strategies.iter().any(|s| s.figures[i].is_relative());
-                let unit = if relative { " %" } else { m.unit.of_change() };
-                format!("{}, mean change against {baseline},{unit}", m.name)
-            }
+            1 => format!("{}{}", m.name, d.suffix(i, m)),
+            _ => format!("{}, mean change against {baseline},{}", m.name, d.suffix(i, m)),
         };
         let point = |s: &StrategyDifference| {
-            let value = |(i, _): (usize, &Metric)| own(&s.figures[i], &d);
-            let said = |(i, m): (usize, &'static Metric)| words(&s.figures[i], m, &d);
+            let value = |(i, _): (usize, &Metric)| {
+                d.position(&s.figures[i]).filter(|x| x.is_finite()).map(rounded)
+            };
+            let said = |(i, m): (usize, &'static Metric)| stats::position(d, &s.figures[i], m);
             let counted = s.compacted > 0 && s.sessions == pooled.sessions;
-            let product = products.contains(s.strategy.as_str());
+            let product = pooled.products.contains(s.strategy.as_str());
             let mut told = Vec::new();
             if d.sessions > 1 {
                 told.push(format!("finished {} of {} sessions", s.sessions, d.sessions));
@@ -260,12 +252,12 @@ impl Group {
             Some(FrontPoint {
                 s: places.get(s.strategy.as_str()).copied()?,
                 same: s.same.iter().filter_map(|l| places.get(l.as_str()).copied()).collect(),
-                x: value(cost).map(rounded),
-                y: value(kept).map(rounded),
-                loss: loss(&s.figures[kept.0], &d).map(rounded),
+                x: value(cost),
+                y: value(kept),
+                loss: loss(&s.figures[kept.0], d).map(rounded),
                 cost: said(cost),
                 kept: said(kept),
-                front: front.contains(s.strategy.as_str()),
+                front: pooled.is_on_front(&s.strategy),
                 counted: counted && product,
                 product,
                 told,
@@ -282,25 +274,11 @@ impl Group {
     }
 }
 
-/// Position of a point: the mean change, or with a single session the figure itself.
-fn own(figure: &Figure, d: &Differences) -> Option<f64> {
-    let x = if d.sessions == 1 { figure.own_mean } else { figure.mean };
-    x.filter(|x| x.is_finite())
-}
-
 fn loss(kept: &Figure, d: &Differences) -> Option<f64> {
     match d.sessions {
         1 => Some(kept.base_mean? - kept.own_mean?),
         _ => kept.mean.map(|x| -x),
     }
-}
-
-fn words(figure: &Figure, metric: &Metric, d: &Differences) -> String {
-    if d.sessions == 1 {
-        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));
-    }
-    let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
-    stats::change(figure, metric) + &interval
 }
 
 impl SessionOverview {

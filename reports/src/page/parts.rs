@@ -22,16 +22,14 @@ const FIRST: usize = 2;
 
 /// One line with the compared sessions.
 pub(super) fn compared(results: &Results) -> String {
-    let count =
-        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
     let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
     let models: Vec<String> = view::models(results).into_iter().map(clean).collect();
     let parts = [
         clean(&results.generator),
-        count(sessions.len(), "session", "sessions"),
-        count(strategies.len(), "strategy", "strategies"),
-        count(results.runs.len(), "run", "runs"),
+        fmt::sessions(sessions.len()),
+        fmt::pluralize(strategies.len(), "strategy"),
+        fmt::pluralize(results.runs.len(), "run"),
         models.join(", "),
     ];
     parts.join(" · ")
@@ -89,11 +87,11 @@ fn failures(all: &[String]) -> Markup {
 pub(super) fn over_sessions(
     results: &Results,
     sections: &[Section<'_>],
-    matrix_md: &str,
+    matrix: &[Vec<String>],
 ) -> Markup {
     html! {
         @for s in sections { (section(s, results)) }
-        @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }
+        @if !matrix.is_empty() { (systems(matrix)) }
     }
 }
 
@@ -214,7 +212,7 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
-            @for (m, s) in metrics::scores() { li { strong { (s.title()) } ": " (code(m.help)) } }
+            @for m in metrics::scores() { li { strong { (m.score_title()) } ": " (code(m.help)) } }
             li { strong { "Differences between strategies" } ": " (code(stats::HELP)) }
         }
         p { "Modelled, not measured:" }
@@ -232,38 +230,15 @@ fn code(text: &str) -> Markup {
     } }
 }
 
-/// Renders the subset of Markdown that the matrix needs: tables, headings and paragraphs.
-fn tables(md: &str) -> Markup {
-    let mut parts: Vec<(bool, Vec<&str>)> = Vec::new();
-    for line in md.lines().map(str::trim).filter(|l| !l.is_empty()) {
-        let is_row = line.starts_with('|');
-        match parts.last_mut() {
-            Some((true, rows)) if is_row => rows.push(line),
-            _ => parts.push((is_row, vec![line])),
+/// Renders the features of the systems, without the marks of code and emphasis of Markdown.
+fn systems(matrix: &[Vec<String>]) -> Markup {
+    let name = "What the systems do";
+    let table = html! { table {
+        @for (i, row) in matrix.iter().enumerate() {
+            tr { @for cell in row.iter().map(|c| c.trim().replace(['`', '*'], "")) {
+                @if i == 0 && !cell.is_empty() { th.l scope="col" { (cell) } } @else { td.note { (cell) } }
+            } }
         }
-    }
-    let rule = |l: &str| l.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
-    html! { @for (is_table, lines) in &parts {
-        @if *is_table {
-            (wide("What the systems do", &html! { table {
-                @for (i, line) in lines.iter().filter(|l| !rule(l)).enumerate() {
-                    tr { @for cell in cells(line) {
-                        @if i == 0 && !cell.is_empty() { th.l scope="col" { (cell) } } @else { td.note { (cell) } }
-                    } }
-                }
-            } }))
-        } @else {
-            @for line in lines {
-                @if line.starts_with('#') { h3 { (line.trim_start_matches('#').trim()) } }
-                @else { p { (line) } }
-            }
-        }
-    } }
-}
-
-/// Splits a Markdown row into cells; `\|` is a literal bar.
-fn cells(line: &str) -> Vec<String> {
-    let inner = line.trim_start_matches('|');
-    let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{1}");
-    inner.split('|').map(|c| c.trim().replace('\u{1}', "|").replace(['`', '*'], "")).collect()
+    } };
+    html! { h2 { (name) } (wide(name, &table)) }
 }

@@ -13,8 +13,8 @@ use crate::record::{FactLife, FactMove, FactPlace, RunRecord};
 use crate::sample;
 
 fn render_page(results: &Results) -> String {
-    let matrix = "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n";
-    page(&StoredResults::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
+    let matrix = [["a", "b <x>"], ["`c`", "<u>d | e"]].map(|row| row.map(String::from).into());
+    page(&StoredResults::new(results, &results.runs).unwrap(), &Looks::default(), &matrix).unwrap()
 }
 
 /// Content of the script element with that id.

@@ -1,12 +1,12 @@
 //! Sources of the input tokens, stacked per strategy: cache reads, cache writes and uncached
 //! tokens.
 
-use crate::record::{RunRecord, Status};
-use plotters::style::{RGBColor, WHITE};
+use crate::record::RunRecord;
+use plotters::style::RGBColor;
 
-use super::palette::{Styles, pale};
-use super::rows::{ROW, Rows, TOP, remark};
-use super::sheet::{Anchor, Fault, GREY, INK, Scale, axis_x, sheet, text_width};
+use super::palette::Styles;
+use super::rows::{Bar, Rows, TOP};
+use super::sheet::{Anchor, Fault, INK, Scale, axis_x, sheet, text_width};
 use crate::fmt;
 use crate::view::ReportBlock;
 
@@ -34,36 +34,20 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
             s.text(x + 20, TOP - 19, Anchor::Left, 15, INK, name)?;
             x += 44 + text_width(name, 15);
         }
-        for (run, y) in rows.iter() {
-            if run.status == Status::NotApplicable {
-                s.text(rows.left + 6, y, Anchor::Left, 14, GREY, "n/a")?;
-                continue;
+        rows.bars(s, rows.left, &|run| {
+            let ends = parts(run).into_iter().scan(0.0, |sum, part| {
+                *sum += part;
+                Some(scale.at(*sum))
+            });
+            let share = run.summary.cache_read_ratio.filter(|x| x.is_finite());
+            let share = fmt::known(share, |x| format!("{:.0} %", x * 100.0));
+            Bar {
+                parts: ends.zip(PARTS).map(|(end, (_, color))| (end, color)).collect(),
+                value: format!("{share} read"),
+                room: width - 6,
+                ground: width - 4,
             }
-            let mut sum = 0.0;
-            for (part, (_, color)) in parts(run).into_iter().zip(PARTS) {
-                let (from, to) = (scale.at(sum), scale.at(sum + part));
-                sum += part;
-                let color = if run.status == Status::Completed { color } else { pale(color, 0.4) };
-                if to > from {
-                    s.fill((from, y - ROW / 2 + 4), (to, y + ROW / 2 - 4), color)?;
-                }
-            }
-            let share = run
-                .summary
-                .cache_read_ratio
-                .filter(|x| x.is_finite())
-                .map_or("n/a".into(), |x| format!("{:.0} %", x * 100.0));
-            let end = scale.at(sum);
-            let long = format!("{share} read{}", remark(run));
-            let short = format!("{share} read");
-            let text = if end + 6 + text_width(&long, 14) < width - 6 { long } else { short };
-            s.fill(
-                (end + 2, y - 8),
-                ((end + 8 + text_width(&text, 14)).min(width - 4), y + 8),
-                WHITE,
-            )?;
-            s.text(end + 6, y, Anchor::Left, 14, INK, &text)?;
-        }
+        })?;
         rows.labels(s, styles, width - 20)
     })
 }

@@ -16,9 +16,7 @@ mod sweep;
 pub(crate) use marks::{Mark, marks};
 pub use palette::Looks;
 
-use std::io::Write;
-
-use crate::formats::{Make, ReportError, ReportFormat};
+use crate::formats::ReportError;
 use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::terms;
@@ -26,10 +24,6 @@ use crate::view::{self, Naming, ReportBlock};
 use crate::{fmt, seeds};
 use palette::Styles;
 use sheet::Fault;
-
-/// The format for `report --format svg`.
-pub(crate) const FORMAT: ReportFormat =
-    ReportFormat { name: "svg", prints: false, make: Make::Rows(write) };
 
 type Draw = fn(&ReportBlock<'_>, &Styles) -> Result<String, Fault>;
 
@@ -51,11 +45,9 @@ pub(crate) fn write(
     let results = &*seeds::averaged(&stored.figures);
     let styles = Styles::from_results(results, looks);
     let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
-        let svg =
-            drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
-        let mut out = files.create(&file)?;
-        out.write_all(svg.as_bytes())?;
-        Ok(out.flush()?)
+        let failed = |e| ReportError::Refused(format!("the plot `{file}` could not be drawn: {e}"));
+        let svg = drawn.map_err(failed)?;
+        files.put(&file, &svg)
     };
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
@@ -85,20 +77,14 @@ pub(crate) fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::Artifact;
     use crate::record::Results;
     use crate::sample;
-
-    /// One drawn plot.
-    struct Plot {
-        file: String,
-        svg: String,
-    }
-
-    fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
-        let drawn = FORMAT.render(results, &Looks::default())?;
-        Ok(drawn.into_iter().map(|a| Plot { file: a.file, svg: a.text }).collect())
-    }
     use ctxbench_core::strategy::Standing;
+
+    fn plots(results: &Results) -> Vec<Artifact> {
+        sample::files("svg", results).unwrap()
+    }
 
     /// Checks enough of XML to detect unescaped text, unclosed tags and forbidden characters.
     fn well_formed(svg: &str) -> Result<(), String> {
@@ -142,11 +128,11 @@ mod tests {
     fn plots_are_xml_and_labels_are_escaped() {
         let mut results = sample::results();
         results.runs[0].scenario.title = "a <b> & \"c\" \u{0} ]]>".into();
-        let drawn = plots(&results).unwrap();
+        let drawn = plots(&results);
         assert_eq!(drawn.len(), KINDS.len());
         for p in &drawn {
-            well_formed(&p.svg).unwrap_or_else(|e| panic!("{}: {e}", p.file));
-            assert!(p.svg.contains("x&lt;&amp;&quot;y"), "{} lacks the hostile label", p.file);
+            well_formed(&p.text).unwrap_or_else(|e| panic!("{}: {e}", p.file));
+            assert!(p.text.contains("x&lt;&amp;&quot;y"), "{} lacks the hostile label", p.file);
         }
     }
 
@@ -159,7 +145,7 @@ mod tests {
         let mut other = sample::run("a b", "codex", 1);
         other.model = "gpt-5/codex".into();
         results.runs.push(other);
-        let mut files: Vec<String> = plots(&results).unwrap().into_iter().map(|p| p.file).collect();
+        let mut files: Vec<String> = plots(&results).into_iter().map(|p| p.file).collect();
         assert!(
             files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")),
             "{files:?}"
@@ -178,9 +164,9 @@ mod tests {
             status: crate::record::Status::NotApplicable,
             ..Default::default()
         };
-        let results = Results { runs: vec![run], ..Results::default() };
-        for p in plots(&results).unwrap() {
-            well_formed(&p.svg).unwrap();
+        let results = sample::of(vec![run]);
+        for p in plots(&results) {
+            well_formed(&p.text).unwrap();
         }
     }
 
@@ -226,10 +212,10 @@ mod tests {
 
     #[test]
     fn crowded_results_give_well_formed_plots_twice_the_same() {
-        let drawn = plots(&crowded()).unwrap();
-        assert!(drawn.iter().all(|p| well_formed(&p.svg).is_ok()));
-        let again = plots(&crowded()).unwrap();
-        assert!(drawn.iter().zip(&again).all(|(a, b)| a.svg == b.svg));
+        let drawn = plots(&crowded());
+        assert!(drawn.iter().all(|p| well_formed(&p.text).is_ok()));
+        let again = plots(&crowded());
+        assert!(drawn.iter().zip(&again).all(|(a, b)| a.text == b.text));
     }
 
     /// Two sessions with two values of a setting and two products.
@@ -244,13 +230,7 @@ mod tests {
                 ("codex:limit=120000", "120000", 0.6, 70.0),
             ];
             for (label, limit, share, kept) in rows {
-                let mut run = sample::run(session, label, 1);
-                run.status = crate::record::Status::Completed;
-                run.integrity.clear();
-                run.summary.integrity_failures = 0;
-                run.summary.compactions = u64::from(label != "reference");
-                run.summary.cost_usd = cost * share;
-                run.summary.needs_kept_pct = Some(kept);
+                let mut run = sample::scored(session, label, cost * share, kept);
                 if !limit.is_empty() {
                     run.strategy.given.insert("limit".into(), limit.into());
                 }
@@ -260,20 +240,20 @@ mod tests {
         results
     }
 
-    fn over_sessions(drawn: &[Plot]) -> Vec<&Plot> {
-        let is = |p: &&Plot| p.file.contains("/front") || p.file.contains("/sweep-");
+    fn over_sessions(drawn: &[Artifact]) -> Vec<&Artifact> {
+        let is = |p: &&Artifact| p.file.contains("/front") || p.file.contains("/sweep-");
         drawn.iter().filter(is).collect()
     }
 
     #[test]
     fn sessions_have_one_plot_of_the_front_and_settings_one_of_their_values() {
-        let drawn = plots(&swept()).unwrap();
+        let drawn = plots(&swept());
         let pooled = over_sessions(&drawn);
         let files: Vec<&str> = pooled.iter().map(|p| p.file.as_str()).collect();
         assert_eq!(files, ["plots/front.svg", "plots/sweep-codex-limit.svg"]);
-        assert!(pooled.iter().all(|p| well_formed(&p.svg).is_ok()));
-        let says = |p: &Plot, text: &str| {
-            assert!(p.svg.contains(&format!("<title>{text}</title>")), "{text}: {}", p.svg);
+        assert!(pooled.iter().all(|p| well_formed(&p.text).is_ok()));
+        let says = |p: &Artifact, text: &str| {
+            assert!(p.text.contains(&format!("<title>{text}</title>")), "{text}: {}", p.text);
         };
         // A quarter of the cost of the reference and 40 points fewer: the cheapest.
         says(pooled[0], "codex:limit=90000: cost −75.0 %, needs kept −40.0 pp, on the front");
@@ -285,7 +265,7 @@ mod tests {
         // A single session has no front over sessions, but its swept settings are drawn.
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");
-        let drawn = plots(&one).unwrap();
+        let drawn = plots(&one);
         let pooled = over_sessions(&drawn);
         assert_eq!(pooled.len(), 1);
         says(pooled[0], "90000: cost $1.000, on the front");
@@ -293,13 +273,13 @@ mod tests {
 
     #[test]
     fn every_document_begins_with_its_title_and_tells_of_its_points() {
-        let drawn = plots(&sample::results()).unwrap();
+        let drawn = plots(&sample::results());
         for p in &drawn {
-            let head = p.svg.lines().nth(1).unwrap_or("");
+            let head = p.text.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let points = drawn[3].svg.matches("<circle").count();
+        let points = drawn[3].text.matches("<circle").count();
         assert!(points > sample::LABELS.len(), "marks and what they tell");
-        assert!(drawn[3].svg.contains("<title>x&lt;&amp;&quot;y: cost $ "));
+        assert!(drawn[3].text.contains("<title>x&lt;&amp;&quot;y: cost $ "));
     }
 }

@@ -1,31 +1,26 @@
 //! Cost against needs kept over sessions: mean changes against one baseline, with the front.
 
-use std::collections::BTreeSet;
-
 use super::cloud::{self, Axis, Cloud, CloudPoint};
 use super::palette::Styles;
 use super::sheet::Fault;
+use crate::fmt;
+use crate::front::{self, Pooled};
 use crate::metrics::Metric;
-use crate::stats::{self, Figure, Scale, StrategyDifference};
+use crate::stats::{self, Figure, StrategyDifference};
 use crate::terms::Terms;
-use crate::{fmt, front};
 
 /// Maximum length of a name in the list, characters.
 const LONGEST: usize = 40;
 
 /// Draws the plot; `None` with fewer than two sessions or fewer than two rows that compacted.
 pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<String, Fault>> {
-    let runs = terms.evidence();
-    let d = stats::by_yardstick(&runs).filter(|d| d.sessions > 1)?;
-    let labels: BTreeSet<&str> =
-        runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect();
-    let pooled = front::pooled(&d, &labels);
-    let on_front: BTreeSet<&str> = pooled.front.iter().map(|s| &*s.strategy).collect();
+    let pooled = Pooled::from_runs(&terms.evidence()).filter(|p| p.differences.sessions > 1)?;
+    let d = &pooled.differences;
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
     let [(i, x), (j, y)] = axes[..] else { return None };
     let mut points = Vec::new();
     let mut without = Vec::new();
-    for row in d.strategies.iter().filter(|s| labels.contains(&*s.strategy)) {
+    for row in d.strategies.iter().filter(|s| pooled.products.contains(&*s.strategy)) {
         let name = fmt::elide(&stats::name(row), LONGEST);
         let (cost, kept) = (&row.figures[i], &row.figures[j]);
         let Some(at) = cost.mean.zip(kept.mean).filter(|_| row.compacted > 0) else {
@@ -35,17 +30,16 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
         points.push(CloudPoint {
             label: name,
             at,
-            figures: [figure(row, cost, x, &d), stats::change(kept, y)],
+            figures: [figure(row, cost, x, d), stats::change(kept, y)],
             style: styles.of_label(&row.strategy),
             whole: row.sessions == pooled.sessions,
-            on_front: on_front.contains(&*row.strategy),
+            on_front: pooled.is_on_front(&row.strategy),
             intervals: [ends(cost), ends(kept)],
         });
     }
     if points.len() < 2 {
         return None;
     }
-    let relative = d.strategies.iter().any(|s| s.figures[i].scale == Scale::Ratio);
     Some(cloud::draw(&Cloud {
         title: format!("Cost against needs kept, {}, {}", fmt::sessions(d.sessions), terms.name()),
         below: format!(
@@ -54,7 +48,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
             fmt::one_line(&d.baseline)
         ),
         x: Axis {
-            name: if relative { "change of cost, %" } else { "change of cost, US dollars" },
+            name: if d.is_relative(i) { "change of cost, %" } else { "change of cost, US dollars" },
             head: "cost",
             range: range(points.iter().map(|p| p.at.0)),
         },

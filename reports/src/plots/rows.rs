@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::record::{RunRecord, Status};
 use ctxbench_core::strategy::Standing;
-use plotters::style::RGBColor;
+use plotters::style::{RGBColor, WHITE};
 
 use super::palette::{Styles, pale};
 use super::sheet::{Anchor, Drawn, GREY, GRID, INK, Sheet, TEXT, text_width};
@@ -82,16 +82,45 @@ pub(super) fn label(run: &RunRecord) -> String {
     fmt::elide(&fmt::one_line(&run.strategy.label), LONGEST)
 }
 
-/// Colour of a bar. It is pale if the run did not finish, because such a run measures less work.
-pub(super) fn bar_color(run: &RunRecord, styles: &Styles) -> RGBColor {
-    let color = styles.of_run(run).color;
-    if run.status == Status::Completed { color } else { pale(color, 0.4) }
+/// A bar of one run, from left to right.
+pub(super) struct Bar {
+    /// Ends of the parts, pixels, each with its colour.
+    pub(super) parts: Vec<(i32, RGBColor)>,
+    /// Value after the bar.
+    pub(super) value: String,
+    /// Right edge of the room for the value and a remark on the end of the run, pixels.
+    pub(super) room: i32,
+    /// Right edge of the ground behind them, pixels.
+    pub(super) ground: i32,
 }
 
-/// Remark after the value of a bar; empty if the run completed or does not apply.
-pub(super) fn remark(run: &RunRecord) -> String {
-    match run.status {
-        Status::Completed | Status::NotApplicable => String::new(),
-        _ => format!(" (died at {}/{})", run.summary.steps_completed, run.summary.steps_total),
+impl Rows<'_> {
+    /// Draws a bar per run, from `left`; a run that does not apply has none. A bar is pale if the run
+    /// did not finish, because such a run measures less work.
+    pub(super) fn bars(&self, s: &Sheet<'_>, left: i32, bar: &dyn Fn(&RunRecord) -> Bar) -> Drawn {
+        for (run, y) in self.iter() {
+            if run.status == Status::NotApplicable {
+                s.text(left + 6, y, Anchor::Left, 14, GREY, "n/a")?;
+                continue;
+            }
+            let Bar { parts, value, room, ground } = bar(run);
+            let finished = run.status == Status::Completed;
+            let mut end = left;
+            for (to, color) in parts {
+                let color = if finished { color } else { pale(color, 0.4) };
+                if to > end {
+                    s.fill((end, y - ROW / 2 + 4), (to, y + ROW / 2 - 4), color)?;
+                }
+                end = to;
+            }
+            let summary = &run.summary;
+            let died = format!(" (died at {}/{})", summary.steps_completed, summary.steps_total);
+            let long = if finished { value.clone() } else { format!("{value}{died}") };
+            let text = if end + 6 + text_width(&long, 14) < room { long } else { value };
+            let behind = (end + 8 + text_width(&text, 14)).min(ground);
+            s.fill((end + 2, y - 8), (behind, y + 8), WHITE)?;
+            s.text(end + 6, y, Anchor::Left, 14, INK, &text)?;
+        }
+        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! Tokens and dollars per strategy: two bar charts with shared rows.
 
-use crate::record::{RunRecord, Status};
+use crate::record::RunRecord;
 use ctxbench_core::strategy::Standing;
 
-use super::palette::Styles;
-use super::rows::{ROW, Rows, TOP, bar_color, remark};
-use super::sheet::{Anchor, Drawn, Fault, GREY, INK, Scale, Sheet, axis_x, sheet, text_width};
+use super::palette::{Dash, Style, Styles};
+use super::rows::{Bar, Rows, TOP};
+use super::sheet::{Drawn, Fault, GREY, Scale, Sheet, axis_x, sheet};
 use crate::fmt;
 use crate::view::ReportBlock;
 
@@ -61,28 +61,16 @@ impl Panel {
         if let Some((reference, _)) =
             rows.iter().find(|(r, _)| r.strategy.standing == Standing::Hypothetical)
         {
-            let style = super::palette::Style { color: GREY, dash: super::palette::Dash::Dashed };
+            let style = Style { color: GREY, dash: Dash::Dashed };
             let x = scale.at(value(reference));
             s.path(&[(x, TOP), (x, rows.bottom())], style, 1)?;
         }
-        for (run, y) in rows.iter() {
-            if run.status == Status::NotApplicable {
-                s.text(left + 6, y, Anchor::Left, 14, GREY, "n/a")?;
-                continue;
-            }
-            let end = scale.at(value(run)).max(left + 1);
-            s.fill((left, y - ROW / 2 + 4), (end, y + ROW / 2 - 4), bar_color(run, styles))?;
-            let text = format!("{}{}", show(value(run)), remark(run));
-            let fits = end + 6 + text_width(&text, 14) < left + PANEL + GAP - 6;
-            let text = if fits { text } else { show(value(run)) };
-            let room = text_width(&text, 14) + 8;
-            s.fill(
-                (end + 2, y - 8),
-                ((end + room).min(left + PANEL + GAP - 6), y + 8),
-                plotters::style::WHITE,
-            )?;
-            s.text(end + 6, y, Anchor::Left, 14, INK, &text)?;
-        }
-        Ok(())
+        let room = left + PANEL + GAP - 6;
+        rows.bars(s, left, &|run| Bar {
+            parts: vec![(scale.at(value(run)).max(left + 1), styles.of_run(run).color)],
+            value: show(value(run)),
+            room,
+            ground: room,
+        })
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn draw(
     terms: &str,
     styles: &Styles,
 ) -> Result<String, Fault> {
-    let d = &sweeps.differences;
+    let d = &sweeps.pooled.differences;
     let values = values(swept);
     let panels: Vec<(usize, &Metric)> =
         stats::judged().enumerate().filter(|(_, m)| m.headline).collect();
@@ -73,7 +73,9 @@ pub(super) fn draw(
                 swept.curves.iter().map(|c| line(sweeps, c, *i, metric, styles, &x)).collect();
             let (min, max) = range(&lines);
             let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
-            let name = format!("{}{}", metric.name, unit(sweeps, *i, metric));
+            let unit = d.suffix(*i, metric);
+            let comma = if unit.is_empty() { "" } else { "," };
+            let name = format!("{}{comma}{unit}", metric.name);
             axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + width, fmt::exact, &name)?;
             for value in &values {
                 s.line((x(value), bottom(k)), (x(value), bottom(k) - HEIGHT), GRID, 1)?;
@@ -129,7 +131,7 @@ fn line(
     styles: &Styles,
     x: &dyn Fn(&str) -> i32,
 ) -> SweepLine {
-    let one = sweeps.differences.sessions == 1;
+    let one = sweeps.pooled.differences.sessions == 1;
     let dot = |(value, label): &(&str, &str)| {
         let (row, on_front) = sweeps.row(label);
         let f = &row?.figures[figure];
@@ -153,17 +155,6 @@ fn line(
 /// Converts a change to the displayed unit.
 fn axis_value(f: &Figure, metric: &Metric, x: f64) -> f64 {
     if f.scale == stats::Scale::Ratio { x } else { metric.unit.converted(x) }
-}
-
-fn unit(sweeps: &Sweeps<'_>, figure: usize, metric: &Metric) -> String {
-    let d = &sweeps.differences;
-    let relative = d.strategies.iter().any(|s| s.figures[figure].scale == stats::Scale::Ratio);
-    let unit = match (d.sessions, relative) {
-        (1, _) => metric.unit.suffix(),
-        (_, true) => " %",
-        (_, false) => metric.unit.of_change(),
-    };
-    if unit.is_empty() { String::new() } else { format!(",{unit}") }
 }
 
 /// Range of all dots and intervals, with a margin.

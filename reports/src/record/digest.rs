@@ -13,8 +13,6 @@ use crate::{recorded, spend};
 pub struct Digest {
     sent: RequestDigest,
     summaries: SummaryCalls,
-    sizes: (u64, u64),
-    has_curve: bool,
     replies: Vec<usize>,
     spend: Vec<Vec<String>>,
 }
@@ -48,8 +46,6 @@ impl RunRecord {
         self.digest = Some(Box::new(Digest {
             sent: self.sent(),
             summaries: self.summary_calls(),
-            sizes: self.sizes_at_compactions(),
-            has_curve: self.has_curve(),
             replies: if listed { replies(&self) } else { vec![] },
             spend: spend::rows(&self),
         }));
@@ -97,24 +93,6 @@ impl RunRecord {
         }
     }
 
-    /// Sums of tokens before and after all compactions with both sizes.
-    pub(crate) fn sizes_at_compactions(&self) -> (u64, u64) {
-        if let Some(d) = &self.digest {
-            return d.sizes;
-        }
-        let known =
-            self.compactions.iter().filter_map(|c| Some((c.before_tokens, c.after_tokens?)));
-        known.fold((0, 0), |(before, after), (b, a)| (before + b, after + a))
-    }
-
-    /// True if retention was measured at any compaction.
-    pub(crate) fn has_curve(&self) -> bool {
-        self.digest.as_ref().map_or_else(
-            || self.compactions.iter().any(|c| c.retained_pct.is_some()),
-            |d| d.has_curve,
-        )
-    }
-
     /// Replies of the main conversation before each compaction, if the requests are present.
     pub(crate) fn replies_before_compactions(&self) -> Option<&[usize]> {
         self.digest.as_ref().map(|d| &*d.replies)
@@ -128,7 +106,6 @@ impl RunRecord {
 
 #[cfg(test)]
 mod tests {
-    use crate::formats::FORMATS;
     use crate::record::Results;
     use crate::{sample, stats, table};
 
@@ -158,6 +135,5 @@ mod tests {
         for (a, b) in digested.runs.iter().zip(&whole.runs) {
             assert!(a.columns().eq(b.columns()), "{}", a.strategy.label);
         }
-        assert!(FORMATS.iter().any(|f| f.name == "markdown"));
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Results;
+use crate::fmt::one_line;
 
 /// Name of the assumption with the calibration of token counts.
 pub const CALIBRATION: &str = "calibration";
@@ -32,15 +33,21 @@ pub fn from_results(results: &Results) -> Yardstick {
 
 /// Differences between two yardsticks. A model in only one of them is not a difference.
 pub fn differences(base: &Yardstick, new: &Yardstick) -> Vec<String> {
-    let names = base.keys().chain(new.keys().filter(|n| !base.contains_key(*n)));
-    let told = |y: &Yardstick, name: &str| y.get(name).map_or("not stated".into(), String::clone);
-    names
-        .filter(|name| {
-            let both = base.contains_key(*name) && new.contains_key(*name);
-            base.get(*name) != new.get(*name) && (both || !name.starts_with(TOKENS))
-        })
-        .map(|name| format!("{name}: {} → {}", told(base, name), told(new, name)))
-        .collect()
+    let both = |name: &str| base.contains_key(name) && new.contains_key(name);
+    let all = changes(base, new).filter(|(name, _)| both(name) || !name.starts_with(TOKENS));
+    all.map(|(name, change)| format!("{name}: {change}")).collect()
+}
+
+/// Names of assumptions that differ, each with its two values in one line.
+pub(crate) fn changes<'a>(
+    base: &'a BTreeMap<String, String>,
+    new: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'a str, String)> {
+    let names = base.keys().chain(new.keys().filter(move |n| !base.contains_key(*n)));
+    let told = |value: Option<&String>| value.map_or("not stated".into(), |v| one_line(v));
+    names.filter(move |name| base.get(*name) != new.get(*name)).map(move |name| {
+        (name.as_str(), format!("{} → {}", told(base.get(name)), told(new.get(name))))
+    })
 }
 
 #[cfg(test)]

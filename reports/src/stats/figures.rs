@@ -62,13 +62,6 @@ pub struct Figure {
     pub verdict: Verdict,
 }
 
-impl Figure {
-    /// Returns true if the change is given in per cent of the baseline.
-    pub(crate) fn is_relative(&self) -> bool {
-        self.scale == Scale::Ratio
-    }
-}
-
 /// Judges every figure of every strategy. Takes a list of pairs per strategy and returns a list of
 /// figures per strategy.
 pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {

@@ -26,8 +26,8 @@ pub(crate) use verdict::MIN_SESSIONS;
 pub(crate) use figures::{judged, middle};
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
 pub(crate) use show::{
-    HELP, allowed, apart, bill, caption, cell, change, describe_exposure, heading, interval,
-    median, missing, name, verdict, word,
+    HELP, allowed, apart, bill, caption, cell, change, change_within, describe_exposure, heading,
+    interval, median, missing, name, position, verdict, word,
 };
 
 /// Number of random draws, and their seed.

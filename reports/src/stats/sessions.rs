@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
-use super::figures::{Figure, figures, judged};
+use super::figures::{Figure, Scale, figures, judged};
 use super::runs::{Exposure, RunPair, Runs, pairs, sent_the_same};
+use crate::metrics::Metric;
 use crate::{seeds, view};
 
 /// Comparison of every strategy with one baseline, for one model.
@@ -60,6 +61,26 @@ impl Differences {
         let own =
             |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
         self.strategies.iter().find(own)
+    }
+
+    /// Position of a row on the axis of a figure: the mean change, or with a single session the
+    /// figure itself.
+    pub(crate) fn position(&self, figure: &Figure) -> Option<f64> {
+        if self.sessions == 1 { figure.own_mean } else { figure.mean }
+    }
+
+    /// Suffix of the positions on the axis of a judged metric, given by its index.
+    pub(crate) fn suffix(&self, index: usize, metric: &Metric) -> &'static str {
+        match self.sessions {
+            1 => metric.unit.suffix(),
+            _ if self.is_relative(index) => " %",
+            _ => metric.unit.of_change(),
+        }
+    }
+
+    /// Returns true if the changes of a judged metric are in per cent of the baseline.
+    pub(crate) fn is_relative(&self, index: usize) -> bool {
+        self.strategies.iter().any(|s| s.figures[index].scale == Scale::Ratio)
     }
 }
 

@@ -105,12 +105,13 @@ pub(crate) fn verdict(figure: &Figure) -> &'static str {
 
 /// Mean change with sign and unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    shown_change(figure, figure.mean).map_or("n/a".into(), |x| format_change(figure, metric, x))
+    shown_change(figure, metric, figure.mean)
 }
 
-/// Value to display; `None` if the strategy neither compacted nor differed.
-fn shown_change(figure: &Figure, told: Option<f64>) -> Option<f64> {
-    told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal)
+/// Formats a change; `n/a` if the strategy neither compacted nor differed.
+fn shown_change(figure: &Figure, metric: &Metric, told: Option<f64>) -> String {
+    let told = told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal);
+    fmt::known(told, |x| format_change(figure, metric, x))
 }
 
 fn format_change(figure: &Figure, metric: &Metric, x: f64) -> String {
@@ -136,7 +137,7 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
 
 /// Median change per session.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
-    shown_change(figure, figure.median).map_or("n/a".into(), |x| format_change(figure, metric, x))
+    shown_change(figure, metric, figure.median)
 }
 
 /// Change of the sum, per cent; `None` unless the figure is a ratio over several sessions.
@@ -144,6 +145,20 @@ pub(crate) fn bill(figure: &Figure) -> Option<String> {
     let (own, base) = (figure.own_mean?, figure.base_mean.filter(|b| *b > 0.0)?);
     let pct = || fmt::signed((own / base - 1.0) * 100.0, fmt::pct);
     (figure.scale == Scale::Ratio && figure.sessions > 1).then(|| format!("{} %", pct()))
+}
+
+/// Mean change with its interval, if there is one.
+pub(crate) fn change_within(figure: &Figure, metric: &Metric) -> String {
+    let interval = interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
+    change(figure, metric) + &interval
+}
+
+/// The figure itself for a single session; for several, its change with the interval.
+pub(crate) fn position(d: &Differences, figure: &Figure, metric: &Metric) -> String {
+    match d.sessions {
+        1 => fmt::known(figure.own_mean, |x| metric.unit.describe(x)),
+        _ => change_within(figure, metric),
+    }
 }
 
 /// Interval, if there is one.

@@ -22,20 +22,8 @@ pub enum Columns {
 
 /// Error in a list of columns.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ColumnsError {
-    /// No such column, or a text column.
-    #[error("there is no column of figures `{column}`; {hint}")]
-    Unknown {
-        column: String,
-        /// Suggestion of similar names.
-        hint: String,
-    },
-    /// Duplicate column.
-    #[error("`{0}` stands twice")]
-    Twice(&'static str),
-    #[error("name at least one column of summary.csv, such as cost_usd,needs_kept_pct")]
-    Empty,
-}
+#[error("{0}")]
+pub struct ColumnsError(String);
 
 impl std::str::FromStr for Columns {
     type Err = ColumnsError;
@@ -44,14 +32,19 @@ impl std::str::FromStr for Columns {
     fn from_str(text: &str) -> Result<Columns, ColumnsError> {
         let mut out: Vec<&'static str> = Vec::new();
         for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
-            let metric = metrics::find(name)
-                .map_err(|hint| ColumnsError::Unknown { column: name.into(), hint })?;
-            if out.contains(&metric.column) {
-                return Err(ColumnsError::Twice(metric.column));
+            let column = metrics::find(name).map(|m| m.column).map_err(|hint| {
+                ColumnsError(format!("there is no column of figures `{name}`; {hint}"))
+            })?;
+            if out.contains(&column) {
+                return Err(ColumnsError(format!("`{column}` stands twice")));
             }
-            out.push(metric.column);
+            out.push(column);
         }
-        if out.is_empty() { Err(ColumnsError::Empty) } else { Ok(Columns::Named(out)) }
+        if out.is_empty() {
+            let advice = "name at least one column of summary.csv, such as cost_usd,needs_kept_pct";
+            return Err(ColumnsError(advice.into()));
+        }
+        Ok(Columns::Named(out))
     }
 }
 
@@ -66,7 +59,7 @@ impl Columns {
     pub(super) fn at(&self, width: usize) -> Vec<Column> {
         match self {
             Columns::Fitting if width < ROOM => DECIDE.iter().filter_map(|n| named(n)).collect(),
-            Columns::Fitting => metrics::scores().into_iter().map(|(m, _)| column(m)).collect(),
+            Columns::Fitting => metrics::scores().into_iter().map(column).collect(),
             Columns::Named(names) => names.iter().filter_map(|n| named(n)).collect(),
         }
     }
@@ -79,7 +72,7 @@ fn named(name: &str) -> Option<Column> {
 /// Creates a column with the heading of the metric, or else its name in two lines.
 fn column(metric: &'static Metric) -> Column {
     let head = match &metric.scored {
-        Some((_, score)) => score.head.map(String::from),
+        Some((_, head)) => head.map(String::from),
         None => halves(metric.column),
     };
     Column { metric, head }
@@ -104,7 +97,7 @@ mod tests {
         assert_eq!((shown(80), shown(99)), (6, 6));
         assert_eq!(shown(100), metrics::scores().len());
         // Each column has its own heading.
-        let scored: Vec<&str> = metrics::scores().iter().map(|(m, _)| m.column).collect();
+        let scored: Vec<&str> = metrics::scores().iter().map(|m| m.column).collect();
         assert!(DECIDE.iter().all(|c| scored.contains(c)));
     }
 
@@ -115,9 +108,10 @@ mod tests {
         let heads: Vec<[String; 2]> = columns.at(80).into_iter().map(|c| c.head).collect();
         assert_eq!(heads[1], ["input_", "tokens"]);
         assert_eq!(columns, Columns::Named(vec!["needs_kept_pct", "input_tokens"]));
-        assert_eq!(named("cost_usd,cost_usd"), Err(ColumnsError::Twice("cost_usd")));
-        assert_eq!(named(" ,"), Err(ColumnsError::Empty));
-        let error = named("cost").unwrap_err().to_string();
+        let error = |text: &str| named(text).unwrap_err().to_string();
+        assert_eq!(error("cost_usd,cost_usd"), "`cost_usd` stands twice");
+        assert!(error(" ,").starts_with("name at least one column"));
+        let error = error("cost");
         assert!(error.contains("no column of figures `cost`; did you mean cost_"), "{error}");
         assert!(named("status").is_err());
     }

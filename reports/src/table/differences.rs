@@ -1,7 +1,5 @@
 //! Differences between the strategies over all sessions.
 
-use comfy_table::Cell;
-
 use super::{TableLine, wrap};
 use crate::record::Results;
 use crate::stats::{self, Differences};
@@ -54,28 +52,28 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
     let with_verdicts = d.has_verdicts();
     let draw = |room: usize, all: bool| {
         let shown = || stats::judged().enumerate().filter(move |(_, m)| all || m.headline);
-        let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
+        let mut head = vec!["strategy".to_string(), "compacted".into()];
         for (_, m) in shown() {
-            head.push(grid::figure(m.name));
-            head.extend(with_verdicts.then(|| Cell::new("")));
+            head.push(m.name.into());
+            head.extend(with_verdicts.then(String::new));
         }
         let rows = d.strategies.iter().map(|row| {
             let name = fmt::elide(&stats::name(row), room);
-            let mut cells = vec![Cell::new(name), grid::figure(stats::describe_exposure(row))];
+            let mut cells = vec![name, stats::describe_exposure(row)];
             for (i, m) in shown() {
                 let f = &row.figures[i];
-                cells.push(grid::figure(stats::change(f, m)));
-                cells.extend(with_verdicts.then(|| Cell::new(stats::verdict(f))));
+                cells.push(stats::change(f, m));
+                cells.extend(with_verdicts.then(|| stats::verdict(f).into()));
             }
             cells
         });
+        let is_verdict = |i: usize| with_verdicts && i > 1 && i % 2 == 1;
         let left = |i| match i {
             0 => 0,
-            1 => 1,
-            _ if with_verdicts && i % 2 == 1 => 1,
+            _ if i == 1 || is_verdict(i) => 1,
             _ => 2,
         };
-        grid::draw(head, rows, |i| (left(i), 0))
+        grid::draw(head, rows, |i| i > 0 && !is_verdict(i), |i| (left(i), 0))
     };
     // The width of the other columns is known only after they are drawn.
     let wide = |lines: Vec<String>| lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);

@@ -1,7 +1,5 @@
 //! Layout of a table of a block: its columns, and the widths of the flexible ones.
 
-use comfy_table::Cell;
-
 use super::columns::Column;
 use super::line::{TableLine, wrap};
 use crate::record::RunRecord;
@@ -62,20 +60,20 @@ impl<'a> Layout<'a> {
     }
 
     pub(super) fn draw(&self, block: &ReportBlock<'_>) -> Vec<String> {
-        let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
-        head.extend(self.columns.iter().map(|c| grid::figure(c.head.join("\n"))));
-        head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
+        let mut head = vec!["\nstrategy".to_string(), "\nsteps".into()];
+        head.extend(self.columns.iter().map(|c| c.head.join("\n")));
+        head.extend((self.notes > 0).then(|| "\nnotes".into()));
         let rows = block.runs.iter().zip(&self.figures).zip(&self.marks);
         let rows = rows.map(|((run, figures), mark)| {
-            let label = self.short_label(block, run) + mark;
-            let mut cells = vec![Cell::new(label), Cell::new(view::steps(run))];
-            cells.extend(figures.iter().map(grid::figure));
+            let mut cells = vec![self.short_label(block, run) + mark, view::steps(run)];
+            cells.extend_from_slice(figures);
             if self.notes > 0 {
-                cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
+                cells.push(cut(&view::notes(run).join("; "), self.notes));
             }
             cells
         });
-        grid::draw(head, rows, |i| (if i > 0 { self.gap as u16 } else { 0 }, 0))
+        let is_figure = |i: usize| (2..2 + self.columns.len()).contains(&i);
+        grid::draw(head, rows, is_figure, |i| (if i > 0 { self.gap as u16 } else { 0 }, 0))
     }
 
     /// Shortens a label to the column width. If several short labels are equal, each gets a number.

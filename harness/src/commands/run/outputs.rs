@@ -13,7 +13,7 @@ use ctxbench_scenarios::Scenario;
 
 use super::RunArgs;
 use super::rows::RunRows;
-use crate::commands::{check_not_session, check_outputs, check_replaced};
+use crate::commands::{check_not_session, check_outputs, check_replaced, list};
 
 /// Checks before the run that all outputs can be written and would not overwrite inputs.
 pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
@@ -59,7 +59,8 @@ pub(in crate::commands) fn write(
     private: bool,
     message: Option<String>,
 ) -> anyhow::Result<()> {
-    let matrix = crate::commands::list::matrix();
+    let matrix = Artifact { file: "matrix.md".into(), text: list::matrix_markdown() };
+    let more = [std::slice::from_ref(&matrix), more].concat();
     let mut new = None;
     let folder = TempFolder::create(|| {
         let created = NewResults::create(out)?;
@@ -68,7 +69,7 @@ pub(in crate::commands) fn write(
         Ok::<_, anyhow::Error>(path)
     })?;
     let new = new.context("the folder was created")?;
-    new.fill(stored, &looks(), &matrix, more, private)?;
+    new.fill(stored, &looks(), &list::matrix(), &more, private)?;
     folder.publish(|| new.publish())?;
     shutdown::set_message(message);
     Ok(())
