@@ -33,7 +33,6 @@ pub enum Purpose {
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Before the user's message is recorded.
-    #[default]
     PreTurn,
     /// Between two steps.
     #[default]

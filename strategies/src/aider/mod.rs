@@ -46,6 +46,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
+use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Rewind, Standing, Version,
@@ -94,7 +95,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // `/undo` takes back a commit, but no message.
     rewind: Rewind::UNSUPPORTED,
     formats: &[persist::FORMAT],
-    conform: conform::CONFORMANCE,
+    conform: Conformance::Functions,
     color: PlotColor::Palette(0),
     files: MemoryFiles::None(
         "it searches for none; read-only files are named by hand, with --read",

@@ -4,10 +4,9 @@ use ctxbench_core::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::AnthropicSdk;
+use super::{AnthropicSdk, SdkVersion};
 use super::errors::Raised;
 use super::settings::{Language, SdkSettings};
-use super::version::SdkVersion;
 use super::words::SdkWords;
 use crate::conform::case::{Case, CaseError};
 use crate::conform::text::filler;
@@ -55,7 +54,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let unknown = || CaseError::Unknown { what: "version", name: case.version.clone() };
     let (language, version) = case.version.split_once('-').ok_or_else(unknown)?;
     let (language, version) = match language {
-        "python" => (Language::Python, followed(version)?),
+        "python" => (Language::Python, followed::<AnthropicSdk>(version)?),
         // TypeScript 0.124 has the rules of Python 0.125, except for the language.
         "typescript" => (Language::Typescript, SdkVersion::V0_125),
         _ => return Err(unknown()),

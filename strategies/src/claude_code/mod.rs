@@ -76,7 +76,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // docs/sources/claude-code.md §1.5; docs/sources/chat-history.md
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: &[persist::FORMAT],
-    conform: Conformance::NO_CASES,
+    conform: Conformance::Unrecorded,
     color: PlotColor::Palette(3),
     files: MemoryFiles::Read { load: files::load, follows: true },
     settings_file: Some(files::SETTINGS),

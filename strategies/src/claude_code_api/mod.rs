@@ -68,7 +68,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     manual: ManualCompaction::Absent,
     rewind: Rewind::UNSUPPORTED,
     formats: &[crate::claude_code::persist::FORMAT],
-    conform: Conformance::NO_CASES,
+    conform: Conformance::Unrecorded,
     color: PlotColor::Palette(3),
     files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
     settings_file: None,

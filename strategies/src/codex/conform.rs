@@ -12,7 +12,6 @@ use crate::conform::text::filler;
 use crate::conform::{
     Conformance, Replay, RequestView, SetUp, SummaryForm, build, default_settings, followed,
 };
-use crate::descriptor::Product;
 
 pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],

@@ -70,7 +70,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         pieces: vec![PromptPiece::Constant(words)],
     };
     Ok(SetUp {
-        strategy: build::<GeminiCli>(followed(&case.version)?, settings, words),
+        strategy: build::<GeminiCli>(followed::<GeminiCli>(&case.version)?, settings, words),
         model: given.model.over(model, Provider::Gemini),
         view: RequestView {
             numbered: Some("gemini"),

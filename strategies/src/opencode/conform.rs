@@ -96,7 +96,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
         ..defaults
     };
     Ok(SetUp {
-        strategy: build::<OpenCode>(followed(&case.version)?, settings, words),
+        strategy: build::<OpenCode>(followed::<OpenCode>(&case.version)?, settings, words),
         model: given.model.over(model, provider),
         view: RequestView {
             cache_beside_input: anthropic,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
     Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, PathScope,
-    folders_below, is_file, read, read_settings, search,
+    folders_below, is_file, parse_jsonc, read, read_settings, search,
 };
 
 use crate::descriptor::Version;

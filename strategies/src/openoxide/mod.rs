@@ -96,7 +96,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // The summary up to a message is our addition.
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: OURS,
-    conform: Conformance::NO_CASES,
+    conform: Conformance::Unrecorded,
     color: PlotColor::Palette(5),
     files: MemoryFiles::Read { load: files::load, follows: true },
     settings_file: None,

@@ -96,7 +96,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     };
     let view = view(&words);
     Ok(SetUp {
-        strategy: build::<Pi>(followed(&case.version)?, settings, words),
+        strategy: build::<Pi>(followed::<Pi>(&case.version)?, settings, words),
         model: given.model.over(model, Provider::Openai),
         view,
     })
