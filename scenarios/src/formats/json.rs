@@ -107,6 +107,41 @@ impl<'de> Visitor<'de> for Partial<'_> {
     }
 }
 
+/// Members of an object, as text.
+pub(super) struct Members<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Members<'a> {
+    pub(super) fn raw(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.get(key).copied()
+    }
+
+    /// Parses a member. Returns null if it is missing or damaged.
+    pub(super) fn value(&self, key: &str) -> Value {
+        self.raw(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    /// Returns a text that is not blank.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        match self.value(key) {
+            Value::String(text) if !text.trim().is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the items of a list, or none if there is no list.
+    pub(super) fn list(&self, key: &str) -> Vec<&'a RawValue> {
+        self.raw(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    /// Adds the members of another object that this one lacks.
+    pub(super) fn or(mut self, other: &Members<'a>) -> Members<'a> {
+        for (key, raw) in &other.0 {
+            self.0.entry(key.clone()).or_insert(raw);
+        }
+        self
+    }
+}
+
 /// JSON value as text, with its position in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'a> {
@@ -122,11 +157,8 @@ impl<'a> Document<'a> {
     }
 
     /// Parses the members of an object.
-    pub(super) fn members(
-        &self,
-        expected: &str,
-    ) -> Result<BTreeMap<String, &'a RawValue>, InputError> {
-        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    pub(super) fn members(&self, expected: &str) -> Result<Members<'a>, InputError> {
+        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e, expected))
     }
 
     /// Returns the document as a value with parts that can be located in it.
@@ -157,9 +189,15 @@ impl<'a> Document<'a> {
         LineFault::new(line, what, expected, fix).at(self.file)
     }
 
-    /// Returns the objects of a list in the document. Other items are left out with a note.
-    pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
-        let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+    /// Returns the objects of a list in the document, if there is one. Other items are left out
+    /// with a note.
+    pub(super) fn objects(
+        &self,
+        list: Option<&'a RawValue>,
+        notes: &mut Recording,
+    ) -> Vec<RecordedLine> {
+        let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
+        let items: Vec<&RawValue> = items.unwrap_or_default();
         let mut lines = LineCounter { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
@@ -296,7 +334,7 @@ mod tests {
         let document = Document { line: 11, ..Document::new(text, "x.json") };
         let members = document.members("an object").unwrap();
         let mut notes = Recording::default();
-        let lines = document.objects(members["list"], &mut notes);
+        let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
         assert!(notes.warnings[0].starts_with("x.json:15: item 2 is not an object"));
         assert!(matches!(notes.broken, Some((15, _))));
@@ -307,7 +345,8 @@ mod tests {
         let text = r#"{"list":[{"a":"\ud83d"},{"a":2}],"b":"\ude00"}"#;
         let document = Document::new(text, "x.json");
         let mut notes = Recording::default();
-        let lines = document.objects(document.members("an object").unwrap()["list"], &mut notes);
+        let members = document.members("an object").unwrap();
+        let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!((lines[0].object["a"].as_str(), lines.len()), (Some("\u{fffd}"), 2));
         assert!(notes.warnings.is_empty(), "{:?}", notes.warnings);
         assert_eq!(document.value("a value").unwrap()["b"], "\u{fffd}");
@@ -315,7 +354,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_it_breaks_off() {
-        let of = |text| Document::new(text, "x.json").members("a chat").unwrap_err().to_string();
+        let of = |text| Document::new(text, "x.json").members("a chat").err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
         assert!(cut.starts_with("x.json:3: the JSON breaks off here; expected a chat"), "{cut}");
         assert!(of("").contains("the file is empty"));

@@ -77,6 +77,31 @@ pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
+pub(super) fn object_of<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+) -> Option<&'a Map<String, Value>> {
+    object.get(key).and_then(Value::as_object)
+}
+
+/// Returns the items of a list, or none if there is no list.
+pub(super) fn list_of<'a>(object: &'a Map<String, Value>, key: &str) -> &'a [Value] {
+    object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the objects in a list.
+pub(super) fn objects<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a Map<String, Value>> {
+    list_of(object, key).iter().filter_map(Value::as_object)
+}
+
+/// Returns the first line with content.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_string)
+}
+
 #[cfg(test)]
 pub(super) fn of_text(text: &str) -> Vec<RecordedLine> {
     of_lines(&Source::of_bytes(text.as_bytes(), "t"), &mut Recording::default()).unwrap()

@@ -139,7 +139,10 @@ impl Format {
         let mut any = false;
         let read = (self.read)(source, &mut |one| {
             any = true;
-            sink(one)
+            sink(one.map(|mut recording| {
+                recording.link();
+                recording
+            }))
         });
         let nothing = || {
             let expected = format!("a recording of {}", self.title);

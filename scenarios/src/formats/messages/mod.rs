@@ -24,10 +24,10 @@ mod usage;
 
 use serde_json::{Map, Value};
 
-use super::lines::str_of;
+use super::lines::{objects, str_of};
 use super::{Format, Head};
 
-pub(super) use content::{content, definitions, media, text_of};
+pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
 pub(super) use usage::counters;
 
@@ -108,7 +108,7 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
             || blocks().any(|b| {
                 content::is_tool(b) || matches!(b, "thinking" | "redacted_thinking" | "document")
             })
-            || content_blocks(m)
+            || objects(m, "content")
                 .any(|b| b.contains_key("source") || b.contains_key("cache_control"))
     };
     match messages.as_slice() {
@@ -119,12 +119,8 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
     }
 }
 
-fn content_blocks(m: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
-    m.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
-}
-
 fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    content_blocks(m).filter_map(|b| str_of(b, "type"))
+    objects(m, "content").filter_map(|b| str_of(b, "type"))
 }
 
 /// Returns whether a value is a message or an item of a conversation.

@@ -13,12 +13,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::plural::pluralize;
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, str_of, string};
+use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens,
@@ -42,7 +41,7 @@ fn sniff(head: &Head) -> bool {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
     };
     let is_message = |o: &Map<String, Value>| {
-        let role = o.get("message").and_then(|m| m.get("role")).and_then(Value::as_str);
+        let role = object_of(o, "message").and_then(|m| str_of(m, "role"));
         str_of(o, "type") == Some("message") && role.is_some()
     };
     head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
@@ -114,16 +113,9 @@ impl PiReader {
             None => self.tip.clone(),
         };
         self.tip = Some(id.clone());
-        let stamp = string(o, "timestamp");
-        let step = RecordingStep {
-            line: line.number,
-            name: Some(id),
-            parent,
-            stamp,
-            view,
-            ..RecordingStep::default()
-        };
-        let what = match (kind, o.get("message").and_then(Value::as_object)) {
+        let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
+        let step = RecordingStep { name: Some(id), parent, view, ..step };
+        let what = match (kind, object_of(o, "message")) {
             ("session", _) => {
                 self.level = string(o, "thinkingLevel");
                 self.level_of_call.clone_from(&self.level);
@@ -148,7 +140,6 @@ impl PiReader {
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
         let (pieces, blocks) = pieces(m);
-        let input = |pieces, blocks| StepKind::Input(Input { id: id.clone(), pieces, blocks });
         let text = |key: &str| str_of(m, key).unwrap_or_default();
         let mut view = step.view;
         let what = match text("role") {
@@ -163,42 +154,36 @@ impl PiReader {
                 }
                 if let Some(reply) = output_only(&id, m, &pieces, step.line) {
                     if view == View::Both {
-                        let what = StepKind::Reply(reply);
-                        self.steps.push(RecordingStep {
-                            view: View::Session,
-                            what,
-                            ..step.clone()
-                        });
+                        let (view, what) = (View::Session, StepKind::Reply(reply));
+                        self.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
                 reply(id, m, pieces, blocks, step.line)
             }
             "toolResult" => {
-                let is_error = m.get("isError").and_then(Value::as_bool).unwrap_or_default();
                 let call_id = text("toolCallId").to_string();
                 if self.unshown.contains(&call_id) {
                     view = View::Calls;
                 }
-                let blocks = blocks.min(1);
-                input(vec![MessagePart::Result { call_id, pieces, is_error }], blocks)
+                let is_error = flag(m, "isError");
+                let pieces = vec![MessagePart::Result { call_id, pieces, is_error }];
+                StepKind::Input(Input { id, pieces, blocks: blocks.min(1) })
             }
             "bashExecution" => {
                 let text = format!("$ {}\n{}", text("command"), text("output"));
                 let shown = MessagePart::Added(Part::Text(text.into()), ContextPlace::Message);
-                input(vec![shown], 1)
+                StepKind::Input(Input { id, pieces: vec![shown], blocks: 1 })
             }
-            "user" => {
+            role => {
                 let mut pieces = pieces;
-                if !pieces.iter().any(|p| matches!(p, MessagePart::Said(_))) {
+                if role != "user" {
+                    view = View::Calls;
+                } else if !pieces.iter().any(|p| matches!(p, MessagePart::Said(_))) {
                     // An empty message still counts as a message.
                     pieces.push(MessagePart::Shown(Part::Text("".into())));
                 }
-                input(pieces, blocks)
-            }
-            _ => {
-                view = View::Calls;
-                input(pieces, blocks)
+                StepKind::Input(Input { id, pieces, blocks })
             }
         };
         self.steps.push(RecordingStep { what, view, ..step });
@@ -209,11 +194,7 @@ impl PiReader {
             let level = self.level.as_deref().unwrap_or("none");
             let text = format!("the thinking level changed to {level}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
-            self.steps.push(RecordingStep {
-                line: self.level_line,
-                what,
-                ..RecordingStep::default()
-            });
+            self.steps.push(RecordingStep::new(self.level_line, None, what));
         }
         self.level_of_call.clone_from(&self.level);
     }
@@ -230,17 +211,15 @@ fn output_only(
     let counters = counters(m);
     (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
         id: id.clone(),
-        response: Some(format!("line {line}")),
         model: string(m, "model"),
-        pieces: pieces.to_vec(),
         counters: Ok(counters),
-        ..RecordingReply::default()
+        ..RecordingReply::new(format!("line {line}"), pieces.to_vec())
     })
 }
 
 fn counters(m: &Map<String, Value>) -> Counters {
     let none = Map::new();
-    let usage = m.get("usage").and_then(Value::as_object).unwrap_or(&none);
+    let usage = object_of(m, "usage").unwrap_or(&none);
     Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
 }
 
@@ -264,13 +243,11 @@ fn reply(
     };
     StepKind::Reply(RecordingReply {
         id,
-        response: Some(format!("line {line}")),
         model: string(m, "model"),
-        pieces,
         blocks,
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
-        ..RecordingReply::default()
+        ..RecordingReply::new(format!("line {line}"), pieces)
     })
 }
 
@@ -280,37 +257,28 @@ fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
     match m.get("content") {
         Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| {
-                b.as_object().and_then(part).map_or(MessagePart::Opaque, MessagePart::Said)
-            };
+            let piece = |b: &Value| b.as_object().and_then(part).unwrap_or(MessagePart::Opaque);
             (list.iter().map(piece).collect(), list.len())
         }
         _ => (Vec::new(), 0),
     }
 }
 
-fn part(p: &Map<String, Value>) -> Option<Part> {
-    let text = |key: &str| str_of(p, key).unwrap_or_default().to_string();
-    match str_of(p, "type").unwrap_or_default() {
-        "text" => Some(Part::Text(text("text").into())),
+fn part(p: &Map<String, Value>) -> Option<MessagePart> {
+    let text = |key: &str| str_of(p, key).unwrap_or_default();
+    Some(match text("type") {
+        "text" => MessagePart::text(text("text")),
         "thinking" => {
-            let encrypted = string(p, "thinkingSignature").filter(|s| !s.is_empty());
-            Some(Part::Reasoning {
-                text: text("thinking").into(),
-                encrypted: encrypted.map(Into::into),
-            })
+            let encrypted = str_of(p, "thinkingSignature").filter(|s| !s.is_empty());
+            MessagePart::reasoning(text("thinking"), encrypted)
         }
-        "toolCall" => {
-            let arguments = p.get("arguments").map_or_else(|| "{}".to_string(), Value::to_string);
-            Some(Part::Call(ToolCall::new(text("id"), text("name"), arguments)))
-        }
+        "toolCall" => MessagePart::call(text("id"), text("name"), p.get("arguments")),
         "image" => {
-            let media_type = text("mimeType");
-            let url = format!("data:{media_type};base64,{}", text("data"));
-            Some(Part::Image(Media { media_type, url, name: None }))
+            let url = format!("data:{};base64,{}", text("mimeType"), text("data"));
+            MessagePart::image_of(text("mimeType"), &url)
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
