@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::BufRead;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::lines::RecordedLine;
 use super::recording::Recording;
@@ -15,96 +13,51 @@ use super::source::unread;
 use crate::error::{InputError, LineFault};
 use crate::escapes;
 
-/// Parses the value at the beginning of a text that may be truncated. A truncated value is left
-/// out. A missing value after its name is null.
+/// Parses the value at the beginning of a text that may be truncated or damaged. A truncated value
+/// is left out. A missing value after its name is null.
 pub(super) fn beginning(text: &str) -> Value {
-    let mut out = Value::Null;
-    // A partial result is sufficient.
-    let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
-    if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
+    let e = match serde_json::Deserializer::from_str(text).into_iter().next() {
+        Some(Ok(value)) => return value,
+        Some(Err(e)) => e,
+        None => return Value::Null,
+    };
+    if let Cow::Owned(mended) = escapes::replace_lone_surrogates(text) {
         return beginning(&mended);
     }
-    out
+    let lines = text.split_inclusive('\n').take(e.line().saturating_sub(1));
+    let wrong = lines.map(str::len).sum::<usize>() + e.column().saturating_sub(1);
+    let readable = if e.is_eof() { text } else { &text[..text.floor_char_boundary(wrong)] };
+    serde_json::from_str(&closed(readable)).unwrap_or_default()
 }
 
-/// Fills a value during parsing, so that an error at the end does not lose it.
-struct Partial<'a>(&'a mut Value);
-
-impl<'de> DeserializeSeed<'de> for Partial<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Partial<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        *self.0 = Value::Array(Vec::new());
-        let Value::Array(list) = self.0 else { return Ok(()) };
-        loop {
-            list.push(Value::Null);
-            let slot = list.last_mut().map(Partial);
-            let Some(slot) = slot else { return Ok(()) };
-            match seq.next_element_seed(slot) {
-                Ok(Some(())) => {}
-                Ok(None) => {
-                    list.pop();
-                    return Ok(());
-                }
-                Err(e) => {
-                    if list.last().is_some_and(Value::is_null) {
-                        list.pop();
-                    }
-                    return Err(e);
-                }
+/// Returns a text up to its last complete item, with the brackets that are still open closed. A
+/// missing value after its name is null.
+fn closed(text: &str) -> String {
+    let (mut open, mut end, mut is_named) = (Vec::new(), 0, false);
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+            if !quoted && is_named {
+                (end, is_named) = (at + 1, false);
             }
+            continue;
+        }
+        match byte {
+            b'"' => quoted = true,
+            b'{' => open.push('}'),
+            b'[' => open.push(']'),
+            b'}' | b']' => drop(open.pop()),
+            b',' => (end, is_named) = (at, false),
+            _ => {}
+        }
+        if matches!(byte, b'{' | b'[' | b'}' | b']' | b':') {
+            (end, is_named) = (at + 1, byte == b':');
         }
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        *self.0 = Value::Object(Map::new());
-        let Value::Object(object) = self.0 else { return Ok(()) };
-        while let Some(key) = map.next_key::<String>()? {
-            map.next_value_seed(Partial(object.entry(key).or_insert(Value::Null)))?;
-        }
-        Ok(())
-    }
+    let missing = if is_named { "null" } else { "" };
+    text[..end].chars().chain(missing.chars()).chain(open.into_iter().rev()).collect()
 }
 
 /// Members of an object, as text.
@@ -320,6 +273,8 @@ mod tests {
         assert_eq!(beginning(&whole.to_string()), whole);
         assert_eq!(beginning(r#"{"a":[1,{"b":"x","c":[tr"#), json!({"a":[1,{"b":"x","c":[]}]}));
         assert_eq!(beginning(r#"{"a":"cut he"#), json!({"a":null}));
+        assert_eq!(beginning(r#"{"a":"whole""#), json!({"a":"whole"}));
+        assert_eq!(beginning("{\"a\":[1],\n\"b\":[2,NaN],\"c\":3}"), json!({"a":[1],"b":[2]}));
         assert_eq!(
             beginning(r#"{"a":"half \ud83d","b":{"c":"d","e":"cut"#),
             json!({"a":"half \u{fffd}","b":{"c":"d","e":null}})
