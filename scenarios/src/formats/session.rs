@@ -20,14 +20,14 @@ use super::source::Source as Read;
 use super::time;
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{ImportError, LineFault, Loaded};
+use crate::error::{InputError, LineFault, Loaded};
 
 /// Builds the session at the end of a recording.
 pub(super) fn put_together(
     recording: Recording,
     format: &str,
     file: &str,
-) -> Result<Loaded, ImportError> {
+) -> Result<Loaded, InputError> {
     let Recording { steps, id, title, context_window, of_subagent, mut warnings, left_out, .. } =
         recording;
     warnings.extend(left_out);
@@ -470,7 +470,7 @@ impl SessionBuilder {
         format: &str,
         file: &str,
         mut header: Header,
-    ) -> Result<Loaded, ImportError> {
+    ) -> Result<Loaded, InputError> {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };
