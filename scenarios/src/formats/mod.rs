@@ -29,6 +29,8 @@ mod recording;
 mod session;
 mod source;
 mod swe_agent;
+#[cfg(test)]
+mod testing;
 mod time;
 mod unpack;
 

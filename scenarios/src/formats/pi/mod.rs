@@ -283,9 +283,13 @@ fn part(p: &Map<String, Value>) -> Option<MessagePart> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::formats::{Source, detect};
-    use ctxbench_core::session::{Entry, RecordedCompaction};
+    use crate::Loaded;
+    use crate::formats::testing::{counted, describe, times};
+    use crate::formats::{Source, testing};
+
+    fn import(text: &str) -> Loaded {
+        testing::import("pi", &Source::of_bytes(text.as_bytes(), "s.jsonl")).remove(0)
+    }
 
     const OLD: &str = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w","provider":"anthropic","modelId":"claude-sonnet-4-5","thinkingLevel":"off"}
 {"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"list the files"}],"timestamp":1}}
@@ -297,23 +301,19 @@ mod tests {
 
     #[test]
     fn messages_results_usage_and_compactions() {
-        assert_eq!(detect(&Source::of_bytes(OLD.as_bytes(), "x")).unwrap().name, "pi");
-        let s = FORMAT.session_of(OLD, "s.jsonl").unwrap().session;
-        assert_eq!(s.entries.len(), 5, "{:?}", s.entries);
-        let Entry::Assistant(a) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
+        let s = import(OLD).session;
         assert_eq!(
-            a.usage.map(|u| (u.input, u.output, u.cache_read, u.cache_write)),
-            Some((3, 20, 0, 1_500))
+            describe(&s),
+            [
+                "user: list the files",
+                "model: bash[t1]{\"command\":\"ls\"}",
+                "result[t1]: a.txt",
+                "compaction: Some(1600) None Some(\"files were listed\")",
+                "user: thanks"
+            ]
         );
-        assert_eq!(&*a.all_calls()[0].arguments, r#"{"command":"ls"}"#);
-        let Entry::Tool(t) = &s.entries[2] else { panic!("{:?}", s.entries[2]) };
-        assert_eq!(
-            (t.call_id.as_str(), t.output.as_deref(), t.at),
-            ("t1", Some("a.txt"), Some(3_000))
-        );
-        assert!(
-            matches!(&s.entries[3], Entry::RecordedCompaction(RecordedCompaction { pre_tokens: Some(1_600), summary: Some(x), .. }) if x == "files were listed")
-        );
+        assert_eq!(counted(&s), [Some([3, 0, 1_500, 20])]);
+        assert_eq!(times(&s)[2], 3_000);
     }
 
     #[test]
@@ -321,12 +321,9 @@ mod tests {
         let text = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
 {"type":"message","message":{"role":"user","content":[]}}
 {"type":"message","message":{"role":"assistant","content":[],"usage":{"input":0,"output":7}}}"#;
-        let s = FORMAT.session_of(text, "s.jsonl").unwrap().session;
-        let [Entry::User(user), Entry::Assistant(reply)] = s.entries.as_slice() else {
-            panic!("{:?}", s.entries)
-        };
-        assert_eq!((user.text.as_deref(), &user.parts), (Some(""), &None));
-        assert_eq!(reply.usage.map(|u| (u.input, u.output)), Some((0, 7)));
+        let s = import(text).session;
+        assert_eq!(describe(&s), ["user: ", "model: "]);
+        assert_eq!(counted(&s), [Some([0, 0, 0, 7])]);
     }
 
     #[test]
@@ -337,15 +334,8 @@ mod tests {
 {"type":"message","message":{"role":"toolResult","toolCallId":"t1","content":"none"}}
 {"type":"message","message":{"role":"user","content":"again"}}
 {"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"whole"}],"usage":{"input":910,"output":9},"stopReason":"stop"}}"#;
-        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
-        let [Entry::User(go), Entry::User(again), Entry::Assistant(a), Entry::RecordedCall(failed)] =
-            loaded.session.entries.as_slice()
-        else {
-            panic!("{:?}", loaded.session.entries)
-        };
-        assert_eq!((go.text.as_deref(), again.text.as_deref()), (Some("go"), Some("again")));
-        assert_eq!((failed.usage.input, failed.usage.output), (900, 8));
-        assert_eq!(a.text.as_deref(), Some("whole"));
+        let told = describe(&import(text).session);
+        assert_eq!(told, ["user: go", "user: again", "model: whole", "call: 900"]);
     }
 
     #[test]
@@ -354,17 +344,8 @@ mod tests {
 {"type":"message","id":"1","parentId":null,"timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":"one"}}
 {"type":"message","id":"2","parentId":"1","timestamp":"2026-01-08T20:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"first try"}]}}
 {"type":"message","id":"3","parentId":"1","timestamp":"2026-01-08T20:00:03.000Z","message":{"role":"assistant","content":[{"type":"text","text":"second try"}]}}"#;
-        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
-        let said: Vec<_> = loaded
-            .session
-            .entries
-            .iter()
-            .filter_map(|e| match e {
-                Entry::Assistant(a) => a.text.as_deref(),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(said, ["second try"]);
+        let loaded = import(text);
+        assert_eq!(describe(&loaded.session), ["user: one", "model: second try"]);
         assert!(
             loaded.warnings[0].contains("left out 1 message of branches"),
             "{:?}",
