@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{ExportConversation, ExportTurn, arguments, conversations, in_places};
+use super::conversation::{
+    ExportConversation, ExportTurn, arguments, content_of, conversations, in_places,
+};
 use super::{Export, ExportLosses};
 use crate::formats::{millis, of_millis};
 
@@ -260,11 +262,7 @@ fn content(parts: &[Part], lost: &mut ExportLosses) -> Value {
             _ => lost.add("parts of other kinds"),
         }
     }
-    match list.as_slice() {
-        [] => "".into(),
-        [one] if one["type"] == "text" => one["text"].clone(),
-        _ => list.into(),
-    }
+    content_of(list)
 }
 
 /// Returns a time of the session, counted from 1970 if its start is unknown.
