@@ -1,6 +1,8 @@
 use ctxbench_core::session::Entry;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::formats::testing::describe;
 
 const SESSION: &str = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}\n";
 const TOML: &str = "id = \"a\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n";
@@ -153,43 +155,27 @@ fn real_recordings_import() {
 
 #[test]
 fn subagents_in_files_beside_a_session_are_part_of_it() {
-    let line = |kind: &str, id: &str, side: bool, second: u32, content: &str| {
-        format!(
-            r#"{{"type":"{kind}","uuid":"{id}","parentUuid":null,"sessionId":"s","isSidechain":{side},"timestamp":"2026-01-01T00:00:{second:02}.000Z","message":{{"id":"{id}","content":[{content}]}}}}"#
-        )
+    let line = |kind: &str, id: &str, parent: Option<&str>, agent: Option<&str>, content: Value| {
+        let second = ["u", "a", "x1", "x2", "r"].iter().position(|i| *i == id).unwrap();
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "agentId": agent,
+            "isSidechain": agent.is_some(), "timestamp": format!("2026-01-01T00:00:0{second}.000Z"),
+            "message": {"id": id, "content": [content]}})
+        .to_string()
     };
-    let chained = |l: String, parent: &str| {
-        l.replace("\"parentUuid\":null", &format!("\"parentUuid\":\"{parent}\""))
-    };
-    let text = |t: &str| format!(r#"{{"type":"text","text":"{t}"}}"#);
+    let text = |t: &str| json!({"type": "text", "text": t});
+    let call = json!({"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "look"}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": "report"});
     let main = [
-        line("user", "u", false, 0, &text("go")),
-        chained(
-            line(
-                "assistant",
-                "a",
-                false,
-                1,
-                r#"{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}"#,
-            ),
-            "u",
-        ),
-        chained(
-            line(
-                "user",
-                "r",
-                false,
-                9,
-                r#"{"type":"tool_result","tool_use_id":"t","content":"report"}"#,
-            ),
-            "a",
-        ),
+        line("user", "u", None, None, text("go")),
+        line("assistant", "a", Some("u"), None, call),
+        line("user", "r", Some("a"), None, result),
+    ];
+    let agent = [
+        line("user", "x1", None, Some("x"), text("look")),
+        line("assistant", "x2", Some("x1"), Some("x"), text("report")),
     ];
     let agent = |session: &str| {
-        let first = line("user", "x1", true, 2, &text("look"))
-            .replace("\"sessionId\":\"s\"", &format!("\"sessionId\":\"{session}\""));
-        let lines = [first, chained(line("assistant", "x2", true, 8, &text("report")), "x1")];
-        lines.map(|l| l.replace("\"isSidechain\"", "\"agentId\":\"x\",\"isSidechain\"")).join("\n")
+        agent.join("\n").replace("\"sessionId\":\"s\"", &format!("\"sessionId\":\"{session}\""))
     };
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s.jsonl"), main.join("\n")).unwrap();
@@ -201,26 +187,16 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
         2,
         "the session with its subagent, and the one of another session by itself"
     );
-    let session = all
-        .iter()
-        .find(|s| s.session.entries.iter().any(|e| matches!(e, Entry::User(u) if u.id == "u")))
-        .unwrap();
-    let order: Vec<(String, Option<&str>)> = session
-        .session
-        .entries
-        .iter()
-        .filter_map(|e| match e {
-            Entry::User(u) => Some((u.id.clone(), u.agent.as_deref())),
-            Entry::Assistant(a) => Some((a.id.clone(), a.agent.as_deref())),
-            Entry::Tool(t) => Some((t.call_id.clone(), t.agent.as_deref())),
-            _ => None,
-        })
-        .collect();
-    let x = Some("x");
+    let session = all.iter().find(|s| s.id == "s").unwrap();
     assert_eq!(
-        order,
-        [("u", None), ("a", None), ("x1", x), ("x2", x), ("t", None)]
-            .map(|(id, agent)| (id.to_string(), agent))
+        describe(&session.session),
+        [
+            "user: go",
+            "model: Task[t]{\"prompt\":\"look\"}",
+            "x/user: look",
+            "x/model: report",
+            "result[t]: report"
+        ]
     );
     assert!(session.warnings[0].contains("agent-x.jsonl"), "{:?}", session.warnings);
     // Later versions store them in a folder named after the session.

@@ -30,7 +30,7 @@ mod session;
 mod source;
 mod swe_agent;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod time;
 mod unpack;
 
@@ -210,19 +210,12 @@ impl Format {
 
     /// Returns all sessions of a source that is known to be small.
     pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, InputError> {
-        let mut all = Ok(Vec::new());
-        self.import(source, |imported| match (&mut all, imported) {
-            (Ok(list), Ok(imported)) => {
-                list.push(imported.loaded);
-                ControlFlow::Continue(())
-            }
-            (_, Err(e)) => {
-                all = Err(e);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Break(()),
+        let mut all = Vec::new();
+        self.import(source, |imported| {
+            all.push(imported.map(|i| i.loaded));
+            ControlFlow::Continue(())
         });
-        all
+        all.into_iter().collect()
     }
 }
 

@@ -9,20 +9,20 @@ use serde_json::Value;
 use super::{Loaded, Source, detect};
 
 /// Returns the path of a recording below `tests/data/recordings`.
-pub(super) fn recorded(path: &str) -> PathBuf {
+pub(crate) fn recorded(path: &str) -> PathBuf {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     folder.join(path)
 }
 
 /// Imports the sessions of a source that must be recognised as this format.
-pub(super) fn import(format: &str, source: &Source<'_>) -> Vec<Loaded> {
+pub(crate) fn import(format: &str, source: &Source<'_>) -> Vec<Loaded> {
     let found = detect(source).expect("recognised");
     assert_eq!(found.name, format);
     found.import_all(source).unwrap()
 }
 
 /// Describes each entry of a session by its agent, kind and contents.
-pub(super) fn describe(session: &Session) -> Vec<String> {
+pub(crate) fn describe(session: &Session) -> Vec<String> {
     let part = |p: Part| match p {
         Part::Text(t) => t.to_string(),
         Part::Reasoning { text, encrypted } => format!("({text}{})", encrypted.unwrap_or_default()),
@@ -57,7 +57,7 @@ pub(super) fn describe(session: &Session) -> Vec<String> {
 }
 
 /// Returns the counters of each reply: input, read, write, output.
-pub(super) fn counted(session: &Session) -> Vec<Option<[u64; 4]>> {
+pub(crate) fn counted(session: &Session) -> Vec<Option<[u64; 4]>> {
     let usage = |e: &Entry| match e {
         Entry::Assistant(a) => Some(a.usage.map(|u| {
             [u.input, u.cache_read, u.cache_write.saturating_add(u.cache_write_1h), u.output]
@@ -68,7 +68,7 @@ pub(super) fn counted(session: &Session) -> Vec<Option<[u64; 4]>> {
 }
 
 /// Returns the times of the messages and results that have one, in ms.
-pub(super) fn times(session: &Session) -> Vec<u64> {
+pub(crate) fn times(session: &Session) -> Vec<u64> {
     let at = |e: &Entry| match e {
         Entry::User(u) => u.at,
         Entry::Assistant(a) => a.at,

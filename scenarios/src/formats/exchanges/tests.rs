@@ -28,7 +28,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn assistant_message(text: &str) -> Value {
+fn reply(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
@@ -60,6 +60,12 @@ impl RecordingBuilder {
     fn exchange(self, messages: &[Value], reply: &Value) -> RecordingBuilder {
         let prompt = 100 * messages.len() as u64;
         self.answered(messages, 200, ExchangeEnd::Whole, &answer(reply, prompt))
+    }
+
+    /// Adds an exchange for each reply in a conversation.
+    fn talk(self, messages: &[Value]) -> RecordingBuilder {
+        let replies = (0..messages.len()).filter(|i| messages[*i]["role"] == "assistant");
+        replies.fold(self, |r, i| r.exchange(&messages[..i], &messages[i]))
     }
 
     fn answered(
@@ -123,19 +129,14 @@ const SUMMARY: &str = "The user wants the port changed.\nIt is in server.ts, lin
 
 #[test]
 fn a_conversation_is_what_its_requests_show() {
-    let r = builder()
-        .exchange(&[user("go")], &calls("c1"))
-        .exchange(&[user("go"), calls("c1"), result("c1", "found")], &assistant_message("done"))
-        .exchange(
-            &[
-                user("go"),
-                calls("c1"),
-                result("c1", "found"),
-                assistant_message("done"),
-                user("thanks"),
-            ],
-            &assistant_message("you are welcome"),
-        );
+    let r = builder().talk(&[
+        user("go"),
+        calls("c1"),
+        result("c1", "found"),
+        reply("done"),
+        user("thanks"),
+        reply("you are welcome"),
+    ]);
     assert_eq!(
         r.summary(),
         [
@@ -161,14 +162,18 @@ fn a_conversation_is_what_its_requests_show() {
 
 #[test]
 fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
-    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
-    let asks = [&history[..], &[assistant_message("Wait."), user("Summarise all of it.")]].concat();
+    let task = user("change the port");
     let shown = user(&format!("Earlier work, in short:\n{SUMMARY}"));
     let r = builder()
-        .exchange(&history[..1], &calls("c1"))
-        .exchange(&history, &assistant_message("Wait."))
-        .exchange(&asks, &assistant_message(SUMMARY))
-        .exchange(&[history[0].clone(), shown, user("continue")], &assistant_message("Done."));
+        .talk(&[
+            task.clone(),
+            calls("c1"),
+            result("c1", "port = 80"),
+            reply("Wait."),
+            user("Summarise all of it."),
+            reply(SUMMARY),
+        ])
+        .exchange(&[task, shown, user("continue")], &reply("Done."));
     assert_eq!(
         r.summary()[5..],
         [
@@ -183,17 +188,15 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
 
 #[test]
 fn a_summary_beside_the_conversation_is_a_compaction_too() {
-    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
     let written = format!("<analysis>\nfirst this, then that\n</analysis>\n{SUMMARY}");
     let r = builder()
-        .exchange(&history[..1], &calls("c1"))
-        .exchange(&history, &assistant_message("Next?"))
+        .talk(&[user("change the port"), calls("c1"), result("c1", "port = 80"), reply("Next?")])
         .prefix("You write summaries.", &[])
-        .exchange(&[user("Transcript: port = 80")], &assistant_message(&written))
+        .exchange(&[user("Transcript: port = 80")], &reply(&written))
         .prefix("You are an agent.", &["read"])
         .exchange(
             &[user(&format!("This continues from before.\n{SUMMARY}")), user("continue")],
-            &assistant_message("Done."),
+            &reply("Done."),
         );
     let told = r.summary();
     assert_eq!(told[5], "model: Next?");
@@ -219,7 +222,7 @@ fn calls_that_are_gone_are_a_compaction_without_a_summary() {
         .exchange(&long, &calls("c3"))
         .exchange(
             &[&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat(),
-            &assistant_message("ok"),
+            &reply("ok"),
         );
     assert_eq!(
         r.summary()[7..],
@@ -235,17 +238,10 @@ fn calls_that_are_gone_are_a_compaction_without_a_summary() {
 #[test]
 fn altered_results_are_the_same_conversation() {
     let r = builder()
-        .exchange(&[user("go")], &calls("c1"))
-        .exchange(&[user("go"), calls("c1"), result("c1", "long output")], &assistant_message("on"))
+        .talk(&[user("go"), calls("c1"), result("c1", "long output"), reply("on")])
         .exchange(
-            &[
-                user("go"),
-                calls("c1"),
-                result("c1", "[cleared]"),
-                assistant_message("on"),
-                user("more"),
-            ],
-            &assistant_message("ok"),
+            &[user("go"), calls("c1"), result("c1", "[cleared]"), reply("on"), user("more")],
+            &reply("ok"),
         );
     assert_eq!(
         r.summary()[3..],
@@ -267,16 +263,15 @@ fn subagents_and_side_requests_are_apart() {
     let found = "The port is set in server.ts.";
     let r = builder()
         .prefix("Make a title.", &[])
-        .exchange(&[user("change the port")], &assistant_message("Port change"))
+        .exchange(&[user("change the port")], &reply("Port change"))
         .prefix("You are an agent.", &["read", "task"])
         .exchange(&[user("change the port")], &delegates)
         .prefix("You are a helper.", &["read"])
-        .exchange(&[user(task)], &calls("c1"))
-        .exchange(&[user(task), calls("c1"), result("c1", "port = 80")], &assistant_message(found))
+        .talk(&[user(task), calls("c1"), result("c1", "port = 80"), reply(found)])
         .prefix("You are an agent.", &["read", "task"])
         .exchange(
             &[user("change the port"), delegates.clone(), result("t1", found)],
-            &assistant_message("Done."),
+            &reply("Done."),
         );
     assert_eq!(
         r.summary(),
@@ -301,12 +296,9 @@ fn subagents_and_side_requests_are_apart() {
 #[test]
 fn a_reply_that_was_not_taken_is_a_call() {
     let r = builder()
-        .exchange(&[user("go")], &assistant_message("a first answer"))
-        .exchange(&[user("go")], &assistant_message("another answer"))
-        .exchange(
-            &[user("go"), assistant_message("another answer"), user("on")],
-            &assistant_message("ok"),
-        );
+        .exchange(&[user("go")], &reply("a first answer"))
+        .exchange(&[user("go")], &reply("another answer"))
+        .exchange(&[user("go"), reply("another answer"), user("on")], &reply("ok"));
     assert_eq!(
         r.summary()[2..],
         ["user: go", "model: another answer", "user: on", "model: ok", "call: 100"]
@@ -320,10 +312,7 @@ fn failures_and_broken_streams_have_no_reply() {
         .answered(&[user("go")], 429, ExchangeEnd::Whole, "{\"error\":{}}")
         .answered(&[user("go")], 200, ExchangeEnd::Cut, cut)
         .answered(&[user("go")], 0, ExchangeEnd::Unreached, "")
-        .exchange(
-            &[user("go"), assistant_message("the latter"), user("on")],
-            &assistant_message("ok"),
-        );
+        .exchange(&[user("go"), reply("the latter"), user("on")], &reply("ok"));
     assert_eq!(r.summary()[2..], ["user: go", "model: the latter", "user: on", "model: ok"]);
     let loaded = r.session();
     let Entry::Assistant(kept) = &loaded.session.entries[3] else { panic!() };
@@ -332,20 +321,10 @@ fn failures_and_broken_streams_have_no_reply() {
 
 #[test]
 fn what_the_user_took_back_is_no_part_of_the_session() {
+    let said = |question: &str, text: &str| [user(question), reply(text)];
     let r = builder()
-        .exchange(&[user("one")], &assistant_message("1"))
-        .exchange(&[user("one"), assistant_message("1"), user("two")], &assistant_message("2"))
-        .exchange(
-            &[
-                user("one"),
-                assistant_message("1"),
-                user("two"),
-                assistant_message("2"),
-                user("three"),
-            ],
-            &assistant_message("3"),
-        )
-        .exchange(&[user("one"), assistant_message("1"), user("other")], &assistant_message("4"));
+        .talk(&[said("one", "1"), said("two", "2"), said("three", "3")].concat())
+        .exchange(&[user("one"), reply("1"), user("other")], &reply("4"));
     assert_eq!(
         r.summary()[2..],
         ["user: one", "model: 1", "user: other", "model: 4", "call: 300", "call: 500"]
@@ -355,12 +334,8 @@ fn what_the_user_took_back_is_no_part_of_the_session() {
 #[test]
 fn conversations_of_a_kind_are_sessions() {
     let r = builder()
-        .exchange(&[user("the first task")], &calls("c1"))
-        .exchange(
-            &[user("the first task"), calls("c1"), result("c1", "x")],
-            &assistant_message("done"),
-        )
-        .exchange(&[user("another task")], &assistant_message("done, too"));
+        .talk(&[user("the first task"), calls("c1"), result("c1", "x"), reply("done")])
+        .exchange(&[user("another task")], &reply("done, too"));
     let all = r.sessions();
     let ids: Vec<&str> = all.iter().map(|l| l.session.header.id.as_str()).collect();
     assert_eq!(ids, ["r-1", "r-2"]);
@@ -369,18 +344,10 @@ fn conversations_of_a_kind_are_sessions() {
 
 #[test]
 fn the_same_words_again_are_said_again() {
-    let r = builder()
-        .exchange(&[user("yes")], &calls("c1"))
-        .exchange(&[user("yes"), calls("c1"), result("c1", "long")], &assistant_message("ok"))
-        .exchange(
-            &[
-                user("yes"),
-                calls("c1"),
-                result("c1", "[cut]"),
-                assistant_message("ok"),
-                user("yes"),
-            ],
-            &assistant_message("good"),
+    let r =
+        builder().talk(&[user("yes"), calls("c1"), result("c1", "long"), reply("ok")]).exchange(
+            &[user("yes"), calls("c1"), result("c1", "[cut]"), reply("ok"), user("yes")],
+            &reply("good"),
         );
     assert_eq!(r.summary()[5..], ["model: ok", "user: yes", "model: good"]);
 }
@@ -388,9 +355,7 @@ fn the_same_words_again_are_said_again() {
 #[test]
 fn lost_lines_take_no_more_with_them_than_they_must() {
     let task = "t".repeat(500);
-    let r = builder()
-        .exchange(&[user(&task)], &assistant_message("1"))
-        .exchange(&[user(&task), assistant_message("1"), user("two")], &assistant_message("2"));
+    let r = builder().talk(&[user(&task), reply("1"), user("two"), reply("2")]);
     let text = r.text();
     let lines: Vec<&str> = text.lines().collect();
     // Killed during a write.
@@ -411,7 +376,7 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
 fn unknown_calls_and_contents_are_told() {
     let mut r = builder().exchange(
         &[json!({"role": "user", "content": [{"type": "text", "text": "go"}, {"type": "hologram"}]})],
-        &assistant_message("ok"),
+        &reply("ok"),
     );
     let passed = |path: &str, known| {
         let (method, path) = ("GET".into(), path.into());
@@ -431,7 +396,7 @@ fn unknown_calls_and_contents_are_told() {
 
 #[test]
 fn a_refused_request_without_messages_is_no_session() {
-    let r = builder().exchange(&[user("the task")], &assistant_message("done")).answered(
+    let r = builder().exchange(&[user("the task")], &reply("done")).answered(
         &[],
         400,
         ExchangeEnd::Whole,
@@ -444,7 +409,7 @@ fn a_refused_request_without_messages_is_no_session() {
 
 #[test]
 fn half_a_character_costs_no_request() {
-    let text = builder().exchange(&[user("cut <half>")], &assistant_message("ok")).text();
+    let text = builder().exchange(&[user("cut <half>")], &reply("ok")).text();
     let text = text.replace("<half>", r"\\ud83d");
     let all = FORMAT.import_all(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
     assert_eq!(all[0].warnings, Vec::<String>::new());
