@@ -22,18 +22,12 @@ pub const VERSION: u32 = 1;
 /// A truncated last line is left out with a warning; a broken line elsewhere is an error. Calls
 /// without a result are kept with a warning. Results without a call are left out with a warning.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
-    let mut all = Ok(Vec::new());
-    read_each(bytes, file, &mut |one| match (&mut all, one) {
-        (Ok(list), Ok(loaded)) => {
-            list.push(loaded);
-            ControlFlow::Continue(())
-        }
-        (_, one) => {
-            all = one.map(|_| Vec::new());
-            ControlFlow::Break(())
-        }
+    let mut all = Vec::new();
+    read_each(bytes, file, &mut |one| {
+        all.push(one);
+        ControlFlow::Continue(())
     });
-    let mut all = all?;
+    let mut all = all.into_iter().collect::<Result<Vec<Loaded>, InputError>>()?;
     match all.len() {
         1 => Ok(all.remove(0)),
         n => {

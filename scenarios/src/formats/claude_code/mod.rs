@@ -51,10 +51,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, the requests for titles, and the output of a reply that was \
              cut off, of which only a stub is counted",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, companions::subagent_files(input), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, companions::subagent_files(input), sink, read),
     parts: companions::subagent_files,
 };
 

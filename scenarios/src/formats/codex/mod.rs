@@ -37,10 +37,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompts and tools of older versions, what a web search found, and how the \
              provider's own compaction reads",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: super::no_parts,
 };
 
@@ -98,16 +95,10 @@ struct RolloutReader {
     said: Vec<(String, Option<usize>)>,
 }
 
-/// Position of a step in the file.
-struct StepPosition {
-    line: usize,
-    stamp: Option<String>,
-}
-
 impl RolloutReader {
     fn line(&mut self, line: RecordedLine) {
         let RecordedLine { number, mut object } = line;
-        let at = StepPosition { line: number, stamp: string(&object, "timestamp") };
+        let at = RecordingStep::new(number, string(&object, "timestamp"), StepKind::Link);
         let kind = string(&object, "type").unwrap_or_default();
         let payload = match object.remove("payload") {
             Some(Value::Object(payload)) => payload,
@@ -130,20 +121,19 @@ impl RolloutReader {
         }
     }
 
-    fn push(&mut self, at: StepPosition, what: StepKind) {
-        self.steps.push(RecordingStep::new(at.line, at.stamp, what));
+    fn push(&mut self, at: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { what, ..at });
     }
 
     /// Adds a step that follows the newest one.
-    fn chained(&mut self, at: StepPosition, what: StepKind) {
+    fn chained(&mut self, at: RecordingStep, what: StepKind) {
         let name = Some(format!("line {}", at.line));
         let parent = std::mem::replace(&mut self.tip, name.clone());
-        let step = RecordingStep::new(at.line, at.stamp, what);
-        self.steps.push(RecordingStep { name, parent, ..step });
+        self.steps.push(RecordingStep { name, parent, what, ..at });
     }
 
     /// Reads the first line: the system prompt or, in old rollouts, the user's instructions.
-    fn meta(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn meta(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         match str_of(payload, "model_provider") {
             Some("openai") => {
                 self.route = ProviderRoute::Direct("session_meta names the provider openai".into());
@@ -162,7 +152,7 @@ impl RolloutReader {
         }
     }
 
-    fn turn(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn turn(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         self.model = string(payload, "model").or(self.model.take());
         let effort = string(payload, "effort");
         if self.effort.is_some() && effort != self.effort {
@@ -172,7 +162,7 @@ impl RolloutReader {
         self.effort = effort;
     }
 
-    fn event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let number = |key: &str| payload.get(key).and_then(tokens);
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
@@ -194,7 +184,7 @@ impl RolloutReader {
     }
 
     /// Adds a user message from an event, unless an item with the same text was read before.
-    fn said_by_event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn said_by_event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
             return;
@@ -206,7 +196,7 @@ impl RolloutReader {
 
     /// Adds counters, which belong to the parts since the last counters. Ignores counters with an
     /// unchanged total.
-    fn counted(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
         let Some(last) = object_of(info, "last_token_usage") else { return };
@@ -228,7 +218,7 @@ impl RolloutReader {
         self.chained(at, StepKind::Counted { counters, model });
     }
 
-    fn item(&mut self, at: StepPosition, item: &Map<String, Value>) {
+    fn item(&mut self, at: RecordingStep, item: &Map<String, Value>) {
         let text = |key: &str| str_of(item, key).unwrap_or_default();
         match text("type") {
             "message" => self.message(at, item),
@@ -273,7 +263,7 @@ impl RolloutReader {
         }
     }
 
-    fn message(&mut self, at: StepPosition, item: &Map<String, Value>) {
+    fn message(&mut self, at: RecordingStep, item: &Map<String, Value>) {
         let pieces = content(item.get("content"));
         let role = str_of(item, "role").unwrap_or_default();
         if role == "assistant" {
@@ -313,13 +303,13 @@ impl RolloutReader {
         self.said.extend(texts.into_iter().map(|text| (text, None)));
     }
 
-    fn input(&mut self, at: StepPosition, id: Option<String>, pieces: Vec<MessagePart>) {
+    fn input(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
         self.chained(at, StepKind::Input(Input { id, pieces, blocks: 1 }));
     }
 
     fn call(
         &mut self,
-        at: StepPosition,
+        at: RecordingStep,
         item: &Map<String, Value>,
         name: &str,
         arguments: Option<&Value>,
@@ -328,7 +318,7 @@ impl RolloutReader {
         self.reply(at, vec![MessagePart::call(id, name, arguments)]);
     }
 
-    fn reply(&mut self, at: StepPosition, pieces: Vec<MessagePart>) {
+    fn reply(&mut self, at: RecordingStep, pieces: Vec<MessagePart>) {
         self.said.clear();
         let reply = RecordingReply::new(None::<String>, pieces);
         let reply = RecordingReply { model: self.model.clone(), blocks: 1, ..reply };

@@ -19,19 +19,13 @@ use super::seen::{ExchangeView, Exchanges, Placed};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::escapes;
 
-/// Role of a conversation in its session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ConversationKind {
-    Main,
-    Agent(String),
-    /// A request outside the work, such as one for a title.
-    Side(String),
-}
-
 /// Session and role of a conversation.
 struct Owner {
     session: usize,
-    part: ConversationKind,
+    /// Name of a subagent, or of a request outside the work, such as one for a title. `None` = the
+    /// main conversation.
+    agent: Option<String>,
+    view: View,
 }
 
 /// Returns the recordings of a file. Each gets a copy of the notes on the file.
@@ -44,7 +38,7 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
         .collect();
     for (i, (conversation, relation)) in sorted.turns.iter().enumerate() {
         let place = &places[*conversation];
-        out[place.session].turn(i, *conversation, &place.part, relation);
+        out[place.session].turn(i, *conversation, place, relation);
     }
     let recording = |t: Teller<'_>| Recording { steps: t.steps, ..told.clone() };
     out.into_iter().map(recording).collect()
@@ -116,7 +110,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     all_of_them
         .map(|c| {
             if let Some(session) = mains.iter().position(|m| *m == c) {
-                return Owner { session, part: ConversationKind::Main };
+                return Owner { session, agent: None, view: View::Both };
             }
             // The active conversation, or else the newest earlier one, or else the next one.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
@@ -126,15 +120,15 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
             let own = &conversations[c].exchanges;
             let offers = own.iter().any(|i| all.all[*i].tools != 0);
             let wrote = own.iter().any(|i| sorted.summaries.contains(i));
-            let part = if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
+            if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
                 agents[session] += 1;
-                ConversationKind::Agent(format!("agent-{}", agents[session]))
-            } else {
-                sides[session] += 1;
-                let word = if wrote { "summary" } else { "side" };
-                ConversationKind::Side(format!("{word}-{}", sides[session]))
-            };
-            Owner { session, part }
+                let agent = Some(format!("agent-{}", agents[session]));
+                return Owner { session, agent, view: View::Both };
+            }
+            sides[session] += 1;
+            let word = if wrote { "summary" } else { "side" };
+            let agent = Some(format!("{word}-{}", sides[session]));
+            Owner { session, agent, view: View::Calls }
         })
         .collect()
 }
@@ -172,19 +166,9 @@ struct PendingExchange<'a> {
 }
 
 impl Teller<'_> {
-    fn turn(
-        &mut self,
-        i: usize,
-        conversation: usize,
-        part: &ConversationKind,
-        relation: &Relation,
-    ) {
+    fn turn(&mut self, i: usize, conversation: usize, place: &Owner, relation: &Relation) {
         let seen = &self.all.all[i];
-        let (agent, view) = match part {
-            ConversationKind::Main => (None, View::Both),
-            ConversationKind::Agent(name) => (Some(name.clone()), View::Both),
-            ConversationKind::Side(name) => (Some(name.clone()), View::Calls),
-        };
+        let (agent, view) = (place.agent.clone(), place.view);
         let asks = view == View::Both && self.sorted.summaries.contains(&i);
         let turn = PendingExchange { seen, conversation, agent, view, asks };
         self.before(&turn, relation);

@@ -36,13 +36,6 @@ struct SampleEvent {
     tokens_after: Value,
 }
 
-/// A call of the model.
-struct SampleCall {
-    event: SampleEvent,
-    /// Id of the message that the call produced.
-    id: Option<String>,
-}
-
 /// A compaction with the position of the reply that follows it.
 struct SampleCompaction {
     what: RecordingCompaction,
@@ -102,12 +95,11 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         }
         if role == Some("assistant") {
             let call = str_of(object, "id").and_then(|id| events.calls.get(id));
-            let of_call = call.map(|c| &c.event);
-            let model = string(object, "model").or_else(|| of_call.and_then(SampleEvent::model));
+            let model = string(object, "model").or_else(|| call.and_then(SampleEvent::model));
             message.extend(model.map(|m| ("model".to_string(), m.into())));
-            let stamp = of_call.and_then(SampleEvent::stamp);
+            let stamp = call.and_then(SampleEvent::stamp);
             message.extend(stamp.map(|s| ("timestamp".to_string(), s.into())));
-            let usage = of_call.and_then(|e| e.counters().ok());
+            let usage = call.and_then(|e| e.counters().ok());
             message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
         }
         reader.item(line, &message);
@@ -155,7 +147,7 @@ fn push_input(input: &Value, line: usize, reader: &mut MessageReader) {
 #[derive(Default)]
 struct Events {
     /// Calls of the model, by the id of the reply.
-    calls: HashMap<String, SampleCall>,
+    calls: HashMap<String, SampleEvent>,
     compactions: Vec<SampleCompaction>,
     /// Tools of the first call.
     tools: Option<Value>,
@@ -174,32 +166,31 @@ impl Events {
             .collect();
         let mut out = Events::default();
         // The newest call that is not a reply, and compactions without their reply so far.
-        let mut aside: Option<SampleCall> = None;
+        let mut aside: Option<SampleEvent> = None;
         let mut waiting: Vec<SampleCompaction> = Vec::new();
         let mut known = HashSet::new();
         for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.get()).ok()) {
             match event.event.as_str() {
                 Some("model") => {
-                    let call = SampleCall { id: event.reply_id(), event };
-                    let place = call.id.as_deref().and_then(|id| places.get(id));
+                    let id = event.message().and_then(|m| string(m, "id"));
+                    let place = id.as_deref().and_then(|id| places.get(id));
                     let Some(place) = place.filter(|p| known.insert(**p)) else {
-                        out.others += usize::from(aside.is_some());
-                        aside = Some(call);
+                        out.others += usize::from(aside.replace(event).is_some());
                         continue;
                     };
                     out.others += usize::from(aside.take().is_some());
-                    out.started = out.started.or_else(|| call.event.began());
-                    out.tools = out.tools.or_else(|| Some(call.event.tools.clone()));
+                    out.started = out.started.or_else(|| event.began());
+                    out.tools = out.tools.or_else(|| Some(event.tools.clone()));
                     waiting.iter_mut().for_each(|c| c.before = *place);
                     out.compactions.append(&mut waiting);
-                    out.calls.insert(call.id.clone().unwrap_or_default(), call);
+                    out.calls.insert(id.unwrap_or_default(), event);
                 }
                 Some("compaction") => {
-                    let wrote = aside.take_if(|c| c.event.span_id == event.span_id);
+                    let wrote = aside.take_if(|c| c.span_id == event.span_id);
                     let what = RecordingCompaction {
                         pre_tokens: event.tokens_before.as_u64(),
                         post_tokens: event.tokens_after.as_u64(),
-                        reply: wrote.map(|c| Box::new(c.event.reply())),
+                        reply: wrote.map(|c| Box::new(c.reply())),
                         ..RecordingCompaction::default()
                     };
                     waiting.push(SampleCompaction {
@@ -221,10 +212,6 @@ impl SampleEvent {
     /// Returns the message that the call produced.
     fn message(&self) -> Option<&Map<String, Value>> {
         self.output.pointer("/choices/0/message")?.as_object()
-    }
-
-    fn reply_id(&self) -> Option<String> {
-        string(self.message()?, "id")
     }
 
     fn model(&self) -> Option<String> {

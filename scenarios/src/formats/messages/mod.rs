@@ -40,7 +40,7 @@ pub(super) const CHAT: Format = Format {
     title: "OpenAI chat messages",
     name: "openai-chat",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == MessageApi::Chat),
+    sniff: |head| dialect(head) == Some(MessageApi::Chat),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -50,7 +50,7 @@ pub(super) const RESPONSES: Format = Format {
     name: "openai-responses",
     untold: "what encrypted reasoning says, what a web search found, and compactions before the \
              items begin",
-    sniff: |head| is(head, |kind| kind == MessageApi::Responses),
+    sniff: |head| dialect(head) == Some(MessageApi::Responses),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -59,7 +59,7 @@ pub(super) const ANTHROPIC: Format = Format {
     title: "Anthropic messages",
     name: "anthropic-messages",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == MessageApi::Anthropic),
+    sniff: |head| dialect(head) == Some(MessageApi::Anthropic),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -70,10 +70,6 @@ enum MessageApi {
     Chat,
     Responses,
     Anthropic,
-}
-
-fn is(head: &Head, wanted: fn(MessageApi) -> bool) -> bool {
-    head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
 /// Returns the dialect of the first conversation in a file, or `None` if the file does not contain

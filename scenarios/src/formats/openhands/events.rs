@@ -44,18 +44,12 @@ pub(super) fn steps(
     usages: HashMap<String, Counters>,
     model: Option<String>,
 ) -> Vec<RecordingStep> {
-    let mut reader = EventReader {
-        usages,
-        model,
-        steps: Vec::new(),
-        said: HashSet::new(),
-        calls: HashMap::new(),
-        asked: false,
-    };
+    let mut reader = EventReader { usages, model, ..EventReader::default() };
     events.into_iter().for_each(|e| reader.event(e));
     reader.steps
 }
 
+#[derive(Default)]
 struct EventReader {
     usages: HashMap<String, Counters>,
     model: Option<String>,

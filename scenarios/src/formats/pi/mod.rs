@@ -29,10 +29,7 @@ pub(super) const FORMAT: Format = Format {
     name: "pi",
     untold: "system prompt and tools, ids of requests, and additions of extensions to the context",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: super::no_parts,
 };
 
