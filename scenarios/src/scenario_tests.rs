@@ -147,41 +147,42 @@ fn an_extension_takes_what_it_does_not_say() {
 
 #[test]
 fn errors_name_place_fault_and_remedy() {
-    let step = |s: &str| bad(&format!("id = \"x\"\n\n[[step]]\n{s}\n"));
-    assert!(
-        bad("idd = \"x\"\n").contains(
-            "s.toml:1: unknown key \"idd\"; expected a key of a scenario; did you mean id?"
-        )
-    );
-    assert!(
-        bad("id = \"x\"\n[[steps]]\ntype = \"user\"\n").contains("s.toml:2: unknown key \"steps\"")
-    );
-    assert!(bad("id = \"x\"\nid = = 3\n").contains("s.toml:2: not TOML"));
-    assert!(bad("title = \"x\"\n").contains("missing field \"id\""));
-    assert!(bad("id = \"x\"\n").contains("no messages"));
-    assert!(
-        bad("id = \"x\"\nscale = 0\n[[step]]\ntype=\"user\"\ntext=\"\"")
-            .contains("s.toml:2: \"scale\" does not fit")
-    );
-    assert!(bad("id = \"x\"\nextends = \"nothing\"\n").contains("s.toml:2: no such file"));
-    assert!(step("text = \"x\"").contains("s.toml:3: a step without \"type\""));
-    assert!(step("type = \"usr\"").contains("s.toml:4: unknown type \"usr\""));
-    assert!(step("type = \"user\"\ntxt = \"x\"").contains(
-        "s.toml:5: unknown key \"txt\"; expected a key of an entry of type \"user\"; did you mean text?"
-    ));
-    assert!(step("type = \"user\"").contains("s.toml:3: missing field \"text\" or \"parts\""));
-    assert!(
-        step("type = \"user\"\nfile = \"gone.txt\"")
-            .contains("s.toml:3: cannot read \"gone.txt\": no such file")
-    );
-    assert!(
-        step("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"")
-            .contains("both \"file\" and \"text\"")
-    );
-    assert!(
-        step("type = \"assistant\"\ncalls = [{ idd = \"c\" }]")
-            .contains("s.toml:5: unknown key \"idd\"; expected a key of one of \"calls\"")
-    );
+    for (text, told) in [
+        (
+            "idd = 1",
+            "s.toml:1: unknown key \"idd\"; expected a key of a scenario; did you mean id?",
+        ),
+        ("id = \"x\"\n[[steps]]\ntype = \"user\"", "s.toml:2: unknown key \"steps\""),
+        ("id = \"x\"\nid = = 3", "s.toml:2: not TOML"),
+        ("title = \"x\"", "missing field \"id\""),
+        ("id = \"x\"", "no messages"),
+        ("id = \"x\"\nscale = 0", "s.toml:2: \"scale\" does not fit"),
+        ("id = \"x\"\nextends = \"nothing\"", "s.toml:2: no such file"),
+    ] {
+        assert!(bad(text).contains(told), "{told}: {}", bad(text));
+    }
+    for (step, told) in [
+        ("text = \"x\"", "s.toml:3: a step without \"type\""),
+        ("type = \"usr\"", "s.toml:4: unknown type \"usr\""),
+        (
+            "type = \"user\"\ntxt = \"x\"",
+            "s.toml:5: unknown key \"txt\"; expected a key of an entry of type \"user\"; did you mean \
+             text?",
+        ),
+        ("type = \"user\"", "s.toml:3: missing field \"text\" or \"parts\""),
+        (
+            "type = \"user\"\nfile = \"gone.txt\"",
+            "s.toml:3: cannot read \"gone.txt\": no such file",
+        ),
+        ("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"", "both \"file\" and \"text\""),
+        (
+            "type = \"assistant\"\ncalls = [{ idd = \"c\" }]",
+            "s.toml:5: unknown key \"idd\"; expected a key of one of \"calls\"",
+        ),
+    ] {
+        let e = bad(&format!("id = \"x\"\n\n[[step]]\n{step}\n"));
+        assert!(e.contains(told), "{told}: {e}");
+    }
     let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
     let check = bad(&SMALL.replace("requests = 2", "request = 2"));
