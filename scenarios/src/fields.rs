@@ -85,15 +85,17 @@ impl KindFields {
 /// Returns the kind with this tag.
 pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, LineFault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
-        let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-        let fix = nearest::hint(tag, &known);
+        let fix = nearest::hint(tag, &tags());
         LineFault::new(line, format!("unknown type {tag:?}"), "one of the entry types", fix)
     })
 }
 
+fn tags() -> Vec<&'static str> {
+    KINDS.iter().map(|k| k.tag).collect()
+}
+
 pub(crate) fn one_of_the_types() -> String {
-    let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-    format!("one of {}", known.join(", "))
+    format!("one of {}", tags().join(", "))
 }
 
 /// Reads the JSON object at `line`; `again` as for [`fitted`].

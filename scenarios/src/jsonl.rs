@@ -212,8 +212,7 @@ fn header(content: &str, line: usize) -> Result<Header, LineFault> {
         _ => Some(("the first line has no \"type\"".to_string(), String::new())),
     };
     if let Some((what, found)) = wrong_type {
-        let is_near = !nearest::nearest(&found, &["session"]).is_empty();
-        let fix = if is_near { "did you mean session?" } else { "put the header first" };
+        let fix = nearest::hint_or(&found, &["session"], "put the header first");
         return Err(LineFault::new(line, what, HEADER, fix));
     }
     match object.get("version").and_then(Value::as_u64) {

@@ -406,7 +406,6 @@ impl SessionBuilder {
     ) {
         let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
         let (output, parts) = single_text(parts);
-        let output = if parts.is_none() { Some(output.unwrap_or_default()) } else { output };
         let at = self.at(stamp);
         self.entry(
             line,
@@ -425,11 +424,8 @@ impl SessionBuilder {
     fn compaction(&mut self, line: usize, compaction: RecordingCompaction, stamp: Option<&str>) {
         let RecordingCompaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
             compaction;
-        let (mut model, mut usage) = (None, None);
-        if let Some(reply) = reply {
-            usage = counted(&reply);
-            model = reply.model;
-        }
+        let usage = reply.as_deref().and_then(counted);
+        let model = reply.and_then(|r| r.model);
         let at = self.at(stamp);
         let entry = RecordedCompaction {
             pre_tokens,
