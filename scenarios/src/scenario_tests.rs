@@ -202,14 +202,6 @@ fn errors_name_place_fault_and_remedy() {
     );
 }
 
-proptest::proptest! {
-    #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,200}", tail in "[a-z=\\[\\]\"\n .0-9{}]{0,80}") {
-        let _ = super::read(&text, "x", &memory());
-        let _ = super::read(&format!("{SMALL}\n{tail}"), "x", &memory());
-    }
-}
-
 #[test]
 fn citations_are_codes_or_free_words() {
     let with = |cites: &str| {

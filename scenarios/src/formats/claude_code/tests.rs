@@ -130,18 +130,6 @@ fn nothing_to_import_is_an_error() {
     assert!(e.contains("r.jsonl:1: no messages"), "{e}");
 }
 
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn a_file_cut_or_shuffled_anywhere_never_panics(end in 0..MAIN.len(), drop in 0usize..16) {
-        let text: String = MAIN.get(..end).unwrap_or_default().lines().enumerate().filter(|(i, _)| *i != drop).map(|(_, l)| format!("{l}\n")).collect();
-        let _ = FORMAT.session_of(&text, "r");
-        let backwards: Vec<&str> = text.lines().rev().collect();
-        let _ = FORMAT.session_of(&backwards.join("\n"), "r");
-    }
-}
-
 /// Returns a session that was compacted once, and the file with the request for its summary.
 fn compacted(boundary: &str, command: &str) -> [String; 2] {
     let main = format!(

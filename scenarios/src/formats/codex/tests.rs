@@ -93,17 +93,6 @@ fn a_rollback_takes_turns_back() {
     assert_eq!(describe(&s), ["user: one", "model: 1", "user: three"]);
 }
 
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn a_file_cut_anywhere_never_panics(end in 0..ROLLOUT.len()) {
-        if let Some(text) = ROLLOUT.get(..end) {
-            let _ = FORMAT.session_of(text, "r");
-        }
-    }
-}
-
 #[test]
 fn what_the_user_said_counts_once_whether_item_or_event() {
     let line = |kind: &str, payload: Value| {

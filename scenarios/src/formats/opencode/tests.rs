@@ -209,11 +209,10 @@ fn a_database_gives_sessions_with_their_subagents() {
     refused(&Source::at(&other), "no such table");
 }
 
-/// Bytes of a database with a column name that is not UTF-8.
-fn with_damaged_name() -> Vec<u8> {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("opencode.db");
-    let db = Connection::open(&path).unwrap();
+/// Creates a database with one session.
+fn small_database(path: &std::path::Path, journal: &str) -> Connection {
+    let db = Connection::open(path).unwrap();
+    db.pragma_update(None, "journal_mode", journal).unwrap();
     db.execute_batch(
         "CREATE TABLE session (id text PRIMARY KEY, \"COLUMN\" text, title text, time_created integer);
          CREATE TABLE message (id text, session_id text, time_created integer, data text);
@@ -224,17 +223,18 @@ fn with_damaged_name() -> Vec<u8> {
              ('2', 'msg_1', NULL), ('3', 'msg_1', x'ff');",
     )
     .unwrap();
-    drop(db);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let at = bytes.windows(6).position(|w| w == b"COLUMN").unwrap();
-    bytes[at] = 0xff;
-    bytes
+    db
 }
 
 #[test]
 fn database_with_undecodable_column_name_gives_its_sessions() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("damaged.db"), with_damaged_name()).unwrap();
+    let path = dir.path().join("damaged.db");
+    drop(small_database(&path, "delete"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|w| w == b"COLUMN").unwrap();
+    bytes[at] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
     let other = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n\
                  {\"type\":\"user\",\"id\":\"u\",\"text\":\"hi\"}\n";
     std::fs::write(dir.path().join("b.jsonl"), other).unwrap();
@@ -249,17 +249,7 @@ fn database_with_undecodable_column_name_gives_its_sessions() {
 fn database_with_its_tables_in_the_log_is_recognised() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("opencode.db");
-    let db = Connection::open(&path).unwrap();
-    db.pragma_update(None, "journal_mode", "wal").unwrap();
-    db.execute_batch(
-        "CREATE TABLE session (id text PRIMARY KEY, title text, time_created integer);
-         CREATE TABLE message (id text, session_id text, time_created integer, data text);
-         CREATE TABLE part (id text, message_id text, data text);
-         INSERT INTO session VALUES ('ses_1', 'A fix', 1);
-         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{\"role\": \"user\"}');
-         INSERT INTO part VALUES ('1', 'msg_1', '{\"type\": \"text\", \"text\": \"hi\"}');",
-    )
-    .unwrap();
+    let _db = small_database(&path, "wal");
     assert_eq!(detect(&Source::at(&path)).map(|format| format.name), Some("opencode"));
     assert_eq!(all(&Source::at(&path))[0].session.header.title, "A fix");
 }
