@@ -98,30 +98,23 @@ pub(crate) fn one_of_the_types() -> String {
     format!("one of {}", tags().join(", "))
 }
 
+/// Describes a field that is missing or has the wrong type.
+pub(crate) fn absent(object: &Map<String, Value>, field: &str) -> String {
+    match object.get(field) {
+        None => format!("missing field {field:?}"),
+        Some(other) => format!("field {field:?} is {other}"),
+    }
+}
+
 /// Reads the JSON object at `line`; `again` as for [`fitted`].
 pub(crate) fn entry(
     object: Map<String, Value>,
     line: usize,
     again: impl Fn() -> Map<String, Value>,
 ) -> Result<Entry, LineFault> {
-    let tag = match object.get("type") {
-        Some(Value::String(t)) => t.clone(),
-        Some(other) => {
-            return Err(LineFault::new(
-                line,
-                format!("field \"type\" is {other}"),
-                one_of_the_types(),
-                "name the kind of entry there",
-            ));
-        }
-        None => {
-            return Err(LineFault::new(
-                line,
-                "missing field \"type\"",
-                one_of_the_types(),
-                "add it",
-            ));
-        }
+    let Some(tag) = object.get("type").and_then(Value::as_str).map(str::to_string) else {
+        let fix = "name the kind of entry there";
+        return Err(LineFault::new(line, absent(&object, "type"), one_of_the_types(), fix));
     };
     let kind = kind(&tag, line)?;
     for group in kind.required {

@@ -11,7 +11,7 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, LineFault, Loaded};
 use crate::escapes;
-use crate::fields;
+use crate::fields::{self, absent};
 use crate::formats::{millis, unread};
 
 /// Format version that this build reads.
@@ -188,14 +188,6 @@ impl SessionReader<'_> {
 }
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
-
-/// Describes a field that is missing or has the wrong type.
-fn absent(object: &Map<String, Value>, field: &str) -> String {
-    match object.get(field) {
-        None => format!("missing field {field:?}"),
-        Some(other) => format!("field {field:?} is {other}"),
-    }
-}
 
 fn header(content: &str, line: usize) -> Result<Header, LineFault> {
     let mut object: Map<String, Value> = escapes::from_str(content).map_err(|e| {

@@ -133,6 +133,7 @@ pub(crate) struct ScenarioFile {
     scale: Option<f64>,
     /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
     extends: Option<String>,
+    // These tables are read again with their lines; see `steps.rs` and `faults.rs`.
     /// Events, in order.
     #[serde(rename = "step")]
     _step: Option<Vec<Map<String, Value>>>,

@@ -47,12 +47,7 @@ impl ScenarioReader<'_> {
                 && let Some(text) = step.remove("text")
                 && step.insert("output".to_string(), text).is_some()
             {
-                return Err(LineFault::new(
-                    line,
-                    "both \"text\" and \"output\"",
-                    "one of the two",
-                    "remove the other",
-                ));
+                return Err(both("text", "output", line));
             }
             self.beside_file(&tag, &mut step, line)?;
             arguments_as_text(&mut step);
@@ -138,12 +133,7 @@ impl ScenarioReader<'_> {
             ));
         };
         if step.contains_key(field) {
-            return Err(LineFault::new(
-                line,
-                format!("both \"file\" and {field:?}"),
-                "one of the two",
-                "remove the other",
-            ));
+            return Err(both("file", field, line));
         }
         let text = self.beside.text(&name).map_err(|e| {
             LineFault::new(
@@ -168,6 +158,11 @@ impl ScenarioReader<'_> {
         step.insert(field.to_string(), value);
         Ok(())
     }
+}
+
+fn both(one: &str, other: &str, line: usize) -> LineFault {
+    let what = format!("both {one:?} and {other:?}");
+    LineFault::new(line, what, "one of the two", "remove the other")
 }
 
 const PART: &[&str] =
