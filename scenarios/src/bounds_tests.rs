@@ -66,27 +66,11 @@ fn numbers_of_lines_are_bounded() {
         (format!(r#"{{"type":"recorded_compaction","at":{MAX}}}"#), "at", MS),
         (format!(r#"{{"type":"recorded_compaction","pre_tokens":{MAX}}}"#), "pre_tokens", TOKENS),
         (format!(r#"{{"type":"recorded_compaction","post_tokens":{MAX}}}"#), "post_tokens", TOKENS),
-        (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MAX}}}}}"#),
-            "usage.input",
-            TOKENS,
-        ),
-        (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MAX}}}}}"#),
-            "usage.output",
-            TOKENS,
-        ),
-        (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MAX}}}}}"#),
-            "usage.cache_read",
-            TOKENS,
-        ),
-        (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MAX}}}}}"#),
-            "usage.cache_write",
-            TOKENS,
-        ),
     ];
+    for field in ["input", "output", "cache_read", "cache_write"] {
+        let line = format!(r#"{{"type":"assistant","id":"a","usage":{{"{field}":{MAX}}}}}"#);
+        assert_error(jsonl("", &line), "x.jsonl:3:", &format!("usage.{field}"), MAX, TOKENS);
+    }
     for (line, field, most) in lines {
         assert_error(jsonl("", &line), "x.jsonl:3:", field, MAX, most);
     }

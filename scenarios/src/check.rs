@@ -277,12 +277,7 @@ fn unknown(
 ) -> LineFault {
     let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
     known.sort_unstable();
-    let near = nearest::nearest(id, &known);
-    let fix = if near.is_empty() {
-        "correct the id or add that message".to_string()
-    } else {
-        format!("did you mean {}?", near.join(" or "))
-    };
+    let fix = nearest::hint_or(id, &known, "correct the id or add that message");
     LineFault::new(
         line,
         format!("{who} names unknown message {id:?} in {field:?}"),

@@ -29,9 +29,6 @@ pub struct InputError {
     pub fix: String,
 }
 
-/// A recording that cannot be imported.
-pub type ImportError = InputError;
-
 /// Error of loading a path or name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -91,16 +88,11 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
-    /// A format to write that does not exist.
-    #[error("no format to write is called {name:?}; {hint}")]
-    NoSuchExport {
-        name: String,
-        /// The nearest names, or all of them.
-        hint: String,
-    },
-    /// A recording format that does not exist.
-    #[error("no recording format is called {name:?}; {hint}")]
+    /// A format that does not exist.
+    #[error("no {kind} is called {name:?}; {hint}")]
     NoSuchFormat {
+        /// Kind of format.
+        kind: &'static str,
         name: String,
         /// The nearest names, or all of them.
         hint: String,

@@ -1,5 +1,7 @@
 //! Kinds of session lines with their fields, and conversion of a line or step to an [`Entry`].
 
+use std::fmt;
+
 use ctxbench_core::session::{Entry, RewindMode};
 use ctxbench_core::{nearest, serde_error};
 use serde::Deserialize;
@@ -83,15 +85,25 @@ impl KindFields {
 /// Returns the kind with this tag.
 pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, LineFault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
-        let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-        let fix = nearest::hint(tag, &known);
+        let fix = nearest::hint(tag, &tags());
         LineFault::new(line, format!("unknown type {tag:?}"), "one of the entry types", fix)
     })
 }
 
-fn one_of_the_types() -> String {
-    let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-    format!("one of {}", known.join(", "))
+fn tags() -> Vec<&'static str> {
+    KINDS.iter().map(|k| k.tag).collect()
+}
+
+pub(crate) fn one_of_the_types() -> String {
+    format!("one of {}", tags().join(", "))
+}
+
+/// Describes a field that is missing or has the wrong type.
+pub(crate) fn absent(object: &Map<String, Value>, field: &str) -> String {
+    match object.get(field) {
+        None => format!("missing field {field:?}"),
+        Some(other) => format!("field {field:?} is {other}"),
+    }
 }
 
 /// Reads the JSON object at `line`; `again` as for [`fitted`].
@@ -100,24 +112,9 @@ pub(crate) fn entry(
     line: usize,
     again: impl Fn() -> Map<String, Value>,
 ) -> Result<Entry, LineFault> {
-    let tag = match object.get("type") {
-        Some(Value::String(t)) => t.clone(),
-        Some(other) => {
-            return Err(LineFault::new(
-                line,
-                format!("field \"type\" is {other}"),
-                one_of_the_types(),
-                "name the kind of entry there",
-            ));
-        }
-        None => {
-            return Err(LineFault::new(
-                line,
-                "missing field \"type\"",
-                one_of_the_types(),
-                "add it",
-            ));
-        }
+    let Some(tag) = object.get("type").and_then(Value::as_str).map(str::to_string) else {
+        let fix = "name the kind of entry there";
+        return Err(LineFault::new(line, absent(&object, "type"), one_of_the_types(), fix));
     };
     let kind = kind(&tag, line)?;
     for group in kind.required {
@@ -148,21 +145,38 @@ pub(crate) fn entry(
     Ok(entry)
 }
 
-/// Converts an object to a type. The error names the invalid field. `again` parses the object a
-/// second time and is called only for an error, because a line may have megabytes.
+/// Reason why an object does not fit a type.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    /// Invalid field, `outer.inner` for a nested one, if it is known.
+    pub(crate) field: Option<String>,
+    pub(crate) why: String,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "{field:?}: {}", self.why),
+            None => f.write_str(&self.why),
+        }
+    }
+}
+
+/// Converts an object to a type. `again` parses the object a second time and is called only for an
+/// error, because a line may have megabytes.
 pub(crate) fn fitted<T: DeserializeOwned>(
     object: Map<String, Value>,
     again: impl Fn() -> Map<String, Value>,
-) -> Result<T, String> {
+) -> Result<T, Unfit> {
     let read = |object: Map<String, Value>| serde_json::from_value::<T>(Value::Object(object));
     let e = match read(object) {
         Ok(fits) => return Ok(fits),
         Err(e) => e.to_string(),
     };
-    let told = serde_error::describe(&e, "an object");
     let is_it =
         |others: Map<String, Value>| read(others).map_or_else(|f| f.to_string() != e, |_| true);
-    Err(wrong_field(&again(), &is_it).map_or(told.clone(), |name| format!("{name:?}: {told}")))
+    let field = wrong_field(&again(), &is_it);
+    Err(Unfit { field, why: serde_error::describe(&e, "an object") })
 }
 
 /// Returns the name of the invalid field, `outer.inner` for nested ones. A field is invalid if the

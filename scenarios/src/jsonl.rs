@@ -11,7 +11,7 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, LineFault, Loaded};
 use crate::escapes;
-use crate::fields;
+use crate::fields::{self, absent};
 use crate::formats::{millis, unread};
 
 /// Format version that this build reads.
@@ -22,18 +22,12 @@ pub const VERSION: u32 = 1;
 /// A truncated last line is left out with a warning; a broken line elsewhere is an error. Calls
 /// without a result are kept with a warning. Results without a call are left out with a warning.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
-    let mut all = Ok(Vec::new());
-    read_each(bytes, file, &mut |one| match (&mut all, one) {
-        (Ok(list), Ok(loaded)) => {
-            list.push(loaded);
-            ControlFlow::Continue(())
-        }
-        (_, one) => {
-            all = one.map(|_| Vec::new());
-            ControlFlow::Break(())
-        }
+    let mut all = Vec::new();
+    read_each(bytes, file, &mut |one| {
+        all.push(one);
+        ControlFlow::Continue(())
     });
-    let mut all = all?;
+    let mut all = all.into_iter().collect::<Result<Vec<Loaded>, InputError>>()?;
     match all.len() {
         1 => Ok(all.remove(0)),
         n => {
@@ -49,7 +43,7 @@ pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + '
 /// Reads the sessions of a file one at a time. After a damaged session, reading continues at the
 /// next header.
 pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
-    let mut state = ReadState::Start;
+    let mut reader = SessionReader { file, begun: false, open: None };
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
@@ -57,42 +51,23 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
         // shorter.
         bytes.shrink_to(LINE);
         line += 1;
-        let fault = match from.read_until(b'\n', &mut bytes) {
+        let read = match from.read_until(b'\n', &mut bytes) {
             Ok(0) => break,
-            Ok(_) => match state.line(bytes.strip_prefix(MARK).unwrap_or(&bytes), line, file) {
-                Ok(None) => continue,
-                Ok(Some(loaded)) => {
-                    if take(Ok(loaded)).is_break() {
-                        return;
-                    }
-                    match std::mem::replace(&mut state, ReadState::Damaged) {
-                        ReadState::Refused(fault) => fault.at(file),
-                        open => {
-                            state = open;
-                            continue;
-                        }
-                    }
-                }
-                Err(fault) => fault.at(file),
-            },
+            Ok(_) => reader.line(bytes.strip_prefix(MARK).unwrap_or(&bytes), line, take),
             Err(e) => {
                 let _ = take(Err(unread(file, line, &e)));
                 return;
             }
         };
-        state = match std::mem::replace(&mut state, ReadState::Damaged) {
-            // The header that ended a damaged session starts another one.
-            ReadState::Open(open) if open.items.is_empty() && open.line == line => {
-                ReadState::Open(open)
-            }
-            _ => ReadState::Damaged,
-        };
-        if take(Err(fault)).is_break() {
+        if read.is_break() {
             return;
         }
     }
-    if let Some(last) = state.end(file) {
-        let _ = take(last.map_err(|f| f.at(file)));
+    if let Some(open) = reader.open {
+        let _ = take(open.finish(file, true));
+    } else if !reader.begun {
+        let fix = "record or write a session first";
+        let _ = take(Err(LineFault::new(1, "the file is empty", HEADER, fix).at(file)));
     }
 }
 
@@ -105,129 +80,114 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Session that is being read.
 struct Open {
     header: Header,
-    /// Line number of the header.
-    line: usize,
     items: Vec<Located>,
     /// A truncated line, which is only allowed at the end.
     broken: Option<LineFault>,
 }
 
-enum ReadState {
-    Start,
-    Open(Box<Open>),
-    /// Skipping lines until the next header.
-    Damaged,
-    /// The header that ended a session is invalid.
-    Refused(LineFault),
+impl Open {
+    /// Adds the entry of a line. `parsed` is its content.
+    fn entry(
+        &mut self,
+        parsed: serde_json::Result<Map<String, Value>>,
+        content: &str,
+        line: usize,
+    ) -> Result<(), LineFault> {
+        if let Some(fault) = self.broken.take() {
+            return Err(fault);
+        }
+        let again = || escapes::from_str(content).unwrap_or_default();
+        match parsed {
+            Ok(object) => {
+                self.items.push(Located { line, entry: fields::entry(object, line, again)? });
+            }
+            Err(e) => {
+                let what = format!("not a JSON object: {e}");
+                let expected = "one JSON object per line";
+                let fault = LineFault::new(line, what, expected, "repair or remove the line");
+                if !e.is_eof() {
+                    return Err(fault);
+                }
+                self.broken = Some(fault);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the session. A truncated line is left out with a warning if it is the last of the
+    /// file.
+    fn finish(self, file: &str, is_last: bool) -> Result<Loaded, InputError> {
+        let Open { header, items, broken } = self;
+        let cut = broken.as_ref().map(|fault| fault.line);
+        if let Some(fault) = broken.filter(|_| !is_last) {
+            return Err(fault.at(file));
+        }
+        let mut loaded = assemble(header, items, file, cut.is_some()).map_err(|f| f.at(file))?;
+        let warning =
+            |line| format!("{file}:{line}: the last line breaks off; the lines before it are used");
+        loaded.warnings.splice(0..0, cut.map(warning));
+        Ok(loaded)
+    }
 }
 
-impl ReadState {
-    /// Reads a line. A header ends the previous session, which is returned.
-    fn line(&mut self, bytes: &[u8], line: usize, file: &str) -> Result<Option<Loaded>, LineFault> {
+struct SessionReader<'a> {
+    file: &'a str,
+    /// Whether a line with content was read.
+    begun: bool,
+    /// `None` = before the first header, or between a damaged session and the next header.
+    open: Option<Open>,
+}
+
+impl SessionReader<'_> {
+    /// Reads a line. A header ends the previous session.
+    fn line(&mut self, bytes: &[u8], line: usize, take: &mut Take<'_>) -> ControlFlow<()> {
+        let is_damaged = self.begun && self.open.is_none();
         let (text, inside) = match std::str::from_utf8(bytes) {
             Ok(text) => (text, false),
             // The file ends inside a character.
             Err(e) if e.error_len().is_none() => {
                 (std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(), true)
             }
-            Err(_) if matches!(self, ReadState::Damaged) => return Ok(None),
+            Err(_) if is_damaged => return ControlFlow::Continue(()),
             Err(_) => {
                 let what = "bytes that are not UTF-8";
-                return Err(LineFault::new(line, what, "UTF-8 text", "save the file as UTF-8"));
+                let fault = LineFault::new(line, what, "UTF-8 text", "save the file as UTF-8");
+                return self.refuse(fault, take);
             }
         };
         let content = text.trim();
-        if content.is_empty() && !inside {
-            return Ok(None);
+        if content.is_empty() && !(inside && self.open.is_some()) {
+            return ControlFlow::Continue(());
         }
         let parsed = escapes::from_str::<Map<String, Value>>(content);
         let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
-        match self {
-            ReadState::Start if content.is_empty() => return Ok(None),
-            ReadState::Damaged if !begins => return Ok(None),
-            ReadState::Open(open) if !begins => {
-                if let Some(fault) = open.broken.take() {
-                    return Err(fault);
-                }
-                match parsed {
-                    Ok(object) => {
-                        let again = || escapes::from_str(content).unwrap_or_default();
-                        open.items
-                            .push(Located { line, entry: fields::entry(object, line, again)? });
-                    }
-                    Err(e) => {
-                        let fault = LineFault::new(
-                            line,
-                            format!("not a JSON object: {e}"),
-                            "one JSON object per line",
-                            "repair or remove the line",
-                        );
-                        if !e.is_eof() {
-                            return Err(fault);
-                        }
-                        open.broken = Some(fault);
-                    }
-                }
-                return Ok(None);
-            }
-            _ => {}
+        if self.begun && !begins {
+            return match self.open.as_mut().map(|open| open.entry(parsed, content, line)) {
+                Some(Err(fault)) => self.refuse(fault, take),
+                Some(Ok(())) | None => ControlFlow::Continue(()),
+            };
         }
-        let next = match (header(content, line), &self) {
-            (Ok(header), _) => {
-                ReadState::Open(Open { header, line, items: Vec::new(), broken: None }.into())
+        if let Some(open) = self.open.take() {
+            take(open.finish(self.file, false))?;
+        }
+        match header(content, line) {
+            Ok(header) => {
+                (self.begun, self.open) =
+                    (true, Some(Open { header, items: Vec::new(), broken: None }));
+                ControlFlow::Continue(())
             }
-            (Err(fault), ReadState::Open(open)) if open.broken.is_none() => {
-                ReadState::Refused(fault)
-            }
-            (Err(fault), _) => return Err(fault),
-        };
-        match std::mem::replace(self, next) {
-            ReadState::Open(open) => match open.broken {
-                Some(fault) => Err(fault),
-                None => assemble(open.header, open.items, file, false).map(Some),
-            },
-            ReadState::Start | ReadState::Damaged | ReadState::Refused(_) => Ok(None),
+            Err(fault) => self.refuse(fault, take),
         }
     }
 
-    /// Finishes the session at the end of the file.
-    fn end(self, file: &str) -> Option<Result<Loaded, LineFault>> {
-        let open = match self {
-            ReadState::Open(open) => open,
-            ReadState::Damaged | ReadState::Refused(_) => return None,
-            ReadState::Start => {
-                let what = "the file is empty";
-                return Some(Err(LineFault::new(
-                    1,
-                    what,
-                    HEADER,
-                    "record or write a session first",
-                )));
-            }
-        };
-        let cut = open.broken.map(|f| f.line);
-        let loaded = assemble(open.header, open.items, file, cut.is_some());
-        Some(loaded.map(|mut loaded| {
-            if let Some(last) = cut {
-                let warning = format!(
-                    "{file}:{last}: the last line breaks off; the lines before it are used"
-                );
-                loaded.warnings.insert(0, warning);
-            }
-            loaded
-        }))
+    /// Reports a fault. The lines up to the next header are skipped.
+    fn refuse(&mut self, fault: LineFault, take: &mut Take<'_>) -> ControlFlow<()> {
+        (self.begun, self.open) = (true, None);
+        take(Err(fault.at(self.file)))
     }
 }
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
-
-/// Describes a field that is missing or has the wrong type.
-fn absent(object: &Map<String, Value>, field: &str) -> String {
-    match object.get(field) {
-        None => format!("missing field {field:?}"),
-        Some(other) => format!("field {field:?} is {other}"),
-    }
-}
 
 fn header(content: &str, line: usize) -> Result<Header, LineFault> {
     let mut object: Map<String, Value> = escapes::from_str(content).map_err(|e| {
@@ -238,27 +198,14 @@ fn header(content: &str, line: usize) -> Result<Header, LineFault> {
             "check that this is a session file",
         )
     })?;
-    match object.remove("type") {
-        Some(Value::String(t)) if t == "session" => {}
-        Some(Value::String(t)) => {
-            let near = nearest::nearest(&t, &["session"]);
-            let fix =
-                if near.is_empty() { "put the header first" } else { "did you mean session?" };
-            return Err(LineFault::new(
-                line,
-                format!("the first line has type {t:?}"),
-                HEADER,
-                fix,
-            ));
-        }
-        _ => {
-            return Err(LineFault::new(
-                line,
-                "the first line has no \"type\"",
-                HEADER,
-                "put the header first",
-            ));
-        }
+    let wrong_type = match object.remove("type") {
+        Some(Value::String(t)) if t == "session" => None,
+        Some(Value::String(t)) => Some((format!("the first line has type {t:?}"), t)),
+        _ => Some(("the first line has no \"type\"".to_string(), String::new())),
+    };
+    if let Some((what, found)) = wrong_type {
+        let fix = nearest::hint_or(&found, &["session"], "put the header first");
+        return Err(LineFault::new(line, what, HEADER, fix));
     }
     match object.get("version").and_then(Value::as_u64) {
         Some(v) if v == u64::from(VERSION) => {}

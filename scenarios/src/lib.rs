@@ -29,6 +29,6 @@ mod toml_tree;
 use ctxbench_core::escapes;
 
 pub use corpus::Corpus;
-pub use error::{ImportError, InputError, LoadError, Loaded};
+pub use error::{InputError, LoadError, Loaded};
 pub use load::{Found, InputKind, is_path, load, load_path, name_apart, parse, sniff};
 pub use scenario::{Expect, Expected, ExpectedCell, ExpectedRow, FaultOn, ProviderFault, Scenario};

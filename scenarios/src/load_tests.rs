@@ -1,6 +1,8 @@
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::session::Entry;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::formats::testing::describe;
 
 const SESSION: &str = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}\n";
 const TOML: &str = "id = \"a\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n";
@@ -90,209 +92,90 @@ fn content_decides_what_a_file_is() {
     assert_eq!(sniff(&Source::of_bytes(b"\xff\xfe", "x.json")), None);
 }
 
-fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
-    s.entries.iter().map(of).sum()
-}
+/// Contents of an excerpt of a real recording, counted by a separate script: file, user messages,
+/// replies, calls, and the provider's tokens of all prompts of the replies.
+type Counted = (&'static str, usize, usize, usize, u64);
 
-/// Contents of an excerpt of a real recording, counted by a separate script.
-struct ExpectedSession {
-    path: &'static str,
-    users: usize,
-    replies: usize,
-    calls: usize,
-    /// Provider's tokens of all prompts of the replies.
-    prompts: u64,
-    agents: &'static [&'static str],
-    /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that requested
-    /// it, if that request was recorded.
-    compactions: &'static [(u64, usize, Option<u64>)],
-}
+const COUNTED: &[Counted] = &[
+    // Contains the messages of a subagent.
+    ("claude-code/spotter-8463c716.jsonl", 2, 6 + 1, 7 + 3, 583_263 + 17_877),
+    ("codex/codemie-rollout-019e1625.jsonl", 2, 6, 5, 119_901),
+    // A 35th reply was aborted. It is empty and was not billed.
+    ("pi/pi-mono-large-session.jsonl", 2, 34, 33, 32 + 1_583_867 + 13_847),
+    ("swe-agent/marshmallow-1867-function-calling.traj", 1, 6, 6, 0),
+    ("swe-agent/pydicom-1458-text.traj", 1, 3, 3, 0),
+    ("mini-swe-agent/github_issue.traj.json", 1, 10, 10, 0),
+    // The first of three sessions.
+    ("openhands/output.jsonl", 1, 7, 7, 67_043),
+    // One of the messages was sent twice.
+    ("aider/read-only-files.aider.chat.history.md", 4, 3, 0, 20_842 + 11_077 + 14_066),
+    // The program wrote two of the seven messages after compactions.
+    ("opencode/s2_multiturn.export.json", 7, 11, 4, 81_690),
+    ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 4, 7, 5, 72_093),
+];
 
 #[test]
 fn real_recordings_import() {
-    let all = [
-        ExpectedSession {
-            path: "claude-code/spotter-8463c716.jsonl",
-            // One user message each in the session and in its subagent.
-            users: 2,
-            replies: 6 + 1,
-            calls: 7 + 3,
-            prompts: (10 + 544_822 + 38_431) + (3 + 15_511 + 2_363),
-            agents: &["a7be2f0"],
-            compactions: &[(167_731, 12_197, Some(3 + 167_093 + 2_814))],
-        },
-        ExpectedSession {
-            path: "codex/codemie-rollout-019e1625.jsonl",
-            users: 2,
-            replies: 6,
-            calls: 5,
-            prompts: 18_703 + 18_911 + 20_292 + 20_419 + 20_745 + 20_831,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "pi/pi-mono-large-session.jsonl",
-            users: 2,
-            // A 35th reply was aborted. It is empty and was not billed.
-            replies: 34,
-            calls: 33,
-            prompts: 32 + 1_583_867 + 13_847,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "swe-agent/marshmallow-1867-function-calling.traj",
-            users: 1,
-            replies: 6,
-            calls: 6,
-            prompts: 0,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "swe-agent/pydicom-1458-text.traj",
-            users: 1,
-            replies: 3,
-            calls: 3,
-            prompts: 0,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "mini-swe-agent/github_issue.traj.json",
-            users: 1,
-            replies: 10,
-            calls: 10,
-            prompts: 0,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "openhands/output.jsonl",
-            // The first of three sessions.
-            users: 1,
-            replies: 7,
-            calls: 7,
-            prompts: 67_043,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "aider/read-only-files.aider.chat.history.md",
-            // One of the messages was sent twice.
-            users: 4,
-            replies: 3,
-            calls: 0,
-            prompts: 20_842 + 11_077 + 14_066,
-            agents: &[],
-            compactions: &[],
-        },
-        ExpectedSession {
-            path: "opencode/s2_multiturn.export.json",
-            // The program wrote two of the seven messages after compactions.
-            users: 7,
-            replies: 11,
-            calls: 4,
-            prompts: 81_690,
-            agents: &[],
-            compactions: &[(14_010, 31, Some(6_000)), (14_540, 31, Some(6_000))],
-        },
-        ExpectedSession {
-            path: "gemini-cli/session-2026-01-16T11-01-37b7abef.json",
-            users: 4,
-            replies: 7,
-            calls: 5,
-            prompts: 72_093,
-            agents: &[],
-            compactions: &[],
-        },
-    ];
-    for held in &all {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings").join(held.path);
-        let scenario = load_path(&path).unwrap().scenarios.remove(0);
+    let (mut agents, mut compactions) = (Vec::new(), Vec::new());
+    for &(path, users, replies, calls, prompts) in COUNTED {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
+        let scenario = load_path(&folder.join(path)).unwrap().scenarios.remove(0);
         let s = &scenario.session;
-        let mut agents = Vec::new();
-        for e in &s.entries {
-            let agent = match e {
-                Entry::User(m) => m.agent.clone(),
-                Entry::Assistant(m) => m.agent.clone(),
-                Entry::Tool(m) => m.agent.clone(),
-                _ => None,
-            };
-            agents.extend(agent);
-        }
-        agents.sort();
-        agents.dedup();
-        let prompts = |e: &Entry| match e {
-            Entry::Assistant(a) => a.usage.map_or(0, |u| u.prompt()),
-            _ => 0,
-        };
-        let compactions: Vec<(u64, usize, Option<u64>)> = s
-            .entries
-            .iter()
-            .filter_map(|e| match e {
+        let (mut found, mut results) = ((0, 0, 0, 0), 0);
+        for entry in &s.entries {
+            agents.extend(entry.agent().map(str::to_string));
+            match entry {
+                Entry::User(_) => found.0 += 1,
+                Entry::Assistant(a) => {
+                    found.1 += 1;
+                    found.2 += a.all_calls().len();
+                    found.3 += a.usage.map_or(0, |u| u.prompt());
+                }
+                Entry::Tool(_) => results += 1,
                 Entry::RecordedCompaction(c) => {
                     let summary = c.summary.as_ref().unwrap().len();
-                    Some((c.pre_tokens.unwrap(), summary, c.usage.map(|u| u.prompt())))
+                    let prompt = c.usage.unwrap().prompt();
+                    compactions.push((c.pre_tokens.unwrap(), summary, prompt));
                 }
-                _ => None,
-            })
-            .collect();
-        let calls = |e: &Entry| if let Entry::Assistant(a) = e { a.all_calls().len() } else { 0 };
-        assert_eq!(s.header.source.as_ref().unwrap().format, held.path.split_once('/').unwrap().0);
-        assert_eq!(count(s, |e| usize::from(matches!(e, Entry::User(_)))), held.users);
-        assert_eq!(count(s, |e| usize::from(matches!(e, Entry::Assistant(_)))), held.replies);
-        assert_eq!(count(s, calls), held.calls);
-        assert_eq!(count(s, |e| usize::from(matches!(e, Entry::Tool(_)))), held.calls);
-        assert_eq!(s.entries.iter().map(prompts).sum::<u64>(), held.prompts, "{}", held.path);
-        assert_eq!(
-            (agents, compactions),
-            (held.agents.iter().map(|a| a.to_string()).collect(), held.compactions.to_vec(),)
-        );
+                _ => {}
+            }
+        }
+        assert_eq!((found, results), ((users, replies, calls, prompts), calls), "{path}");
+        assert_eq!(s.header.source.as_ref().unwrap().format, path.split_once('/').unwrap().0);
         assert_eq!(jsonl::read(s.to_jsonl().unwrap().as_bytes(), "x").unwrap().session, *s);
     }
+    agents.dedup();
+    assert_eq!(agents, ["a7be2f0"]);
+    // Tokens before each compaction, bytes of its summary, and tokens of the prompt that asked for
+    // it.
+    let of_claude_code = (167_731, 12_197, 3 + 167_093 + 2_814);
+    let of_opencode = [(14_010, 31, 6_000), (14_540, 31, 6_000)];
+    assert_eq!(compactions, [&[of_claude_code], &of_opencode[..]].concat());
 }
 
 #[test]
 fn subagents_in_files_beside_a_session_are_part_of_it() {
-    let line = |kind: &str, id: &str, side: bool, second: u32, content: &str| {
-        format!(
-            r#"{{"type":"{kind}","uuid":"{id}","parentUuid":null,"sessionId":"s","isSidechain":{side},"timestamp":"2026-01-01T00:00:{second:02}.000Z","message":{{"id":"{id}","content":[{content}]}}}}"#
-        )
+    let line = |kind: &str, id: &str, parent: Option<&str>, agent: Option<&str>, content: Value| {
+        let second = ["u", "a", "x1", "x2", "r"].iter().position(|i| *i == id).unwrap();
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "agentId": agent,
+            "isSidechain": agent.is_some(), "timestamp": format!("2026-01-01T00:00:0{second}.000Z"),
+            "message": {"id": id, "content": [content]}})
+        .to_string()
     };
-    let chained = |l: String, parent: &str| {
-        l.replace("\"parentUuid\":null", &format!("\"parentUuid\":\"{parent}\""))
-    };
-    let text = |t: &str| format!(r#"{{"type":"text","text":"{t}"}}"#);
+    let text = |t: &str| json!({"type": "text", "text": t});
+    let call = json!({"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "look"}});
+    let result = json!({"type": "tool_result", "tool_use_id": "t", "content": "report"});
     let main = [
-        line("user", "u", false, 0, &text("go")),
-        chained(
-            line(
-                "assistant",
-                "a",
-                false,
-                1,
-                r#"{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}"#,
-            ),
-            "u",
-        ),
-        chained(
-            line(
-                "user",
-                "r",
-                false,
-                9,
-                r#"{"type":"tool_result","tool_use_id":"t","content":"report"}"#,
-            ),
-            "a",
-        ),
+        line("user", "u", None, None, text("go")),
+        line("assistant", "a", Some("u"), None, call),
+        line("user", "r", Some("a"), None, result),
+    ];
+    let agent = [
+        line("user", "x1", None, Some("x"), text("look")),
+        line("assistant", "x2", Some("x1"), Some("x"), text("report")),
     ];
     let agent = |session: &str| {
-        let first = line("user", "x1", true, 2, &text("look"))
-            .replace("\"sessionId\":\"s\"", &format!("\"sessionId\":\"{session}\""));
-        let lines = [first, chained(line("assistant", "x2", true, 8, &text("report")), "x1")];
-        lines.map(|l| l.replace("\"isSidechain\"", "\"agentId\":\"x\",\"isSidechain\"")).join("\n")
+        agent.join("\n").replace("\"sessionId\":\"s\"", &format!("\"sessionId\":\"{session}\""))
     };
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s.jsonl"), main.join("\n")).unwrap();
@@ -304,26 +187,16 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
         2,
         "the session with its subagent, and the one of another session by itself"
     );
-    let session = all
-        .iter()
-        .find(|s| s.session.entries.iter().any(|e| matches!(e, Entry::User(u) if u.id == "u")))
-        .unwrap();
-    let order: Vec<(String, Option<&str>)> = session
-        .session
-        .entries
-        .iter()
-        .filter_map(|e| match e {
-            Entry::User(u) => Some((u.id.clone(), u.agent.as_deref())),
-            Entry::Assistant(a) => Some((a.id.clone(), a.agent.as_deref())),
-            Entry::Tool(t) => Some((t.call_id.clone(), t.agent.as_deref())),
-            _ => None,
-        })
-        .collect();
-    let x = Some("x");
+    let session = all.iter().find(|s| s.id == "s").unwrap();
     assert_eq!(
-        order,
-        [("u", None), ("a", None), ("x1", x), ("x2", x), ("t", None)]
-            .map(|(id, agent)| (id.to_string(), agent))
+        describe(&session.session),
+        [
+            "user: go",
+            "model: Task[t]{\"prompt\":\"look\"}",
+            "x/user: look",
+            "x/model: report",
+            "result[t]: report"
+        ]
     );
     assert!(session.warnings[0].contains("agent-x.jsonl"), "{:?}", session.warnings);
     // Later versions store them in a folder named after the session.

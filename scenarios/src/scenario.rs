@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, Header, Session};
 use ctxbench_core::toml_file::Lines;
-use toml::de::DeTable;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use toml::de::{DeTable, DeValue};
 
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
 use crate::error::{InputError, LineFault, Loaded};
-use crate::toml_tree;
-use crate::{autofacts, builtin, pitfalls};
+use crate::fields::{self, Unfit};
+use crate::{autofacts, builtin, pitfalls, toml_tree};
 
 pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
@@ -94,23 +97,56 @@ pub(crate) enum NoBase {
     Broken(InputError),
 }
 
-pub(crate) const KEYS: &[&str] = &[
-    "id",
-    "title",
-    "why",
-    "pitfall",
-    "cites",
-    "tags",
-    "model",
-    "context_window",
-    "max_output",
-    "scale",
-    "extends",
-    "step",
-    "fact",
-    "fault",
-    "expect",
-];
+/// A scenario file, as far as it is not a session.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScenarioFile {
+    /// Short name, unique in a run.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    id: String,
+    /// A line for people.
+    #[serde(default)]
+    title: String,
+    /// Purpose of the scenario.
+    #[serde(default)]
+    why: String,
+    /// Mistake that it shows.
+    #[serde(default)]
+    pitfall: String,
+    /// References to the sources: codes such as `token-budgeting pitfall 7` and `failure mode 6`,
+    /// or your own text.
+    #[serde(default)]
+    cites: Vec<String>,
+    /// `default` means: part of a run without arguments.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// The model the session is meant for.
+    model: Option<String>,
+    /// Context window in tokens, when it differs from the model's.
+    context_window: Option<u64>,
+    /// Largest reply in tokens, when it differs from the model's.
+    max_output: Option<u64>,
+    /// Factor on the window and on every absolute token constant of every strategy; 1 or the
+    /// extended scenario's when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
+    scale: Option<f64>,
+    /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
+    extends: Option<String>,
+    // These tables are read again with their lines; see `steps.rs` and `faults.rs`.
+    /// Events, in order.
+    #[serde(rename = "step")]
+    _step: Option<Vec<Map<String, Value>>>,
+    /// Facts that the session establishes, for retention.
+    #[serde(rename = "fact")]
+    _fact: Option<Vec<Map<String, Value>>>,
+    /// Requests that the provider does not answer as usual; those of an extended scenario come
+    /// first.
+    #[serde(rename = "fault")]
+    _fault: Option<Vec<ProviderFault>>,
+    /// Expected results.
+    expect: Option<expect::ExpectTable>,
+}
 
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
 /// first. Its limits apply if this scenario has none, and its `[expect]` is not inherited. A tool
@@ -123,12 +159,13 @@ pub(crate) fn read(
     let reader = ScenarioReader { lines: Lines::new(text), file, beside };
     let at = |fault: LineFault| fault.at(file);
     let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
-    reader.known_keys(&tree, KEYS, "a scenario").map_err(at)?;
-    let base = match reader.string(&tree, "extends").map_err(at)? {
-        Some(name) => reader.base(&name, reader.line_of(&tree, "extends"))?,
+    let faults = reader.faults(&tree).map_err(at)?;
+    let top: ScenarioFile = reader.fields(&tree, 1, "a scenario").map_err(at)?;
+    let base = match &top.extends {
+        Some(name) => reader.base(name, reader.line_of(&tree, "extends"))?,
         None => Scenario { scale: 1.0, ..Scenario::default() },
     };
-    reader.scenario(&tree, base).map_err(at)
+    reader.scenario(&tree, top, faults, base).map_err(at)
 }
 
 struct ScenarioReader<'a> {
@@ -151,28 +188,23 @@ impl ScenarioReader<'_> {
         })
     }
 
-    fn scenario(&self, tree: &DeTable<'_>, base: Scenario) -> Result<Scenario, LineFault> {
-        let Some(id) = self.string(tree, "id")?.filter(|s| !s.trim().is_empty()) else {
-            return Err(LineFault::new(
-                1,
-                "missing field \"id\"",
-                "id = \"a-short-name\"",
-                "give the scenario a name",
-            ));
-        };
-        let title = self.string(tree, "title")?.unwrap_or_default();
+    fn scenario(
+        &self,
+        tree: &DeTable<'_>,
+        mut top: ScenarioFile,
+        faults: Vec<ProviderFault>,
+        base: Scenario,
+    ) -> Result<Scenario, LineFault> {
+        self.check_values(tree, &mut top)?;
         let inherited = base.session.header;
         let header = Header {
             version: crate::jsonl::VERSION,
-            id: id.clone(),
-            title: title.clone(),
-            model: self.string(tree, "model")?.or(inherited.model),
-            context_window: self.count(tree, "context_window")?.or(inherited.context_window),
-            max_output: self.count(tree, "max_output")?.or(inherited.max_output),
-            prefix_tokens: inherited.prefix_tokens,
-            started: inherited.started,
-            source: inherited.source,
-            extra: inherited.extra,
+            id: top.id.clone(),
+            title: top.title.clone(),
+            model: top.model.or(inherited.model),
+            context_window: top.context_window.or(inherited.context_window),
+            max_output: top.max_output.or(inherited.max_output),
+            ..inherited
         };
         let mut items: Vec<Located> =
             base.session.entries.into_iter().map(|entry| Located { line: 0, entry }).collect();
@@ -190,97 +222,74 @@ impl ScenarioReader<'_> {
             ));
         }
         Ok(Scenario {
-            id,
-            title,
-            why: self.string(tree, "why")?.unwrap_or_default(),
-            pitfall: self.string(tree, "pitfall")?.unwrap_or_default(),
-            cites: self.cites(tree)?,
-            tags: self.strings(tree, "tags")?,
-            scale: self.scale(tree)?.unwrap_or(base.scale),
-            expect: self.expect(tree)?,
+            id: top.id,
+            title: top.title,
+            why: top.why,
+            pitfall: top.pitfall,
+            cites: top.cites,
+            tags: top.tags,
+            scale: top.scale.unwrap_or(base.scale),
+            expect: self.expect(tree, top.expect)?,
             session: loaded.session,
             facts_found: false,
             // The first matching fault decides, so that a scenario can override the faults of its
             // base.
-            faults: self.faults(tree)?.into_iter().chain(base.faults).collect(),
+            faults: faults.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
             files: Vec::new(),
         })
     }
 
-    fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, LineFault> {
-        let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
-        let line = self.lines.line_at(value.span().start);
-        serde_json::from_value(toml_tree::json(value.get_ref(), line)?).map_err(|e| {
-            LineFault::new(
-                line,
-                format!("{key:?} does not fit: {e}"),
-                "a list of strings",
-                format!("write {key} = [\"…\"]"),
-            )
+    /// Checks the values that a type alone does not.
+    fn check_values(&self, tree: &DeTable<'_>, top: &mut ScenarioFile) -> Result<(), LineFault> {
+        if top.id.trim().is_empty() {
+            let (line, what) = (self.line_of(tree, "id"), "\"id\" does not fit: it is empty");
+            return Err(LineFault::new(line, what, "a short name", "give the scenario a name"));
+        }
+        if let Some((what, fix)) = top.cites.iter().find_map(|c| pitfalls::wrong(c)) {
+            let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode 6\", or \
+                            your own text";
+            return Err(LineFault::new(self.line_of(tree, "cites"), what, expected, fix));
+        }
+        if top.scale.is_some_and(|s| !bounds::SCALE.contains(&s)) {
+            let (least, most) = (bounds::SCALE.start(), bounds::SCALE.end());
+            let expected = format!("a number from {least} to {most}");
+            let (line, what) = (self.line_of(tree, "scale"), "\"scale\" does not fit");
+            return Err(LineFault::new(line, what, expected, "write 1.0 for no scaling"));
+        }
+        let limits =
+            [("context_window", &mut top.context_window), ("max_output", &mut top.max_output)];
+        for (key, limit) in limits {
+            let limit = limit.as_mut().map(|n| BoundedNumber::limit(key, n));
+            bounds::check(limit.into_iter().collect(), self.line_of(tree, key))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the fields of the table at `line`. An error names the line of the field.
+    fn fields<T: DeserializeOwned>(
+        &self,
+        table: &DeTable<'_>,
+        line: usize,
+        whose: &str,
+    ) -> Result<T, LineFault> {
+        let object = toml_tree::object(table, line)?;
+        fields::fitted(object.clone(), || object.clone()).map_err(|Unfit { field, why }| {
+            let line = field.as_ref().map_or(line, |field| self.line_of(table, field));
+            // "unknown field `x`, expected one of `a`, `b`"
+            if let (true, Some(field)) = (why.starts_with("unknown field"), &field) {
+                let known: Vec<&str> = why.split('`').skip(3).step_by(2).collect();
+                return unknown_key(field, &known, whose, line);
+            }
+            let said = ["; expected ", ", expected "].iter().find_map(|at| why.split_once(at));
+            let keys = format!("the keys of {whose}");
+            let (found, expected) = said.unwrap_or((&why, &keys));
+            let what = match field {
+                Some(field) => format!("{field:?} does not fit: {found}"),
+                None => found.replace('`', "\""),
+            };
+            LineFault::new(line, what, expected, "correct it")
         })
-    }
-
-    fn cites(&self, tree: &DeTable<'_>) -> Result<Vec<String>, LineFault> {
-        let cites = self.strings(tree, "cites")?;
-        match cites.iter().find_map(|c| pitfalls::wrong(c)) {
-            Some((what, fix)) => {
-                let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode \
-                    6\", or your own text";
-                Err(LineFault::new(self.line_of(tree, "cites"), what, expected, fix))
-            }
-            None => Ok(cites),
-        }
-    }
-
-    fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, LineFault> {
-        let Some(value) = tree.get("scale") else { return Ok(None) };
-        let line = self.lines.line_at(value.span().start);
-        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s))
-        {
-            Some(scale) => Ok(Some(scale)),
-            None => {
-                let expected =
-                    format!("a number from {} to {}", bounds::SCALE.start(), bounds::SCALE.end());
-                Err(LineFault::new(
-                    line,
-                    "\"scale\" does not fit",
-                    expected,
-                    "write 1.0 for no scaling",
-                ))
-            }
-        }
-    }
-
-    fn string(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<String>, LineFault> {
-        match tree.get(key) {
-            None => Ok(None),
-            Some(v) => match v.get_ref().as_str() {
-                Some(s) => Ok(Some(s.to_string())),
-                None => Err(LineFault::new(
-                    self.line_of(tree, key),
-                    format!("{key:?} is not a string"),
-                    "a string",
-                    "put it in quotes",
-                )),
-            },
-        }
-    }
-
-    fn count(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<u64>, LineFault> {
-        let Some(value) = tree.get(key) else { return Ok(None) };
-        let line = self.lines.line_at(value.span().start);
-        match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(mut n) => {
-                bounds::check(vec![BoundedNumber::limit(key, &mut n)], line).map(|()| Some(n))
-            }
-            None => Err(LineFault::new(
-                line,
-                format!("{key:?} does not fit"),
-                "a number of tokens",
-                "write a whole number",
-            )),
-        }
     }
 
     fn known_keys(
@@ -289,25 +298,31 @@ impl ScenarioReader<'_> {
         known: &[&str],
         whose: &str,
     ) -> Result<(), LineFault> {
-        for key in table.keys() {
-            if !known.contains(&key.get_ref().as_ref()) {
+        match table.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
+            Some(key) => {
                 let line = self.lines.line_at(key.span().start);
-                let (what, expected) =
-                    (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
-                return Err(LineFault::new(
-                    line,
-                    what,
-                    expected,
-                    nearest::hint(key.get_ref(), known),
-                ));
+                Err(unknown_key(key.get_ref(), known, whose, line))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 
+    /// Returns the line of a key, `outer.inner` for one of an inner table.
     fn line_of(&self, table: &DeTable<'_>, key: &str) -> usize {
-        table.keys().find(|k| k.get_ref() == key).map_or(1, |k| self.lines.line_at(k.span().start))
+        let (outer, inner) = key.split_once('.').unwrap_or((key, ""));
+        if let Some(DeValue::Table(table)) = table.get(outer).map(|v| v.get_ref())
+            && !inner.is_empty()
+        {
+            return self.line_of(table, inner);
+        }
+        let key = table.keys().find(|k| k.get_ref() == outer);
+        key.map_or(1, |k| self.lines.line_at(k.span().start))
     }
+}
+
+fn unknown_key(key: &str, known: &[&str], whose: &str, line: usize) -> LineFault {
+    let (what, expected) = (format!("unknown key {key:?}"), format!("a key of {whose}"));
+    LineFault::new(line, what, expected, nearest::hint(key, known))
 }
 
 #[cfg(test)]

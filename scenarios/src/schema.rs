@@ -1,79 +1,19 @@
 //! JSON Schemas of the two files that others write: session lines and scenarios.
 //!
-//! The session schema comes from the types of [`ctxbench_core::session`]. A scenario is read by
-//! hand for the sake of its error messages; the schema of its steps is built from the tables of
-//! this reader and from the session schema.
+//! The session schema comes from the types of [`ctxbench_core::session`], that of a scenario from
+//! the type of its file. Steps are read by hand for the sake of their error messages; their schema
+//! is built from the tables of this reader and from the session schema.
 
 use ctxbench_core::schema::session_line;
-use schemars::{JsonSchema, Schema};
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::fields::{KINDS, KindFields};
-use crate::scenario::expect::BOUNDS;
+use crate::scenario::ScenarioFile;
 use crate::scenario::steps::{step_keys, text_field};
 
-/// A scenario file, as far as it is not a session.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ScenarioFile {
-    /// Short name, unique in a run.
-    #[schemars(length(min = 1))]
-    id: String,
-    /// A line for people.
-    #[schemars(default)]
-    title: String,
-    /// Purpose of the scenario.
-    #[schemars(default)]
-    why: String,
-    /// Mistake that it shows.
-    #[schemars(default)]
-    pitfall: String,
-    /// References to the sources: codes such as `token-budgeting pitfall 7` and `failure mode 6`,
-    /// or your own text.
-    #[schemars(default)]
-    cites: Vec<String>,
-    /// `default` means: part of a run without arguments.
-    #[schemars(default)]
-    tags: Vec<String>,
-    /// The model the session is meant for.
-    model: Option<String>,
-    /// Context window in tokens, when it differs from the model's.
-    context_window: Option<u64>,
-    /// Largest reply in tokens, when it differs from the model's.
-    max_output: Option<u64>,
-    /// Factor on the window and on every absolute token constant of every strategy; 1 or the
-    /// extended scenario's when absent.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    scale: Option<f64>,
-    /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
-    extends: Option<String>,
-    /// Events, in order.
-    step: Option<Vec<Value>>,
-    /// Facts that the session establishes, for retention.
-    fact: Option<Vec<Value>>,
-    /// Requests that the provider does not answer as usual; those of an extended scenario come
-    /// first.
-    fault: Option<Vec<crate::scenario::ProviderFault>>,
-    /// Expected results.
-    expect: Option<ExpectTable>,
-}
-
-/// Checks of the outcome; a table named after a strategy has checks of its row.
-#[derive(JsonSchema)]
-#[schemars(extend("additionalProperties" = row()))]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ExpectTable {
-    /// Model requests of the reference.
-    requests: Option<u64>,
-    /// Steps of the recorded path.
-    steps: Option<u64>,
-}
-
 /// Checks of a strategy's row: a value for each column.
-fn row() -> Value {
-    let bounds: Map<String, Value> =
-        BOUNDS.iter().map(|bound| (bound.to_string(), json!({ "type": "number" }))).collect();
+pub(crate) fn row() -> Value {
     json!({
         "description": "The row of a strategy as it is labelled: columns of summary.csv.",
         "type": "object",
@@ -83,7 +23,7 @@ fn row() -> Value {
             {
                 "description": "A number within these bounds, one or both.",
                 "type": "object",
-                "properties": bounds,
+                "properties": { "min": { "type": "number" }, "max": { "type": "number" } },
                 "additionalProperties": false,
                 "minProperties": 1,
             },

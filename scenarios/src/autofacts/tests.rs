@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 use crate::jsonl;
 
@@ -19,7 +21,7 @@ impl Story {
     }
 
     fn user(&mut self, id: &str, text: &str) {
-        self.line(serde_json::json!({"type": "user", "id": id, "text": text}));
+        self.line(json!({"type": "user", "id": id, "text": text}));
     }
 
     /// Adds a reply `aN` with a call `cN` and its result.
@@ -32,24 +34,24 @@ impl Story {
     ) -> &mut Story {
         self.replies += 1;
         let n = self.replies;
-        let call = serde_json::json!({
+        let call = json!({
             "id": format!("c{n}"), "name": tool, "arguments": arguments.to_string(),
         });
-        self.line(serde_json::json!({
+        self.line(json!({
             "type": "assistant", "id": format!("a{n}"), "text": text, "calls": [call],
         }));
-        self.line(serde_json::json!({
+        self.line(json!({
             "type": "tool", "call_id": format!("c{n}"), "output": output,
         }));
         self
     }
 
     fn reads(&mut self, output: &str) -> &mut Story {
-        self.call("", "read", serde_json::json!({"path": "x"}), output)
+        self.call("", "read", json!({"path": "x"}), output)
     }
 
     fn reply(&mut self, text: &str) -> &mut Story {
-        self.call(text, "wait", serde_json::json!({}), "")
+        self.call(text, "wait", json!({}), "")
     }
 
     /// Adds `n` replies without content.
@@ -103,7 +105,7 @@ fn the_last_showing_counts_and_not_the_first() {
 #[test]
 fn the_user_shows_things_too() {
     let mut story = Story::new("look at src/auth/login.ts");
-    story.idles(5).call("", "read", serde_json::json!({"path": "src/auth/login.ts"}), "");
+    story.idles(5).call("", "read", json!({"path": "src/auth/login.ts"}), "");
     assert_eq!(story.found(), [fact("src/auth/login.ts", "u1", &["a6"])]);
 }
 
@@ -124,7 +126,7 @@ fn what_follows_from_something_recent_is_no_need() {
     let mut story = Story::new("go");
     story.reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
     story.reads("src/session_store.rs").idles(1);
-    story.call("", "read", serde_json::json!({"path": "/w/app/src/session_store.rs"}), "");
+    story.call("", "read", json!({"path": "/w/app/src/session_store.rs"}), "");
     story.reply("`SessionStore`");
     assert_eq!(story.found(), []);
     story.reply("`in_the_store`");
@@ -134,7 +136,7 @@ fn what_follows_from_something_recent_is_no_need() {
 #[test]
 fn what_any_program_may_say_is_needed_only_where_the_text_must_match() {
     let shown = "import { randomUUID } from 'crypto';\n  id = randomUUID();\n  retryCount: 0,";
-    let edit = |old: &str, new: &str| serde_json::json!({"old_string": old, "new_string": new});
+    let edit = |old: &str, new: &str| json!({"old_string": old, "new_string": new});
     let mut made_up = Story::new("go");
     made_up.reads(shown).idles(5).call("", "edit", edit("", "x = randomUUID(retryCount)"), "");
     assert_eq!(made_up.found(), [fact("retryCount", "c1", &["a7"])]);
@@ -153,7 +155,7 @@ fn names_of_products_in_prose_are_no_needs_and_those_that_were_defined_are() {
 
 #[test]
 fn values_of_a_tools_own_schema_are_no_needs() {
-    let mode = |m: &str| serde_json::json!({"output_mode": m});
+    let mode = |m: &str| json!({"output_mode": m});
     let mut story = Story::new("go");
     story.reads("files_with_matches").idles(5);
     (0..3).for_each(|_| {
@@ -172,15 +174,15 @@ fn an_argument_that_repeats_one_of_another_tool_was_filled_in_by_the_program() {
     let plan = format!("# Plan\nchange parse_token\n{}", "step after step\n".repeat(80));
     let mut story = Story::new("go");
     story.reads("fn parse_token() {}").idles(1);
-    story.call("", "write", serde_json::json!({"file_path": "p", "content": plan.clone()}), "");
-    story.idles(5).call("", "show_plan", serde_json::json!({"plan": plan}), "");
+    story.call("", "write", json!({"file_path": "p", "content": plan.clone()}), "");
+    story.idles(5).call("", "show_plan", json!({"plan": plan}), "");
     assert_eq!(story.found(), []);
 }
 
 #[test]
 fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
     let summary = |story: &mut Story| {
-        story.line(serde_json::json!({"type": "recorded_compaction", "summary": "kept_token"}));
+        story.line(json!({"type": "recorded_compaction", "summary": "kept_token"}));
     };
     let mut story = Story::new("go");
     story.reads("kept_token lost_token");
@@ -191,8 +193,8 @@ fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
 
 #[test]
 fn an_edit_needs_what_only_the_agent_itself_wrote() {
-    let write = serde_json::json!({"file_path": "t", "content": "create_message(1)"});
-    let edit = serde_json::json!({"old_string": "create_message(1)", "new_string": ""});
+    let write = json!({"file_path": "t", "content": "create_message(1)"});
+    let edit = json!({"old_string": "create_message(1)", "new_string": ""});
     let mut story = Story::new("go");
     story.call("", "write", write, "ok").idles(5).call("", "edit", edit, "ok");
     assert_eq!(story.found(), [fact("create_message", "a1", &["a7"])]);
@@ -201,7 +203,7 @@ fn an_edit_needs_what_only_the_agent_itself_wrote() {
 #[test]
 fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
     let tasks = |state: &str| {
-        serde_json::json!({"todos": [
+        json!({"todos": [
             {"content": "Mend the login page", "activeForm": "Mending it", "status": state},
         ]})
     };
@@ -214,7 +216,7 @@ fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
 
 #[test]
 fn a_report_needs_that_a_command_was_run() {
-    let run = serde_json::json!({"cmd": "npm test -- --run src/login.test.ts"});
+    let run = json!({"cmd": "npm test -- --run src/login.test.ts"});
     let mut story = Story::new("go");
     story.call("", "shell", run, "ok").idles(5);
     story.reply("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
@@ -253,7 +255,7 @@ fn a_decision_is_taken_up_and_an_announcement_is_not() {
 #[test]
 fn a_cleared_conversation_starts_anew() {
     let mut story = Story::new("go");
-    story.reads("parse_token").line(serde_json::json!({"type": "clear"}));
+    story.reads("parse_token").line(json!({"type": "clear"}));
     story.user("u2", "go on");
     story.idles(6).reply("`parse_token`");
     assert_eq!(story.found(), []);
@@ -264,7 +266,7 @@ fn of_many_needs_the_farthest_are_kept() {
     let word = |i: usize| format!("word_number_{i}");
     let mut story = Story::new("go");
     (0..MAX_FACTS + 10).for_each(|i| {
-        story.line(serde_json::json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
+        story.line(json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
         if i == 9 {
             story.idles(1);
         }
@@ -281,10 +283,10 @@ fn of_many_needs_the_farthest_are_kept() {
 #[test]
 fn a_result_in_another_window_than_its_call_is_no_trouble() {
     let mut story = Story::new("go");
-    story.idles(9).call("", "task", serde_json::json!({}), "");
+    story.idles(9).call("", "task", json!({}), "");
     for line in [
-        serde_json::json!({"type": "tool", "call_id": "c10", "output": "parse_token", "agent": "x"}),
-        serde_json::json!({"type": "assistant", "id": "x1", "text": "`parse_token`", "agent": "x"}),
+        json!({"type": "tool", "call_id": "c10", "output": "parse_token", "agent": "x"}),
+        json!({"type": "assistant", "id": "x1", "text": "`parse_token`", "agent": "x"}),
     ] {
         story.line(line);
     }
@@ -295,7 +297,7 @@ fn a_result_in_another_window_than_its_call_is_no_trouble() {
 fn given_facts_stay() {
     let mut story = Story::new("go");
     story.reads("parse_token").idles(5).reply("`parse_token`");
-    story.line(serde_json::json!({
+    story.line(json!({
         "type": "fact", "id": "f", "kind": "goal", "tokens": ["x"], "arises": "u1",
     }));
     assert_eq!(story.facts().len(), 1);

@@ -5,7 +5,7 @@ use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{Session, ToolEntry};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::conversation::{
@@ -35,28 +35,21 @@ struct Request<'a> {
 #[derive(Serialize)]
 struct ExportMessage {
     role: &'static str,
-    content: ExportContent,
+    content: Box<RawValue>,
 }
 
+/// A call, with its arguments as the model wrote them.
 #[derive(Serialize)]
-#[serde(untagged)]
-enum ExportContent {
-    Text(String),
-    Blocks(Vec<ExportBlock>),
+struct ToolUse<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    name: &'a str,
+    input: Box<RawValue>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ExportBlock {
-    /// A call, with its arguments as the model wrote them.
-    Call {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        id: String,
-        name: String,
-        input: Box<RawValue>,
-    },
-    Other(Value),
+fn raw(value: &(impl Serialize + ?Sized)) -> Box<RawValue> {
+    to_raw_value(value).expect("texts, numbers and lists can be written")
 }
 
 fn request(session: &Session, lost: &mut ExportLosses) -> String {
@@ -77,10 +70,7 @@ fn request(session: &Session, lost: &mut ExportLosses) -> String {
         match turn {
             ExportTurn::Standing(text) => {
                 lost.add("system texts amid the conversation, which are written as the user's");
-                messages.push(ExportMessage {
-                    role: "user",
-                    content: ExportContent::Text(text.clone()),
-                });
+                messages.push(ExportMessage { role: "user", content: raw(text) });
             }
             ExportTurn::User(user) => {
                 lost.add_if(user.at.is_some(), "times");
@@ -91,13 +81,9 @@ fn request(session: &Session, lost: &mut ExportLosses) -> String {
                 lost.add_if(reply.at.is_some(), "times");
                 lost.add_if(reply.usage.is_some(), "counters");
                 messages.push(message("assistant", &reply.content(), lost));
-                let results = results.iter().map(|r| ExportBlock::Other(result(r, lost)));
-                let results: Vec<ExportBlock> = results.collect();
+                let results: Vec<Value> = results.iter().map(|r| result(r, lost)).collect();
                 if !results.is_empty() {
-                    messages.push(ExportMessage {
-                        role: "user",
-                        content: ExportContent::Blocks(results),
-                    });
+                    messages.push(ExportMessage { role: "user", content: raw(&results) });
                 }
             }
         }
@@ -112,22 +98,17 @@ fn request(session: &Session, lost: &mut ExportLosses) -> String {
 
 fn message(role: &'static str, parts: &[Part], lost: &mut ExportLosses) -> ExportMessage {
     let content = match parts {
-        [Part::Text(text)] => ExportContent::Text(text.to_string()),
+        [Part::Text(text)] => raw(&**text),
         parts => {
-            let blocks: Vec<ExportBlock> =
-                parts.iter().filter_map(|p| block(role, p, lost)).collect();
-            if blocks.is_empty() {
-                ExportContent::Text(String::new())
-            } else {
-                ExportContent::Blocks(blocks)
-            }
+            let blocks: Vec<_> = parts.iter().filter_map(|p| block(role, p, lost)).collect();
+            if blocks.is_empty() { raw("") } else { raw(&blocks) }
         }
     };
     ExportMessage { role, content }
 }
 
-fn block(role: &str, part: &Part, lost: &mut ExportLosses) -> Option<ExportBlock> {
-    Some(ExportBlock::Other(match part {
+fn block(role: &str, part: &Part, lost: &mut ExportLosses) -> Option<Box<RawValue>> {
+    let value = match part {
         // The API does not accept empty texts.
         Part::Text(text) if text.is_empty() => return None,
         Part::Text(text) => json!({"type": "text", "text": &**text}),
@@ -136,19 +117,16 @@ fn block(role: &str, part: &Part, lost: &mut ExportLosses) -> Option<ExportBlock
             json!({"type": "thinking", "thinking": &**text, "signature": signature})
         }
         Part::Call(call) => {
-            return Some(ExportBlock::Call {
-                kind: "tool_use",
-                id: call.id.to_string(),
-                name: call.name.to_string(),
-                input: arguments(call, lost),
-            });
+            let (id, name, input) = (&*call.id, &*call.name, arguments(call, lost));
+            return Some(raw(&ToolUse { kind: "tool_use", id, name, input }));
         }
-        Part::Image(media) if role == "user" => return file(media, lost).map(ExportBlock::Other),
+        Part::Image(media) if role == "user" => file(media, lost)?,
         _ => {
             lost.add("parts of other kinds");
             return None;
         }
-    }))
+    };
+    Some(raw(&value))
 }
 
 fn result(result: &ToolEntry, lost: &mut ExportLosses) -> Value {
@@ -159,13 +137,12 @@ fn result(result: &ToolEntry, lost: &mut ExportLosses) -> Value {
         parts => {
             let mut blocks = Vec::new();
             for part in parts {
-                match block("user", part, lost) {
-                    Some(ExportBlock::Other(block)) => blocks.push(block),
-                    Some(ExportBlock::Call { .. }) => lost.add("parts of other kinds"),
-                    None => {}
+                match part {
+                    Part::Call(_) => lost.add("parts of other kinds"),
+                    part => blocks.extend(block("user", part, lost)),
                 }
             }
-            Value::from(blocks)
+            json!(blocks)
         }
     };
     let mut out = json!({"type": "tool_result", "tool_use_id": result.call_id, "content": content});

@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{ExportConversation, ExportTurn, arguments, conversations, in_places};
+use super::conversation::{
+    ExportConversation, ExportTurn, arguments, content_of, conversations, in_places,
+};
 use super::{Export, ExportLosses};
 use crate::formats::{millis, of_millis};
 
@@ -66,7 +68,7 @@ struct AtifStep<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<AtifCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    observation: Option<Observation>,
+    observation: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Value>,
 }
@@ -76,11 +78,6 @@ struct AtifCall {
     tool_call_id: String,
     function_name: String,
     arguments: Box<RawValue>,
-}
-
-#[derive(Serialize)]
-struct Observation {
-    results: Vec<Value>,
 }
 
 fn trajectory(session: &Session, lost: &mut ExportLosses) -> String {
@@ -125,7 +122,7 @@ fn write_window<'a>(
             ExportTurn::Reply(reply, results) => {
                 let results = results.iter().map(|r| result(r, of_call(Some(&r.call_id)), lost));
                 let results: Vec<Value> = results.collect();
-                let observation = (!results.is_empty()).then_some(Observation { results });
+                let observation = (!results.is_empty()).then(|| json!({"results": results}));
                 let timestamp = time(session, reply.at);
                 AtifStep { observation, timestamp, ..reply_step(reply, lost) }
             }
@@ -134,8 +131,7 @@ fn write_window<'a>(
     // Windows without a result are written last.
     let rest = of_call(None);
     if !rest.is_empty() {
-        let results = vec![json!({"subagent_trajectory_ref": rest})];
-        let observation = Some(Observation { results });
+        let observation = Some(json!({"results": [{"subagent_trajectory_ref": rest}]}));
         steps.push(AtifStep {
             source: "system",
             message: "".into(),
@@ -260,11 +256,7 @@ fn content(parts: &[Part], lost: &mut ExportLosses) -> Value {
             _ => lost.add("parts of other kinds"),
         }
     }
-    match list.as_slice() {
-        [] => "".into(),
-        [one] if one["type"] == "text" => one["text"].clone(),
-        _ => list.into(),
-    }
+    content_of(list)
 }
 
 /// Returns a time of the session, counted from 1970 if its start is unknown.

@@ -177,6 +177,15 @@ pub(super) fn arguments(call: &ToolCall, lost: &mut ExportLosses) -> Box<RawValu
     raw(&json!({"arguments": &*call.arguments}).to_string()).unwrap_or_default()
 }
 
+/// Returns the content of a message from its blocks: a single text, or else a list.
+pub(super) fn content_of(blocks: Vec<Value>) -> Value {
+    match blocks.as_slice() {
+        [] => "".into(),
+        [one] if one["type"] == "text" => one["text"].clone(),
+        _ => blocks.into(),
+    }
+}
+
 /// Returns whether the parts of a message are in the order reasoning, content, calls, which formats
 /// with a separate field for each can keep.
 pub(super) fn in_places(parts: &[Part]) -> bool {

@@ -6,7 +6,7 @@ use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{
-    ExportConversation, ExportTurn, conversations, count_unanswered, in_places,
+    ExportConversation, ExportTurn, content_of, conversations, count_unanswered, in_places,
 };
 use super::{Export, ExportLosses};
 
@@ -98,9 +98,5 @@ fn content(parts: &[Part], images: bool, lost: &mut ExportLosses) -> Value {
             _ => lost.add("parts of other kinds"),
         }
     }
-    match list.as_slice() {
-        [] => "".into(),
-        [one] if one["type"] == "text" => one["text"].clone(),
-        _ => list.into(),
-    }
+    content_of(list)
 }

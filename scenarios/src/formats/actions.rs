@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::lines::str_of;
+use super::lines::{list_of, str_of};
 
 /// Tool name of actions without one.
 const TOOL: &str = "bash";
@@ -17,8 +17,32 @@ pub(super) struct Actions {
 }
 
 impl Actions {
-    /// Converts an assistant message with an `action` in its text and the remaining text `said`.
-    pub(super) fn act(&mut self, message: &mut Map<String, Value>, said: &str, action: &str) {
+    /// Makes a user message the result of the action before it, and gives a reply the call that its
+    /// text contains. `read` returns the other text and the action of a reply without calls.
+    pub(super) fn convert(
+        &mut self,
+        message: &mut Map<String, Value>,
+        read: impl Fn(&Map<String, Value>) -> Option<(String, String)>,
+    ) {
+        match str_of(message, "role") {
+            Some("user") => {
+                if let Some(id) = self.open.take() {
+                    message.insert("role".into(), "tool".into());
+                    message.insert("tool_call_id".into(), id.into());
+                }
+            }
+            Some("assistant") => {
+                self.open = None;
+                let read = list_of(message, "tool_calls").is_empty().then(|| read(message));
+                if let Some((said, action)) = read.flatten() {
+                    self.act(message, &said, &action);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn act(&mut self, message: &mut Map<String, Value>, said: &str, action: &str) {
         self.count += 1;
         let id = format!("action-{}", self.count);
         let arguments = json!({ "command": action }).to_string();
@@ -27,22 +51,6 @@ impl Actions {
         message.insert("content".into(), said.into());
         message.insert("tool_calls".into(), json!([call]));
         self.open = Some(id);
-    }
-
-    /// Makes the next user message the result of the action.
-    pub(super) fn observe(&mut self, message: &mut Map<String, Value>) {
-        if str_of(message, "role") != Some("user") {
-            return;
-        }
-        if let Some(id) = self.open.take() {
-            message.insert("role".into(), "tool".into());
-            message.insert("tool_call_id".into(), id.into());
-        }
-    }
-
-    /// Records a reply without an action, so that the next user message is not a result.
-    pub(super) fn pass(&mut self) {
-        self.open = None;
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::BufRead;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::lines::RecordedLine;
 use super::recording::Recording;
@@ -15,95 +13,85 @@ use super::source::unread;
 use crate::error::{InputError, LineFault};
 use crate::escapes;
 
-/// Parses the value at the beginning of a text that may be truncated. A truncated value is left
-/// out. A missing value after its name is null.
+/// Parses the value at the beginning of a text that may be truncated or damaged. A truncated value
+/// is left out. A missing value after its name is null.
 pub(super) fn beginning(text: &str) -> Value {
-    let mut out = Value::Null;
-    // A partial result is sufficient.
-    let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
-    if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
+    let e = match serde_json::Deserializer::from_str(text).into_iter().next() {
+        Some(Ok(value)) => return value,
+        Some(Err(e)) => e,
+        None => return Value::Null,
+    };
+    if let Cow::Owned(mended) = escapes::replace_lone_surrogates(text) {
         return beginning(&mended);
     }
-    out
+    let lines = text.split_inclusive('\n').take(e.line().saturating_sub(1));
+    let wrong = lines.map(str::len).sum::<usize>() + e.column().saturating_sub(1);
+    let readable = if e.is_eof() { text } else { &text[..text.floor_char_boundary(wrong)] };
+    serde_json::from_str(&closed(readable)).unwrap_or_default()
 }
 
-/// Fills a value during parsing, so that an error at the end does not lose it.
-struct Partial<'a>(&'a mut Value);
-
-impl<'de> DeserializeSeed<'de> for Partial<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Partial<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, v: bool) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, v: i64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, v: u64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, v: f64) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_str<E>(self, v: &str) -> Result<(), E> {
-        *self.0 = v.into();
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        *self.0 = Value::Array(Vec::new());
-        let Value::Array(list) = self.0 else { return Ok(()) };
-        loop {
-            list.push(Value::Null);
-            let slot = list.last_mut().map(Partial);
-            let Some(slot) = slot else { return Ok(()) };
-            match seq.next_element_seed(slot) {
-                Ok(Some(())) => {}
-                Ok(None) => {
-                    list.pop();
-                    return Ok(());
-                }
-                Err(e) => {
-                    if list.last().is_some_and(Value::is_null) {
-                        list.pop();
-                    }
-                    return Err(e);
-                }
+/// Returns a text up to its last complete item, with the brackets that are still open closed. A
+/// missing value after its name is null.
+fn closed(text: &str) -> String {
+    let (mut open, mut end, mut is_named) = (Vec::new(), 0, false);
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if quoted {
+            quoted = escaped || byte != b'"';
+            escaped = byte == b'\\' && !escaped;
+            if !quoted && is_named {
+                (end, is_named) = (at + 1, false);
             }
+            continue;
+        }
+        match byte {
+            b'"' => quoted = true,
+            b'{' => open.push('}'),
+            b'[' => open.push(']'),
+            b'}' | b']' => drop(open.pop()),
+            b',' => (end, is_named) = (at, false),
+            _ => {}
+        }
+        if matches!(byte, b'{' | b'[' | b'}' | b']' | b':') {
+            (end, is_named) = (at + 1, byte == b':');
+        }
+    }
+    let missing = if is_named { "null" } else { "" };
+    text[..end].chars().chain(missing.chars()).chain(open.into_iter().rev()).collect()
+}
+
+/// Members of an object, as text.
+pub(super) struct Members<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Members<'a> {
+    pub(super) fn raw(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.get(key).copied()
+    }
+
+    /// Parses a member. Returns null if it is missing or damaged.
+    pub(super) fn value(&self, key: &str) -> Value {
+        self.raw(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    /// Returns a text that is not blank.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        match self.value(key) {
+            Value::String(text) if !text.trim().is_empty() => Some(text),
+            _ => None,
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        *self.0 = Value::Object(Map::new());
-        let Value::Object(object) = self.0 else { return Ok(()) };
-        while let Some(key) = map.next_key::<String>()? {
-            map.next_value_seed(Partial(object.entry(key).or_insert(Value::Null)))?;
+    /// Returns the items of a list, or none if there is no list.
+    pub(super) fn list(&self, key: &str) -> Vec<&'a RawValue> {
+        self.raw(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    }
+
+    /// Adds the members of another object that this one lacks.
+    pub(super) fn or(mut self, other: &Members<'a>) -> Members<'a> {
+        for (key, raw) in &other.0 {
+            self.0.entry(key.clone()).or_insert(raw);
         }
-        Ok(())
+        self
     }
 }
 
@@ -122,11 +110,8 @@ impl<'a> Document<'a> {
     }
 
     /// Parses the members of an object.
-    pub(super) fn members(
-        &self,
-        expected: &str,
-    ) -> Result<BTreeMap<String, &'a RawValue>, InputError> {
-        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    pub(super) fn members(&self, expected: &str) -> Result<Members<'a>, InputError> {
+        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e, expected))
     }
 
     /// Returns the document as a value with parts that can be located in it.
@@ -157,9 +142,15 @@ impl<'a> Document<'a> {
         LineFault::new(line, what, expected, fix).at(self.file)
     }
 
-    /// Returns the objects of a list in the document. Other items are left out with a note.
-    pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
-        let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+    /// Returns the objects of a list in the document, if there is one. Other items are left out
+    /// with a note.
+    pub(super) fn objects(
+        &self,
+        list: Option<&'a RawValue>,
+        notes: &mut Recording,
+    ) -> Vec<RecordedLine> {
+        let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
+        let items: Vec<&RawValue> = items.unwrap_or_default();
         let mut lines = LineCounter { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
@@ -282,6 +273,8 @@ mod tests {
         assert_eq!(beginning(&whole.to_string()), whole);
         assert_eq!(beginning(r#"{"a":[1,{"b":"x","c":[tr"#), json!({"a":[1,{"b":"x","c":[]}]}));
         assert_eq!(beginning(r#"{"a":"cut he"#), json!({"a":null}));
+        assert_eq!(beginning(r#"{"a":"whole""#), json!({"a":"whole"}));
+        assert_eq!(beginning("{\"a\":[1],\n\"b\":[2,NaN],\"c\":3}"), json!({"a":[1],"b":[2]}));
         assert_eq!(
             beginning(r#"{"a":"half \ud83d","b":{"c":"d","e":"cut"#),
             json!({"a":"half \u{fffd}","b":{"c":"d","e":null}})
@@ -296,7 +289,7 @@ mod tests {
         let document = Document { line: 11, ..Document::new(text, "x.json") };
         let members = document.members("an object").unwrap();
         let mut notes = Recording::default();
-        let lines = document.objects(members["list"], &mut notes);
+        let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
         assert!(notes.warnings[0].starts_with("x.json:15: item 2 is not an object"));
         assert!(matches!(notes.broken, Some((15, _))));
@@ -307,7 +300,8 @@ mod tests {
         let text = r#"{"list":[{"a":"\ud83d"},{"a":2}],"b":"\ude00"}"#;
         let document = Document::new(text, "x.json");
         let mut notes = Recording::default();
-        let lines = document.objects(document.members("an object").unwrap()["list"], &mut notes);
+        let members = document.members("an object").unwrap();
+        let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!((lines[0].object["a"].as_str(), lines.len()), (Some("\u{fffd}"), 2));
         assert!(notes.warnings.is_empty(), "{:?}", notes.warnings);
         assert_eq!(document.value("a value").unwrap()["b"], "\u{fffd}");
@@ -315,7 +309,7 @@ mod tests {
 
     #[test]
     fn errors_say_where_it_breaks_off() {
-        let of = |text| Document::new(text, "x.json").members("a chat").unwrap_err().to_string();
+        let of = |text| Document::new(text, "x.json").members("a chat").err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
         assert!(cut.starts_with("x.json:3: the JSON breaks off here; expected a chat"), "{cut}");
         assert!(of("").contains("the file is empty"));

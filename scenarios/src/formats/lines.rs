@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::companions;
 use super::recording::Recording;
 use super::source::Source;
+use super::{Sink, companions};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -45,13 +45,14 @@ pub(super) fn of_lines(
     Ok(out)
 }
 
-/// Reads the one session of an input with an object on each line, and of its companion files,
+/// Passes on the one session of an input with an object on each line, and of its companion files,
 /// merged in chronological order.
 pub(super) fn session(
     source: &Source<'_>,
     beside: Vec<PathBuf>,
+    sink: &mut Sink<'_>,
     read: fn(Vec<RecordedLine>, &str, &mut Recording),
-) -> Result<Recording, InputError> {
+) -> Result<(), InputError> {
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
@@ -62,7 +63,8 @@ pub(super) fn session(
     out.last_line = lines.last().map_or(1, |l| l.number);
     out.beside = beside;
     read(lines, source.name(), &mut out);
-    Ok(out)
+    let _ = sink(Ok(out));
+    Ok(())
 }
 
 pub(super) fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
@@ -75,6 +77,31 @@ pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
 
 pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+pub(super) fn object_of<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+) -> Option<&'a Map<String, Value>> {
+    object.get(key).and_then(Value::as_object)
+}
+
+/// Returns the items of a list, or none if there is no list.
+pub(super) fn list_of<'a>(object: &'a Map<String, Value>, key: &str) -> &'a [Value] {
+    object.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the objects in a list.
+pub(super) fn objects<'a>(
+    object: &'a Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a Map<String, Value>> {
+    list_of(object, key).iter().filter_map(Value::as_object)
+}
+
+/// Returns the first line with content.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_string)
 }
 
 #[cfg(test)]

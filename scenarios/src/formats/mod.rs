@@ -29,6 +29,8 @@ mod recording;
 mod session;
 mod source;
 mod swe_agent;
+#[cfg(test)]
+pub(crate) mod testing;
 mod time;
 mod unpack;
 
@@ -39,7 +41,7 @@ use ctxbench_core::nearest;
 use ctxbench_core::plural::pluralize;
 
 use crate::autofacts;
-use crate::error::{ImportError, InputError, LineFault, LoadError, Loaded};
+use crate::error::{InputError, LineFault, LoadError, Loaded};
 
 pub use archive::Archive;
 pub(crate) use archive::below;
@@ -112,6 +114,7 @@ pub fn detect_head(head: &Head) -> Option<&'static Format> {
 /// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Format, LoadError> {
     ALL.iter().copied().find(|f| f.name == name).ok_or_else(|| LoadError::NoSuchFormat {
+        kind: "recording format",
         name: name.to_string(),
         hint: nearest::hint(name, &names()),
     })
@@ -139,7 +142,10 @@ impl Format {
         let mut any = false;
         let read = (self.read)(source, &mut |one| {
             any = true;
-            sink(one)
+            sink(one.map(|mut recording| {
+                recording.link();
+                recording
+            }))
         });
         let nothing = || {
             let expected = format!("a recording of {}", self.title);
@@ -155,7 +161,7 @@ impl Format {
     }
 
     /// Converts a recording to a session.
-    pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, ImportError> {
+    pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, InputError> {
         session::put_together(recording, self.name, file)
     }
 
@@ -163,7 +169,7 @@ impl Format {
     pub fn import(
         &self,
         source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, ImportError>) -> ControlFlow<()>,
+        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
     ) {
         self.import_bare(source, |mut imported| {
             if let Ok(imported) = &mut imported {
@@ -177,7 +183,7 @@ impl Format {
     pub(crate) fn import_bare(
         &self,
         source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, ImportError>) -> ControlFlow<()>,
+        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
     ) {
         self.recordings(source, &mut |recording| {
             let imported = recording.and_then(|mut recording| {
@@ -193,7 +199,7 @@ impl Format {
     }
 
     #[cfg(test)]
-    fn session_of(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
+    fn session_of(&self, text: &str, file: &str) -> Result<Loaded, InputError> {
         let mut out = None;
         self.recordings(&Source::of_bytes(text.as_bytes(), file), &mut |recording| {
             out = Some(recording.and_then(|r| self.session(r, file)));
@@ -203,20 +209,13 @@ impl Format {
     }
 
     /// Returns all sessions of a source that is known to be small.
-    pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, ImportError> {
-        let mut all = Ok(Vec::new());
-        self.import(source, |imported| match (&mut all, imported) {
-            (Ok(list), Ok(imported)) => {
-                list.push(imported.loaded);
-                ControlFlow::Continue(())
-            }
-            (_, Err(e)) => {
-                all = Err(e);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Break(()),
+    pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, InputError> {
+        let mut all = Vec::new();
+        self.import(source, |imported| {
+            all.push(imported.map(|i| i.loaded));
+            ControlFlow::Continue(())
         });
-        all
+        all.into_iter().collect()
     }
 }
 

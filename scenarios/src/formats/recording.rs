@@ -5,9 +5,11 @@
 //! the recording. The calls (`ctxbench validate`) are all requests that the provider counted,
 //! including abandoned branches, with the content before each.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use ctxbench_core::content::Part;
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
@@ -38,12 +40,27 @@ pub struct Recording {
     pub left_out: Vec<String>,
 }
 
+impl Recording {
+    /// Links each step to the one before it in its conversation if the reader named no step.
+    pub(super) fn link(&mut self) {
+        if self.steps.iter().any(|s| s.name.is_some()) {
+            return;
+        }
+        let mut tips: HashMap<Option<String>, String> = HashMap::new();
+        for (n, step) in self.steps.iter_mut().enumerate() {
+            let name = format!("step {n}");
+            step.parent = tips.insert(step.agent.clone(), name.clone());
+            step.name = Some(name);
+        }
+    }
+}
+
 /// A line of a recording, or a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingStep {
     /// Line number, from 1.
     pub line: usize,
-    /// Name by which later lines refer to it.
+    /// Name by which later lines refer to it. If no step has one, each follows the one before it.
     pub name: Option<String>,
     /// Name of the line that it follows in its conversation.
     pub parent: Option<String>,
@@ -53,6 +70,13 @@ pub struct RecordingStep {
     pub agent: Option<String>,
     pub view: View,
     pub what: StepKind,
+}
+
+impl RecordingStep {
+    /// Creates a step of the main conversation without names.
+    pub(super) fn new(line: usize, stamp: Option<String>, what: StepKind) -> RecordingStep {
+        RecordingStep { line, stamp, what, ..RecordingStep::default() }
+    }
 }
 
 /// Views that contain a step.
@@ -98,6 +122,28 @@ pub enum StepKind {
     },
     /// A line that the reader does not know.
     Unknown(String),
+}
+
+impl StepKind {
+    /// Creates content with a block for each piece.
+    pub(super) fn input(pieces: Vec<MessagePart>) -> StepKind {
+        StepKind::Input(Input { id: None, blocks: pieces.len(), pieces })
+    }
+
+    /// Creates a message of the user.
+    pub(super) fn question(id: Option<String>, mut pieces: Vec<MessagePart>) -> StepKind {
+        let blocks = pieces.len();
+        if pieces.is_empty() {
+            // An empty message still counts as a message.
+            pieces.push(MessagePart::Shown(Part::Text("".into())));
+        }
+        StepKind::Input(Input { id, pieces, blocks })
+    }
+
+    /// Creates the result of a call.
+    pub(super) fn result(call_id: String, pieces: Vec<MessagePart>, is_error: bool) -> StepKind {
+        StepKind::input(vec![MessagePart::Result { call_id, pieces, is_error }])
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -147,14 +193,25 @@ impl Default for RecordingReply {
             model: None,
             pieces: Vec::new(),
             blocks: 0,
-            counters: Err("a reply without counters".into()),
+            counters: known(None),
             output_is_stub: false,
             sent_ms: None,
         }
     }
 }
 
+/// Returns counters, or the usual reason why they are missing.
+pub(super) fn known(counters: Option<Counters>) -> Result<Counters, String> {
+    counters.ok_or_else(|| "a reply without counters".into())
+}
+
 impl RecordingReply {
+    /// Creates a reply with a block for each piece. `response` is an id that its parts share.
+    pub(super) fn new(response: impl Into<Option<String>>, pieces: Vec<MessagePart>) -> Self {
+        let (response, blocks) = (response.into(), pieces.len());
+        RecordingReply { response, blocks, pieces, ..RecordingReply::default() }
+    }
+
     /// Adds a further part of the same reply.
     pub(super) fn join(&mut self, more: RecordingReply) {
         self.pieces.extend(more.pieces);
@@ -199,6 +256,42 @@ pub enum ContextPlace {
 impl MessagePart {
     pub fn text(text: &str) -> MessagePart {
         MessagePart::Said(Part::Text(text.into()))
+    }
+
+    /// Creates a call of the model. Arguments that are not text are written as JSON.
+    pub(super) fn call(id: &str, name: &str, arguments: Option<&Value>) -> MessagePart {
+        let arguments = match arguments {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => "{}".to_string(),
+            Some(other) => other.to_string(),
+        };
+        MessagePart::Said(Part::Call(ToolCall::new(id, name, arguments)))
+    }
+
+    /// Creates reasoning that is sent again.
+    pub(super) fn reasoning(text: &str, encrypted: Option<&str>) -> MessagePart {
+        let encrypted = encrypted.map(Into::into);
+        MessagePart::Said(Part::Reasoning { text: text.into(), encrypted })
+    }
+
+    /// Creates an image from its address. The type comes from a data URL.
+    pub(super) fn image(url: &str) -> MessagePart {
+        let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
+        MessagePart::image_of(inline.map_or("image/*", |(kind, _)| kind), url)
+    }
+
+    /// Creates an image of this type.
+    pub(super) fn image_of(media_type: &str, url: &str) -> MessagePart {
+        let (media_type, url) = (media_type.to_string(), url.to_string());
+        MessagePart::Said(Part::Image(Media { media_type, url, name: None }))
+    }
+
+    /// Marks what is said as added by the program.
+    pub(super) fn added(self, place: ContextPlace) -> MessagePart {
+        match self {
+            MessagePart::Said(part) => MessagePart::Added(part, place),
+            other => other,
+        }
     }
 
     /// Returns the part for the session.

@@ -20,14 +20,14 @@ use super::source::Source as Read;
 use super::time;
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{ImportError, LineFault, Loaded};
+use crate::error::{InputError, LineFault, Loaded};
 
 /// Builds the session at the end of a recording.
 pub(super) fn put_together(
     recording: Recording,
     format: &str,
     file: &str,
-) -> Result<Loaded, ImportError> {
+) -> Result<Loaded, InputError> {
     let Recording { steps, id, title, context_window, of_subagent, mut warnings, left_out, .. } =
         recording;
     warnings.extend(left_out);
@@ -406,7 +406,6 @@ impl SessionBuilder {
     ) {
         let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
         let (output, parts) = single_text(parts);
-        let output = if parts.is_none() { Some(output.unwrap_or_default()) } else { output };
         let at = self.at(stamp);
         self.entry(
             line,
@@ -425,11 +424,8 @@ impl SessionBuilder {
     fn compaction(&mut self, line: usize, compaction: RecordingCompaction, stamp: Option<&str>) {
         let RecordingCompaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
             compaction;
-        let (mut model, mut usage) = (None, None);
-        if let Some(reply) = reply {
-            usage = counted(&reply);
-            model = reply.model;
-        }
+        let usage = reply.as_deref().and_then(counted);
+        let model = reply.and_then(|r| r.model);
         let at = self.at(stamp);
         let entry = RecordedCompaction {
             pre_tokens,
@@ -470,7 +466,7 @@ impl SessionBuilder {
         format: &str,
         file: &str,
         mut header: Header,
-    ) -> Result<Loaded, ImportError> {
+    ) -> Result<Loaded, InputError> {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };

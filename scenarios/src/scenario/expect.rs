@@ -5,6 +5,7 @@
 use std::fmt;
 
 use ctxbench_core::nearest;
+use serde::Deserialize;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
@@ -68,27 +69,42 @@ impl fmt::Display for Expected {
     }
 }
 
+/// Checks of the outcome; a table named after a strategy has checks of its row.
+#[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = crate::schema::row())))]
+pub(crate) struct ExpectTable {
+    /// Model requests of the reference.
+    requests: Option<u64>,
+    /// Steps of the recorded path.
+    steps: Option<u64>,
+}
+
 /// Keys of `[expect]` other than tables of strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
-/// Keys of a range.
-pub(crate) const BOUNDS: [&str; 2] = ["min", "max"];
+/// A range of numbers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    min: Option<f64>,
+    max: Option<f64>,
+}
 
 impl ScenarioReader<'_> {
-    pub(super) fn expect(&self, tree: &DeTable<'_>) -> Result<Expect, LineFault> {
+    pub(super) fn expect(
+        &self,
+        tree: &DeTable<'_>,
+        checks: Option<ExpectTable>,
+    ) -> Result<Expect, LineFault> {
         let mut out = Expect { file: self.file.to_string(), ..Expect::default() };
-        let Some(value) = tree.get("expect") else { return Ok(out) };
-        let DeValue::Table(checks) = value.get_ref() else {
-            let line = self.line_of(tree, "expect");
-            let what = "\"expect\" is not a table";
-            return Err(LineFault::new(line, what, "[expect]", "write it as a table"));
-        };
-        for (key, check) in checks {
+        (out.requests, out.steps) = checks.map_or((None, None), |c| (c.requests, c.steps));
+        let rows = tree.get("expect").and_then(|v| v.get_ref().as_table()).into_iter().flatten();
+        for (key, check) in rows {
             let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
-            match (name, check.get_ref()) {
-                ("requests", n) => out.requests = Some(whole_number(name, n, line)?),
-                ("steps", n) => out.steps = Some(whole_number(name, n, line)?),
-                (_, DeValue::Table(cells)) => {
+            match check.get_ref() {
+                _ if CHECKS.contains(&name) => {}
+                DeValue::Table(cells) => {
                     let cells = self.cells(cells)?;
                     out.strategies.push(ExpectedRow { label: name.into(), line, cells });
                 }
@@ -123,15 +139,8 @@ impl ScenarioReader<'_> {
     }
 
     fn range(&self, column: &str, of: &DeTable<'_>, line: usize) -> Result<Expected, LineFault> {
-        self.known_keys(of, &BOUNDS, "a range")?;
-        let bound = |key: &str| match of.get(key) {
-            None => Ok(None),
-            Some(v) => match toml_tree::json(v.get_ref(), line)?.as_f64() {
-                None => Err(unfit(column, self.line_of(of, key))),
-                bound => Ok(bound),
-            },
-        };
-        match (bound("min")?, bound("max")?) {
+        let Range { min, max } = self.fields(of, line, "a range")?;
+        match (min, max) {
             (None, None) => Err(unfit(column, line)),
             (Some(least), Some(most)) if least > most => Err(LineFault::new(
                 line,
@@ -142,13 +151,6 @@ impl ScenarioReader<'_> {
             (least, most) => Ok(Expected::Within(least, most)),
         }
     }
-}
-
-fn whole_number(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, LineFault> {
-    toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
-        let what = format!("{key:?} does not fit");
-        LineFault::new(line, what, "a whole number from 0 on", "correct the number")
-    })
 }
 
 fn unfit(column: &str, line: usize) -> LineFault {

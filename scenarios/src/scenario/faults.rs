@@ -2,12 +2,11 @@
 
 use ctxbench_core::session::Millis;
 use serde::{Deserialize, Serialize};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::ScenarioReader;
 use crate::bounds::{self, BoundedNumber};
 use crate::error::LineFault;
-use crate::toml_tree;
 
 /// Which requests a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,43 +65,14 @@ impl ProviderFault {
     }
 }
 
-/// Keys of a `[[fault]]`.
-pub(crate) const FAULT: &[&str] =
-    &["on", "nth", "times", "status", "code", "message", "text", "tokens", "after_ms"];
-
 impl ScenarioReader<'_> {
     pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, LineFault> {
-        let Some(value) = tree.get("fault") else { return Ok(Vec::new()) };
-        let not_tables = |line| {
-            LineFault::new(
-                line,
-                "\"fault\" is not a list of tables",
-                "[[fault]]",
-                "double the brackets",
-            )
-        };
-        let DeValue::Array(list) = value.get_ref() else {
-            return Err(not_tables(self.line_of(tree, "fault")));
-        };
-        list.iter()
-            .map(|item| {
-                let line = self.lines.line_at(item.span().start);
-                let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
-                self.known_keys(table, FAULT, "a fault")?;
-                let object = toml_tree::object(table, line)?;
-                let answers = ["status", "text", "tokens"]
-                    .iter()
-                    .filter(|k| object.contains_key(**k))
-                    .count();
-                let mut fault: ProviderFault =
-                    serde_json::from_value(object.into()).map_err(|e| {
-                        LineFault::new(
-                            line,
-                            format!("a fault that does not fit: {e}"),
-                            "on = \"sample\" or \"summary\", and an answer",
-                            "see docs/formats.md",
-                        )
-                    })?;
+        self.tables(tree, "fault")?
+            .into_iter()
+            .map(|(line, table)| {
+                let mut fault: ProviderFault = self.fields(table, line, "a fault")?;
+                let answers =
+                    ["status", "text", "tokens"].iter().filter(|k| table.contains_key(**k)).count();
                 if answers != 1 {
                     let what = format!("a fault with {answers} answers");
                     return Err(LineFault::new(

@@ -3,16 +3,14 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ScenarioReader;
 use crate::check::Located;
 use crate::error::LineFault;
-use crate::fields::{self, KINDS, KindFields};
+use crate::fields::{self, KindFields};
 use crate::toml_tree;
-
-/// A table with its line number.
-type Step = (usize, Map<String, Value>);
 
 impl ScenarioReader<'_> {
     /// Appends the steps and facts of the file. Messages without an id get `m1`, `m2`, … by
@@ -22,11 +20,14 @@ impl ScenarioReader<'_> {
         tree: &DeTable<'_>,
         items: &mut Vec<Located>,
     ) -> Result<(), LineFault> {
-        let mut steps = self.tables(tree, "step")?;
-        for (line, step) in self.tables(tree, "fact")? {
-            let mut step = step;
-            step.insert("type".to_string(), Value::from("fact"));
-            steps.push((line, step));
+        let mut steps = Vec::new();
+        for (line, table) in self.tables(tree, "step")? {
+            steps.push((line, self.step(table, line, None)?));
+        }
+        for (line, table) in self.tables(tree, "fact")? {
+            let mut fact = self.step(table, line, Some("fact"))?;
+            fact.insert("type".to_string(), Value::from("fact"));
+            steps.push((line, fact));
         }
         let mut used: HashSet<String> =
             steps.iter().filter_map(|(_, s)| Some(s.get("id")?.as_str()?.to_string())).collect();
@@ -46,12 +47,7 @@ impl ScenarioReader<'_> {
                 && let Some(text) = step.remove("text")
                 && step.insert("output".to_string(), text).is_some()
             {
-                return Err(LineFault::new(
-                    line,
-                    "both \"text\" and \"output\"",
-                    "one of the two",
-                    "remove the other",
-                ));
+                return Err(both("text", "output", line));
             }
             self.beside_file(&tag, &mut step, line)?;
             arguments_as_text(&mut step);
@@ -62,44 +58,45 @@ impl ScenarioReader<'_> {
         Ok(())
     }
 
-    /// Returns the tables of an array with their line numbers. Unknown keys are errors.
-    fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<Step>, LineFault> {
+    /// Returns the tables of an array with their line numbers.
+    pub(super) fn tables<'t, 'i>(
+        &self,
+        tree: &'t DeTable<'i>,
+        key: &str,
+    ) -> Result<Vec<(usize, &'t DeTable<'i>)>, LineFault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
-        let not_tables = |line| {
+        let list = value.get_ref().as_array().into_iter().flat_map(|list| list.iter());
+        let table = |item: &'t Spanned<DeValue<'i>>| {
+            Some((self.lines.line_at(item.span().start), item.get_ref().as_table()?))
+        };
+        let tables: Option<Vec<_>> = list.map(table).collect();
+        tables.filter(|_| value.get_ref().is_array()).ok_or_else(|| {
             LineFault::new(
-                line,
+                self.line_of(tree, key),
                 format!("{key:?} is not a list of tables"),
                 format!("[[{key}]]"),
                 "double the brackets",
             )
+        })
+    }
+
+    /// Converts the table of a step, or of a kind that needs no `type`. Unknown keys are errors.
+    fn step(
+        &self,
+        table: &DeTable<'_>,
+        line: usize,
+        tag: Option<&str>,
+    ) -> Result<Map<String, Value>, LineFault> {
+        let written = table.get("type");
+        let Some(tag) = tag.or_else(|| written?.get_ref().as_str()) else {
+            let what = "a step without \"type\"";
+            return Err(LineFault::new(line, what, fields::one_of_the_types(), "add type = \"…\""));
         };
-        let DeValue::Array(list) = value.get_ref() else {
-            return Err(not_tables(self.line_of(tree, key)));
-        };
-        let mut out = Vec::new();
-        for item in list.iter() {
-            let line = self.lines.line_at(item.span().start);
-            let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
-            let tag = table.get("type").and_then(|t| t.get_ref().as_str().map(str::to_string));
-            if let Some(tag) = if key == "fact" { Some("fact".to_string()) } else { tag } {
-                let kind = fields::kind(
-                    &tag,
-                    table.get("type").map_or(line, |t| self.lines.line_at(t.span().start)),
-                )?;
-                self.known_keys(table, &step_keys(kind), &format!("an entry of type {tag:?}"))?;
-            } else {
-                let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
-                return Err(LineFault::new(
-                    line,
-                    "a step without \"type\"",
-                    format!("one of {kinds}"),
-                    "add type = \"…\"",
-                ));
-            }
-            self.nested_keys(table)?;
-            out.push((line, toml_tree::object(table, line)?));
-        }
-        Ok(out)
+        let kind_line = written.map_or(line, |t| self.lines.line_at(t.span().start));
+        let kind = fields::kind(tag, kind_line)?;
+        self.known_keys(table, &step_keys(kind), &format!("an entry of type {tag:?}"))?;
+        self.nested_keys(table)?;
+        toml_tree::object(table, line)
     }
 
     fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), LineFault> {
@@ -136,12 +133,7 @@ impl ScenarioReader<'_> {
             ));
         };
         if step.contains_key(field) {
-            return Err(LineFault::new(
-                line,
-                format!("both \"file\" and {field:?}"),
-                "one of the two",
-                "remove the other",
-            ));
+            return Err(both("file", field, line));
         }
         let text = self.beside.text(&name).map_err(|e| {
             LineFault::new(
@@ -166,6 +158,11 @@ impl ScenarioReader<'_> {
         step.insert(field.to_string(), value);
         Ok(())
     }
+}
+
+fn both(one: &str, other: &str, line: usize) -> LineFault {
+    let what = format!("both {one:?} and {other:?}");
+    LineFault::new(line, what, "one of the two", "remove the other")
 }
 
 const PART: &[&str] =

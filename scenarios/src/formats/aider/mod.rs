@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use ctxbench_core::content::Part;
 
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, ProviderRoute, Recording, RecordingReply,
-    RecordingStep, StepKind,
+    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep,
+    StepKind,
 };
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
@@ -146,7 +146,8 @@ impl Chat {
         beside: &Option<PathBuf>,
         sink: &mut Sink<'_>,
     ) -> ControlFlow<()> {
-        let stamp = time::normal(&self.started);
+        // Only the first message has a time.
+        let mut stamp = time::normal(&self.started);
         let mut out = Recording {
             id: Some(format!(
                 "{}-{}",
@@ -161,25 +162,10 @@ impl Chat {
         let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));
         if let Some((_, system)) = prompt {
             let what = StepKind::System(system.clone());
-            out.steps.push(RecordingStep { line: self.line, what, ..RecordingStep::default() });
+            out.steps.push(RecordingStep::new(self.line, None, what));
             out.beside.extend(beside.clone());
         }
         out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
-        let add = |line: usize, what: StepKind, out: &mut Recording| {
-            let name = Some(format!("step {}", out.steps.len()));
-            let parent = out.steps.last().and_then(|s| s.name.clone());
-            // Only the first step has a time.
-            let first = !out.steps.iter().any(|s| s.stamp.is_some());
-            let stamp = stamp.clone().filter(|_| first);
-            out.steps.push(RecordingStep {
-                line,
-                name,
-                parent,
-                stamp,
-                what,
-                ..RecordingStep::default()
-            });
-        };
         let mut model = None;
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
@@ -188,13 +174,11 @@ impl Chat {
                     count(&block.text, &mut out.steps);
                     continue;
                 }
-                BlockAuthor::Model => StepKind::Reply(RecordingReply {
-                    response: Some(format!("line {}", block.line)),
-                    model: model.clone(),
-                    pieces: vec![MessagePart::text(block.text.trim())],
-                    blocks: 1,
-                    ..RecordingReply::default()
-                }),
+                BlockAuthor::Model => {
+                    let pieces = vec![MessagePart::text(block.text.trim())];
+                    let reply = RecordingReply::new(format!("line {}", block.line), pieces);
+                    StepKind::Reply(RecordingReply { model: model.clone(), ..reply })
+                }
                 BlockAuthor::User if asked::clears(&block.text) => {
                     if !has_reply(&out.steps) {
                         continue;
@@ -206,20 +190,17 @@ impl Chat {
                     let answered =
                         after.find(|w| *w != BlockAuthor::Program) == Some(BlockAuthor::Model);
                     let Some(asked) = asked::by_user(&block.text, answered) else { continue };
-                    input(MessagePart::text(asked))
+                    StepKind::input(vec![MessagePart::text(asked)])
                 }
             };
             if block.who == BlockAuthor::Model
                 && let Some((line, told)) = self.told_since_reply(n)
             {
-                let words = asked::by_program(&told);
-                add(
-                    line,
-                    input(MessagePart::Added(Part::Text(words.into()), ContextPlace::Message)),
-                    &mut out,
-                );
+                let words = Part::Text(asked::by_program(&told).into());
+                let added = StepKind::input(vec![MessagePart::Added(words, ContextPlace::Message)]);
+                out.steps.push(RecordingStep::new(line, stamp.take(), added));
             }
-            add(block.line, what, &mut out);
+            out.steps.push(RecordingStep::new(block.line, stamp.take(), what));
         }
         if !has_reply(&out.steps) {
             // Aider was started and closed without a message.
@@ -237,10 +218,6 @@ impl Chat {
         let texts: Vec<&str> = told.iter().map(|b| b.text.as_str()).collect();
         Some((first.line, texts.join("\n")))
     }
-}
-
-fn input(piece: MessagePart) -> StepKind {
-    StepKind::Input(Input { id: None, pieces: vec![piece], blocks: 1 })
 }
 
 /// Returns whether the steps contain a message.

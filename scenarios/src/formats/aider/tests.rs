@@ -1,42 +1,21 @@
-use std::path::Path;
-
-use ctxbench_core::session::{Entry, Session};
-
-use super::super::{Loaded, detect};
+use super::super::Loaded;
+use super::super::testing::{counted, describe, import, recorded};
 use super::*;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
-    let format = detect(source).expect("recognised");
-    assert_eq!(format.name, "aider");
-    format.import_all(source).unwrap()
-}
-
-fn words(session: &Session) -> Vec<String> {
-    let said = |e: &Entry| match e {
-        Entry::User(u) => format!("user {}", u.text.as_deref().unwrap_or("…")),
-        Entry::Assistant(a) => format!("model {}", a.text.as_deref().unwrap_or("…")),
-        Entry::Clear { .. } => "clear".to_string(),
-        other => format!("{other:?}"),
-    };
-    session.entries.iter().map(said).collect()
+    import("aider", source)
 }
 
 #[test]
 fn a_recorded_chat_becomes_a_session() {
-    let path = "../tests/data/recordings/aider/read-only-files.aider.chat.history.md";
-    let all = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)));
+    let all = all(&Source::at(&recorded("aider/read-only-files.aider.chat.history.md")));
     let s = &all[0].session;
     assert_eq!(s.header.id, "read-only-files.aider.chat.history-2024-08-09-16-16-42");
     assert_eq!(s.header.title, "add the read only files to the tokens report");
     assert_eq!(s.header.model.as_deref(), Some("claude-3-5-sonnet-20240620"));
-    let usage = |e: &Entry| match e {
-        Entry::Assistant(a) => a.usage.map(|u| (u.input, u.output)),
-        _ => None,
-    };
-    let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
-    assert_eq!(counted, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
-    let Entry::Assistant(first) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
-    let text = first.text.as_deref().unwrap();
+    let counts: Vec<_> = counted(s).into_iter().flatten().map(|c| (c[0], c[3])).collect();
+    assert_eq!(counts, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
+    let text = &describe(s)[1];
     // A comment at the start of a line is not a heading, and blanks in code are kept.
     assert!(
         text.contains("\n        # files\n        for fname in self.coder.abs_fnames:\n"),
@@ -83,32 +62,26 @@ fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     let all = all(&Source::of_bytes(CHATS.as_bytes(), ".aider.chat.history.md"));
     let [one, two] = all.as_slice() else { panic!("{} sessions", all.len()) };
     assert_eq!(
-        words(&one.session),
+        describe(&one.session),
         [
-            "user one\ntwo",
-            "model Done:\n# a heading\n> a quotation\n#### a deep heading",
-            "user why",
-            "model Because.",
+            "user: one\ntwo",
+            "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
+            "user: why",
+            "model: Because.",
         ]
     );
     assert_eq!(one.session.header.id, "aider.chat.history-2026-01-01-10-00-00");
-    let [_, Entry::Assistant(a), _, Entry::Assistant(b)] = one.session.entries.as_slice() else {
-        panic!()
-    };
-    assert_eq!(
-        a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
-        Some((800, 300, 100, 45))
-    );
-    assert_eq!((b.usage, b.model.as_deref()), (None, Some("gpt-5.5")));
-    assert_eq!(words(&two.session), ["user <blank>\nagain"]);
+    assert_eq!(counted(&one.session), [Some([800, 300, 100, 45]), None]);
+    assert_eq!(one.session.header.model.as_deref(), Some("gpt-5.5"));
+    assert_eq!(describe(&two.session), ["user: <blank>\nagain"]);
     // Without blanks at the ends of lines, the beginnings of the lines decide.
     let bare = CHATS.replace("  \n", "\n");
     let loaded = FORMAT.import_all(&Source::of_bytes(bare.as_bytes(), "h.md")).unwrap();
-    assert_eq!(words(&loaded[0].session)[1], "model Done:\n# a heading");
+    assert_eq!(describe(&loaded[0].session)[1], "model: Done:\n# a heading");
 }
 
 fn entries_of(text: &str) -> Vec<String> {
-    words(&all(&Source::of_bytes(text.as_bytes(), "h.md"))[0].session)
+    describe(&all(&Source::of_bytes(text.as_bytes(), "h.md"))[0].session)
 }
 
 #[test]
@@ -136,8 +109,8 @@ Because.
 #### two  
 ";
     // A `/clear` before the first message has no effect.
-    let told = ["user one", "model Yes.", "clear", "user why", "model Because.", "clear"];
-    assert_eq!(entries_of(chat), [&told[..], &["user two"]].concat());
+    let told = ["user: one", "model: Yes.", "clear", "user: why", "model: Because.", "clear"];
+    assert_eq!(entries_of(chat), [&told[..], &["user: two"]].concat());
     let nothing = chat.split("#### one").next().unwrap();
     let source = Source::of_bytes(nothing.as_bytes(), "h.md");
     let none = FORMAT.import_all(&source).unwrap_err().to_string();
@@ -186,14 +159,14 @@ fn what_the_program_asks_by_itself_is_a_message() {
     let failed =
         "# 1 SEARCH/REPLACE block failed to match!\n\n<<<<<<< SEARCH\n    x = 1\n>>>>>>> REPLACE";
     let told = [
-        "user one",
-        "model First.",
-        &format!("user {failed}"),
-        "model Second.",
-        "user ## Running: flake8 a.py\na.py:1: unused\n\npytest -q",
-        "model Third.",
-        "user (what Aider asked is not recorded)",
-        "model Fourth.",
+        "user: one",
+        "model: First.",
+        &format!("user: {failed}"),
+        "model: Second.",
+        "user: ## Running: flake8 a.py\na.py:1: unused\n\npytest -q",
+        "model: Third.",
+        "user: (what Aider asked is not recorded)",
+        "model: Fourth.",
     ];
     assert_eq!(entries_of(REPAIRS), told);
     // The newer form is one text, with blanks at its end only.
@@ -203,7 +176,7 @@ fn what_the_program_asks_by_itself_is_a_message() {
     assert_eq!(entries_of(&newer), told);
     // An unanswered text was either not sent or is no longer relevant.
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
-    assert_eq!(entries_of(&unanswered), ["user one", "model First.", "user two"]);
+    assert_eq!(entries_of(&unanswered), ["user: one", "model: First.", "user: two"]);
 }
 
 #[test]
@@ -215,13 +188,11 @@ fn the_history_of_requests_gives_the_system_prompt() {
         USER one\nSYSTEM reminder\nLLM RESPONSE 2026-01-01T10:01:09\nASSISTANT Done\nTO LLM 2026-01-02T09:00:05\n-------\nUSER again\n";
     std::fs::write(dir.path().join(".aider.llm.history"), requests).unwrap();
     let all = all(&Source::at(&path));
-    assert!(
-        matches!(&all[0].session.entries[0], Entry::System { text, .. } if text == "Be brief.\n\nEdit files.")
-    );
+    assert_eq!(describe(&all[0].session)[0], "system: Be brief.\n\nEdit files.");
     assert!(
         all[0].warnings.iter().any(|w| w.contains(".aider.llm.history")),
         "{:?}",
         all[0].warnings
     );
-    assert!(!all[1].session.entries.iter().any(|e| matches!(e, Entry::System { .. })));
+    assert!(!describe(&all[1].session).iter().any(|e| e.starts_with("system")));
 }

@@ -11,20 +11,18 @@
 //!   result.
 //! - A file named `trajectory` gives its session the id inside it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::json::Document;
-use super::lines::{RecordedLine, str_of, string};
+use super::json::{Document, Members};
+use super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
 use super::messages::{content as any_content, definitions};
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, Recording, RecordingReply, RecordingStep, StepKind,
+    ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
@@ -56,9 +54,9 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let members = document.members(EXPECTED)?;
     let mut out = Recording::default();
     if source.stem() == "trajectory" {
-        out.id = ["trajectory_id", "session_id"].iter().find_map(|k| text_of(&members, k));
+        out.id = ["trajectory_id", "session_id"].iter().find_map(|k| members.text(k));
     }
-    if let Some(next) = text_of(&members, "continued_trajectory_ref") {
+    if let Some(next) = members.text("continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
     let beside = source.folder();
@@ -68,24 +66,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);
     out.steps = reader.steps;
-    let mut tips: BTreeMap<Option<String>, String> = BTreeMap::new();
-    for (n, step) in out.steps.iter_mut().enumerate() {
-        let name = format!("step {n}");
-        step.parent = tips.insert(step.agent.clone(), name.clone());
-        step.name = Some(name);
-    }
     let _ = sink(Ok(out));
     Ok(())
-}
-
-type Members<'a> = BTreeMap<String, &'a RawValue>;
-
-fn value(members: &Members<'_>, key: &str) -> Value {
-    members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
-fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
-    value(members, key).as_str().filter(|t| !t.trim().is_empty()).map(str::to_string)
 }
 
 struct AtifReader<'a> {
@@ -106,36 +88,30 @@ struct Trajectory<'a> {
 
 impl AtifReader<'_> {
     fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
-        let agent = value(members, "agent");
-        let list = |key: &str| -> Vec<&RawValue> {
-            members.get(key).and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default()
-        };
+        let agent = members.value("agent");
+        let subagents = members.list("subagent_trajectories").into_iter();
         let whole = Trajectory {
             model: agent.get("model_name").and_then(Value::as_str).map(str::to_string),
-            subagents: list("subagent_trajectories")
-                .into_iter()
-                .map(|r| document.part(r))
-                .collect(),
+            subagents: subagents.map(|r| document.part(r)).collect(),
         };
-        if let Some(tools) = agent.get("tool_definitions").and_then(Value::as_array) {
-            let tools = StepKind::Tools(definitions(tools));
-            self.push(RecordingStep { line: document.line, ..RecordingStep::default() }, tools);
+        if let Some(tools) = definitions(agent.get("tool_definitions")) {
+            self.push(document.line, &None, tools);
         }
-        let steps = members.get("steps").map(|raw| document.objects(raw, out)).unwrap_or_default();
+        let steps = document.objects(members.raw("steps"), out);
         for (n, step) in steps.into_iter().enumerate() {
             self.step(n, step, &whole, out);
         }
     }
 
-    fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
+    fn push(&mut self, line: usize, stamp: &Option<String>, what: StepKind) {
+        let agent = self.agents.last().cloned();
+        self.steps.push(RecordingStep { agent, ..RecordingStep::new(line, stamp.clone(), what) });
     }
 
     fn step(&mut self, n: usize, line: RecordedLine, whole: &Trajectory<'_>, out: &mut Recording) {
         let RecordedLine { number: line, object: o } = line;
         let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
-        let mut said = content(o.get("message"));
+        let said = content(o.get("message"));
         match str_of(&o, "source") {
             Some("system") => {
                 let begun =
@@ -143,66 +119,46 @@ impl AtifReader<'_> {
                 let agent = self.agents.last();
                 let begun = self.steps.iter().any(|s| s.agent.as_ref() == agent && begun(s));
                 for piece in said {
-                    match piece {
+                    let what = match piece {
                         MessagePart::Said(Part::Text(text)) if !begun => {
-                            self.push(step.clone(), StepKind::System(text.to_string()));
+                            StepKind::System(text.to_string())
                         }
-                        other => self.input(step.clone(), vec![added(other)]),
-                    }
+                        other => StepKind::input(vec![other.added(ContextPlace::Message)]),
+                    };
+                    self.push(line, &stamp, what);
                 }
             }
-            Some("user") => {
-                if said.is_empty() {
-                    // An empty message still counts as a message.
-                    said.push(MessagePart::Shown(Part::Text("".into())));
-                }
-                self.input(step.clone(), said);
-            }
+            Some("user") => self.push(line, &stamp, StepKind::question(None, said)),
             Some("agent") => {
                 let reply = reply(n, &o, said, whole, self.agents.len());
-                self.push(step.clone(), StepKind::Reply(reply));
+                self.push(line, &stamp, StepKind::Reply(reply));
             }
             other => {
                 let what = format!("step of the source {:?}", other.unwrap_or_default());
-                self.push(step.clone(), StepKind::Unknown(what));
+                self.push(line, &stamp, StepKind::Unknown(what));
             }
         }
-        self.observed(step, &o, whole, out);
-    }
-
-    fn input(&mut self, step: RecordingStep, pieces: Vec<MessagePart>) {
-        let blocks = pieces.len();
-        self.push(step, StepKind::Input(Input { id: None, pieces, blocks }));
-    }
-
-    fn observed(
-        &mut self,
-        step: RecordingStep,
-        o: &Map<String, Value>,
-        whole: &Trajectory<'_>,
-        out: &mut Recording,
-    ) {
-        let results = list(o.get("observation"), "results");
-        let calls = o.get("tool_calls").and_then(Value::as_array);
         let ids: Vec<&str> =
-            calls.into_iter().flatten().filter_map(|c| c.get("tool_call_id")?.as_str()).collect();
-        for (n, result) in results.iter().enumerate() {
-            for reference in list(Some(result), "subagent_trajectory_ref") {
-                self.subagent(&reference, whole, out);
+            objects(&o, "tool_calls").filter_map(|c| str_of(c, "tool_call_id")).collect();
+        let results = object_of(&o, "observation").into_iter().flat_map(|o| list_of(o, "results"));
+        for (n, result) in results.enumerate() {
+            for reference in subagents_of(result) {
+                self.subagent(reference, whole, out);
             }
             let pieces = content(result.get("content"));
             let named = result.get("source_call_id").and_then(Value::as_str);
-            match named.or(ids.get(n).copied()) {
+            let what = match named.or(ids.get(n).copied()) {
                 Some(call_id) => {
-                    let call_id = call_id.to_string();
                     // The format has no such member. The exporter of ctxbench writes it to `extra`.
-                    let is_error = result.get("extra").and_then(|e| e.get("is_error"));
-                    let is_error = is_error == Some(&Value::Bool(true));
-                    let result = MessagePart::Result { call_id, pieces, is_error };
-                    self.input(step.clone(), vec![result]);
+                    let is_error = result.pointer("/extra/is_error").is_some_and(|e| *e == true);
+                    StepKind::result(call_id.to_string(), pieces, is_error)
                 }
-                None => self.input(step.clone(), pieces.into_iter().map(added).collect()),
-            }
+                None => {
+                    let added = pieces.into_iter().map(|p| p.added(ContextPlace::Message));
+                    StepKind::input(added.collect())
+                }
+            };
+            self.push(line, &stamp, what);
         }
     }
 
@@ -212,7 +168,7 @@ impl AtifReader<'_> {
         if self.agents.len() >= DEEPEST {
             return;
         }
-        let id = |members: &Members<'_>| text_of(members, "trajectory_id");
+        let id = |members: &Members<'_>| members.text("trajectory_id");
         for document in &whole.subagents {
             let Ok(members) = document.members(EXPECTED) else { continue };
             if let Some(id) = id(&members).filter(|id| Some(&**id) == text("trajectory_id")) {
@@ -254,8 +210,9 @@ impl AtifReader<'_> {
     }
 }
 
-fn list(object: Option<&Value>, key: &str) -> Vec<Value> {
-    object.and_then(|o| o.get(key)?.as_array()).cloned().unwrap_or_default()
+/// Returns the references of a result to trajectories of subagents.
+fn subagents_of(result: &Value) -> &[Value] {
+    result.as_object().map_or(&[], |r| list_of(r, "subagent_trajectory_ref"))
 }
 
 /// Returns the files that a trajectory refers to.
@@ -279,9 +236,9 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();
-    let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
-    let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
-    refs.filter_map(|r| companion(&r, folder)).collect()
+    let results = outline.steps.iter().filter_map(|s| s.observation.as_ref());
+    let results = results.flat_map(|o| &o.results).flat_map(subagents_of);
+    results.filter_map(|r| companion(r, folder)).collect()
 }
 
 /// Returns the companion file that a reference names.
@@ -292,14 +249,6 @@ fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
     Some(folder.join(name)).filter(|path| path.is_file())
 }
 
-/// Marks a text that the program wrote.
-fn added(piece: MessagePart) -> MessagePart {
-    match piece {
-        MessagePart::Said(part) => MessagePart::Added(part, ContextPlace::Message),
-        other => other,
-    }
-}
-
 fn reply(
     n: usize,
     o: &Map<String, Value>,
@@ -308,39 +257,29 @@ fn reply(
     depth: usize,
 ) -> RecordingReply {
     let thought = str_of(o, "reasoning_content").filter(|t| !t.is_empty());
-    let thought = thought.map(|t| Part::Reasoning { text: t.into(), encrypted: None });
-    let mut pieces: Vec<MessagePart> =
-        thought.map(MessagePart::Said).into_iter().chain(said).collect();
-    for call in o.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-        let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
-        let arguments = match call.get("arguments") {
-            Some(Value::String(text)) => text.clone(),
-            Some(other) => other.to_string(),
-            None => "{}".to_string(),
-        };
-        let call = ToolCall::new(text("tool_call_id"), text("function_name"), arguments);
-        pieces.push(MessagePart::Said(Part::Call(call)));
-    }
+    let thought = thought.map(|t| MessagePart::reasoning(t, None));
+    let calls = objects(o, "tool_calls").map(|call| {
+        let text = |key: &str| str_of(call, key).unwrap_or_default();
+        MessagePart::call(text("tool_call_id"), text("function_name"), call.get("arguments"))
+    });
+    let pieces = thought.into_iter().chain(said).chain(calls).collect();
     let calls = o.get("llm_call_count").and_then(Value::as_u64);
     let counters = match calls {
         Some(n) if n > 1 => Err(format!("counters of {n} requests together")),
-        _ => counters(o).ok_or_else(|| "a reply without counters".to_string()),
+        _ => known(counters(o)),
     };
     RecordingReply {
-        response: Some(format!("step {n} of {depth}")),
         model: string(o, "model_name").or(whole.model.clone()),
-        blocks: pieces.len(),
-        pieces,
         counters,
-        ..RecordingReply::default()
+        ..RecordingReply::new(format!("step {n} of {depth}"), pieces)
     }
 }
 
 fn counters(o: &Map<String, Value>) -> Option<Counters> {
-    let metrics = o.get("metrics")?.as_object()?;
+    let metrics = object_of(o, "metrics")?;
     metrics.get("prompt_tokens").filter(|p| !p.is_null())?;
     let mut flat = metrics.clone();
-    let extra = metrics.get("extra").and_then(Value::as_object);
+    let extra = object_of(metrics, "extra");
     let names = ["cache_creation_input_tokens", "cache_write_tokens"];
     let written = names.into_iter().find_map(|n| Some((n, extra?.get(n)?)));
     let (written, value) = written.unwrap_or((names[0], &Value::Null));
@@ -355,14 +294,9 @@ fn content(value: Option<&Value>) -> Vec<MessagePart> {
     let piece = |part: &Value| match part.get("source") {
         Some(source) => {
             let text = |key: &str| source.get(key).and_then(Value::as_str);
-            let media_type = text("media_type").unwrap_or("image/*").to_string();
-            match text("path").filter(|_| media_type.starts_with("image/")) {
-                Some(url) => {
-                    let image = Media { media_type, url: url.to_string(), name: None };
-                    vec![MessagePart::Said(Part::Image(image))]
-                }
-                None => vec![MessagePart::Opaque],
-            }
+            let media_type = text("media_type").unwrap_or("image/*");
+            let path = text("path").filter(|_| media_type.starts_with("image/"));
+            vec![path.map_or(MessagePart::Opaque, |url| MessagePart::image_of(media_type, url))]
         }
         None => any_content(Some(part)),
     };

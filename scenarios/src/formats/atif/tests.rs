@@ -1,71 +1,41 @@
-use std::path::Path;
-
-use ctxbench_core::session::{Entry, Session};
 use serde_json::json;
 
-use super::super::{Loaded, detect};
+use super::super::Loaded;
+use super::super::testing::{counted, describe, import, recorded, times};
 use super::*;
 
 fn all(source: &Source<'_>) -> Loaded {
-    let format = detect(source).expect("recognised");
-    assert_eq!(format.name, "atif");
-    format.import_all(source).unwrap().remove(0)
-}
-
-fn words(session: &Session) -> Vec<String> {
-    let joined = |parts: Vec<Part>| {
-        let word = |p: &Part| match p {
-            Part::Image(m) => format!("<{}>", m.url),
-            Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.text().to_string(),
-        };
-        parts.iter().map(word).collect::<Vec<_>>().join("|")
-    };
-    let agent = |e: &Entry| e.agent().map(|a| format!("{a}/")).unwrap_or_default();
-    let said = |e: &Entry| match e {
-        Entry::System { text, .. } => format!("system {text}"),
-        Entry::Tools { definitions, .. } => format!("tools {}", definitions.len()),
-        Entry::User(u) => format!("user {}", joined(u.content())),
-        Entry::Assistant(a) => format!("model {}", joined(a.content())),
-        Entry::Tool(t) => format!("result {}", joined(t.content())),
-        other => format!("{other:?}"),
-    };
-    session.entries.iter().map(|e| format!("{}{}", agent(e), said(e))).collect()
+    import("atif", source).remove(0)
 }
 
 #[test]
 fn a_trajectory_becomes_a_session_with_its_subagents() {
-    let path = "../tests/data/recordings/atif/agent/trajectory.json";
-    let loaded = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)));
+    let loaded = all(&Source::at(&recorded("atif/agent/trajectory.json")));
     let s = &loaded.session;
     assert_eq!((&*s.header.id, s.header.model.as_deref()), ("run-7", Some("claude-sonnet-4-5")));
     assert_eq!(
-        words(s),
+        describe(s),
         [
-            "tools 1",
-            "system Be brief.",
-            "user Which port does the server use?|<images/a.png>",
-            "model I look into the file.|Looking.|read_file{\"path\":\"server.ts\"}|delegate{}",
-            "sub-1/user look",
-            "sub-1/model seen",
-            "result app.listen(8443)",
-            "result It is set there.",
-            "model It listens on port 8443.",
-            "user Thanks.",
-            "model You are welcome.",
+            r#"tools: [{"description":"Reads a file","input_schema":{"type":"object"},"name":"read_file"}]"#,
+            "system: Be brief.",
+            "user: Which port does the server use? + <image/png 12>",
+            "model: (I look into the file.) + Looking. + read_file[c1]{\"path\":\"server.ts\"} + delegate[c2]{}",
+            "sub-1/user: look",
+            "sub-1/model: seen",
+            "result[c2]: app.listen(8443)",
+            "result[c1]: It is set there.",
+            "model: It listens on port 8443.",
+            "user: Thanks.",
+            "model: You are welcome.",
         ]
     );
-    let usage = |e: &Entry| match e {
-        Entry::Assistant(a) if a.agent.is_none() => {
-            Some(a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)))
-        }
-        _ => None,
-    };
-    let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
     // 120 = 10 + 100 read + 10 written. The counters of the last step cover two requests.
-    assert_eq!(counted, [Some((10, 100, 10, 20)), Some((150, 0, 0, 9)), None]);
-    let at = |e: &Entry| if let Entry::Assistant(a) = e { a.at } else { None };
-    assert_eq!(s.entries.iter().filter_map(at).collect::<Vec<_>>(), [2_000]);
+    let [own, sub, rest @ ..] = &counted(s)[..] else { panic!("no replies") };
+    assert_eq!(
+        (own, sub, rest),
+        (&Some([10, 100, 10, 20]), &None, &[Some([150, 0, 0, 9]), None][..])
+    );
+    assert_eq!(times(s), [0, 2_000, 2_000, 2_000]);
     assert!(
         loaded.warnings[0].contains("continues in trajectory.cont-1.json"),
         "{:?}",
@@ -91,16 +61,16 @@ fn subagents_in_files_beside_it_are_read_and_others_are_not() {
     write("broken.json", "{".into());
     let loaded = all(&Source::at(&dir.path().join("run.json")));
     assert_eq!(loaded.session.header.id, "run");
-    let told = words(&loaded.session);
+    let told = describe(&loaded.session);
     assert_eq!(
         told[..6],
         [
-            "user go",
-            "model task{}|task{}|task{}",
-            "sub/user look",
-            "result done",
-            "result done",
-            "result done"
+            "user: go",
+            "model: task[c1]{} + task[c2]{} + task[c3]{}",
+            "sub/user: look",
+            "result[c1]: done",
+            "result[c2]: done",
+            "result[c3]: done"
         ]
     );
     let warnings = loaded.warnings.join("\n");

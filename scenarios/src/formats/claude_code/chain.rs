@@ -10,9 +10,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
-use super::{RecordedLine, str_of};
+use super::super::lines::objects;
+use super::{RecordedLine, object_of, str_of};
 
 /// Returns the messages of a conversation that do not belong to its final form, by line number.
 pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
@@ -77,17 +76,13 @@ fn is_message(line: &RecordedLine) -> bool {
 }
 
 fn message_id(line: &RecordedLine) -> Option<&str> {
-    line.object.get("message")?.get("id")?.as_str()
+    str_of(object_of(&line.object, "message")?, "id")
 }
 
 fn ids<'a>(line: &'a RecordedLine, block: &str, field: &str) -> Vec<&'a str> {
-    let content =
-        line.object.get("message").and_then(|m| m.get("content")).and_then(Value::as_array);
-    let blocks = content
-        .into_iter()
-        .flatten()
-        .filter(|b| b.get("type").and_then(Value::as_str) == Some(block));
-    blocks.filter_map(|b| b.get(field)?.as_str()).collect()
+    let message = object_of(&line.object, "message").into_iter();
+    let blocks = message.flat_map(|m| objects(m, "content"));
+    blocks.filter(|b| str_of(b, "type") == Some(block)).filter_map(|b| str_of(b, field)).collect()
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, flag, str_of, string};
+use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
     RecordingReply, RecordingStep, StepKind, View, tokens,
@@ -51,10 +51,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, the requests for titles, and the output of a reply that was \
              cut off, of which only a stub is counted",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, companions::subagent_files(input), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, companions::subagent_files(input), sink, read),
     parts: companions::subagent_files,
 };
 
@@ -142,18 +139,12 @@ fn last_reply(steps: &[RecordingStep], agent: &str, call: &str) -> Option<(usize
     let by_program = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Text(text)) if text.starts_with("agentId: "));
     let pieces: Vec<MessagePart> = said.into_iter().filter(|p| !by_program(p)).collect();
     let id = Some(format!("{agent}-last"));
-    let reply =
-        RecordingReply { response: id.clone(), id, model, pieces, ..RecordingReply::default() };
+    let reply = RecordingReply { id: id.clone(), model, ..RecordingReply::new(id, pieces) };
     let shown = !reply.pieces.is_empty();
-    let step = RecordingStep {
-        line: steps[place].line.saturating_sub(1),
-        stamp: steps[place].stamp.clone(),
-        agent: Some(agent.to_string()),
-        view: View::Session,
-        what: StepKind::Reply(reply),
-        ..RecordingStep::default()
-    };
-    shown.then_some((place, step))
+    let (line, stamp) = (steps[place].line.saturating_sub(1), steps[place].stamp.clone());
+    let step = RecordingStep::new(line, stamp, StepKind::Reply(reply));
+    let (agent, view) = (Some(agent.to_string()), View::Session);
+    shown.then_some((place, RecordingStep { agent, view, ..step }))
 }
 
 #[derive(Default)]
@@ -167,14 +158,9 @@ impl TranscriptReader {
     fn line(&mut self, spoken: Spoken) {
         let Spoken { agent, origin, line } = spoken;
         let o = &line.object;
-        let step = RecordingStep {
-            line: line.number,
-            name: string(o, "uuid"),
-            parent: string(o, "parentUuid"),
-            stamp: string(o, "timestamp"),
-            agent,
-            ..RecordingStep::default()
-        };
+        let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
+        let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
+        let step = RecordingStep { name, parent, agent, ..step };
         if origin == LineOrigin::Repeated {
             // The message itself was counted already.
             let what = TranscriptReader::default().step_kind(&line);
@@ -195,11 +181,8 @@ impl TranscriptReader {
         };
         if let Some(kind) = unknown {
             let agent = step.agent.clone();
-            self.steps.push(RecordingStep {
-                agent,
-                what: StepKind::Unknown(kind),
-                ..RecordingStep::default()
-            });
+            let unknown = RecordingStep::new(0, None, StepKind::Unknown(kind));
+            self.steps.push(RecordingStep { agent, ..unknown });
         }
         let what = self.step_kind(&line);
         self.steps.push(RecordingStep { what, ..step });
@@ -209,9 +192,9 @@ impl TranscriptReader {
         let Some(new) = str_of(o, "version") else { return };
         if let Some(old) = self.version.as_deref().filter(|old| *old != new) {
             let text = format!("the client changed from {old} to {new}");
-            let (line, agent) = (step.line, step.agent.clone());
             let what = StepKind::Note { kind: NoteKind::Settings, text };
-            self.steps.push(RecordingStep { line, agent, what, ..RecordingStep::default() });
+            let note = RecordingStep::new(step.line, None, what);
+            self.steps.push(RecordingStep { agent: step.agent.clone(), ..note });
         }
         self.version = Some(new.to_string());
     }
@@ -229,9 +212,7 @@ impl TranscriptReader {
 
     fn assistant(&mut self, line: &RecordedLine) -> StepKind {
         let o = &line.object;
-        let Some(message) = o.get("message").and_then(Value::as_object) else {
-            return StepKind::Link;
-        };
+        let Some(message) = object_of(o, "message") else { return StepKind::Link };
         let model = string(message, "model");
         if flag(o, "isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
             let text = "a request that failed or was cut short, without counters".into();
@@ -240,19 +221,15 @@ impl TranscriptReader {
         let id = str_of(message, "id").unwrap_or_default();
         let request = str_of(o, "requestId").unwrap_or_default();
         let (pieces, blocks) = pieces(message.get("content"));
+        let response =
+            if id.is_empty() { format!("line {}", line.number) } else { format!("{id} {request}") };
         let mut reply = RecordingReply {
             id: string(message, "id").or(string(o, "uuid")),
-            response: Some(if id.is_empty() {
-                format!("line {}", line.number)
-            } else {
-                format!("{id} {request}")
-            }),
             model,
-            pieces,
             blocks,
-            ..RecordingReply::default()
+            ..RecordingReply::new(response, pieces)
         };
-        if let Some(usage) = message.get("usage").and_then(Value::as_object) {
+        if let Some(usage) = object_of(message, "usage") {
             self.ids.add(id, request);
             reply.counters = Ok(counters(usage));
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
@@ -265,7 +242,7 @@ fn counters(usage: &Map<String, Value>) -> Counters {
     let names =
         ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
     let written = |key: &str| {
-        let written = usage.get("cache_creation").and_then(|c| c.get(key)).and_then(tokens);
+        let written = object_of(usage, "cache_creation").and_then(|c| tokens(c.get(key)?));
         written.is_some_and(|n| n > 0)
     };
     let long = if written("ephemeral_1h_input_tokens") {
@@ -279,9 +256,9 @@ fn counters(usage: &Map<String, Value>) -> Counters {
 fn system(o: &Map<String, Value>) -> StepKind {
     match str_of(o, "subtype").unwrap_or_default() {
         "compact_boundary" => {
-            let meta = o.get("compactMetadata");
-            let number = |key: &str| meta.and_then(|m| m.get(key)).and_then(tokens);
-            let trigger = match meta.and_then(|m| m.get("trigger")).and_then(Value::as_str) {
+            let meta = object_of(o, "compactMetadata");
+            let number = |key: &str| meta.and_then(|m| tokens(m.get(key)?));
+            let trigger = match meta.and_then(|m| str_of(m, "trigger")) {
                 Some("manual") => Some(Trigger::Manual),
                 Some("auto") => Some(Trigger::Auto),
                 _ => None,
@@ -304,7 +281,7 @@ fn system(o: &Map<String, Value>) -> StepKind {
 
 fn user(o: &Map<String, Value>) -> StepKind {
     let summary = flag(o, "isCompactSummary");
-    let message = o.get("message").and_then(Value::as_object);
+    let message = object_of(o, "message");
     let Some(message) = message.filter(|_| summary || !flag(o, "isVisibleInTranscriptOnly")) else {
         return StepKind::Input(Input::default());
     };
@@ -320,11 +297,7 @@ fn user(o: &Map<String, Value>) -> StepKind {
         _ => true,
     };
     if flag(o, "isMeta") || pieces.iter().all(is_trace) {
-        for piece in &mut pieces {
-            if let MessagePart::Said(part) = piece {
-                *piece = MessagePart::Added(part.clone(), ContextPlace::Message);
-            }
-        }
+        pieces = pieces.into_iter().map(|p| p.added(ContextPlace::Message)).collect();
     }
     StepKind::Input(Input { id, pieces, blocks })
 }
@@ -332,16 +305,14 @@ fn user(o: &Map<String, Value>) -> StepKind {
 /// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
 /// as an attachment; other attachments are reminders by the program.
 fn attachment(o: &Map<String, Value>) -> StepKind {
-    let queued = o
-        .get("attachment")
-        .and_then(Value::as_object)
-        .filter(|a| str_of(a, "type") == Some("queued_command"));
+    let attachment = object_of(o, "attachment");
+    let queued = attachment.filter(|a| str_of(a, "type") == Some("queued_command"));
     let (pieces, blocks) = pieces(queued.and_then(|a| a.get("prompt")));
     StepKind::Input(Input { id: string(o, "uuid"), pieces, blocks })
 }
 
 fn unknown_attachment(o: &Map<String, Value>) -> Option<String> {
-    let kind = str_of(o.get("attachment")?.as_object()?, "type").unwrap_or("without a type");
+    let kind = str_of(object_of(o, "attachment")?, "type").unwrap_or("without a type");
     (kind != "queued_command").then(|| format!("attachment {kind:?}"))
 }
 

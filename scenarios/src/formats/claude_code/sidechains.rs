@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{RecordedLine, flag, str_of, string};
+use super::{RecordedLine, flag, object_of, str_of, string};
 
 /// Lines of a transcript by conversation.
 pub(super) struct Conversations {
@@ -90,12 +90,12 @@ fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -
 
 /// Returns the message that a progress line repeats, as a line of its subagent.
 fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
-    let data = line.object.get("data")?.as_object()?;
+    let data = object_of(&line.object, "data")?;
     if str_of(data, "type") != Some("agent_progress") {
         return None;
     }
     let agent = str_of(data, "agentId")?;
-    let mut object = data.get("message")?.as_object()?.clone();
+    let mut object = object_of(data, "message")?.clone();
     object.insert("isSidechain".into(), true.into());
     Some((agent.to_string(), RecordedLine { number: line.number, object }))
 }

@@ -1,13 +1,9 @@
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::{
-    AssistantEntry, Entry, RecordedCompaction, RecordedUsage, Session, ToolEntry, Trigger,
-    UserEntry,
-};
+use ctxbench_core::session::{Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
 
 use super::*;
 use crate::Loaded;
 use crate::formats::Source;
+use crate::formats::testing::{counted, describe, times};
 
 const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{}}
 {"type":"user","uuid":"u0","parentUuid":null,"sessionId":"s","isSidechain":false,"isMeta":true,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"caveat"}}
@@ -41,89 +37,37 @@ fn a_transcript_becomes_a_session() {
         (s.header.id.as_str(), s.header.title.as_str(), s.header.model.as_deref()),
         ("rec", "find it", Some("claude-x"))
     );
-    let text = |t: &str| Part::Text(t.into());
-    let call = |id: &str, arguments: &str| ToolCall::new(id, "Read", arguments);
-    let first = AssistantEntry {
-        id: "m".into(),
-        parts: Some(vec![
-            Part::Reasoning { text: "hm".into(), encrypted: Some("sig".into()) },
-            Part::Call(call("t1", r#"{"p":"x"}"#)),
-            Part::Call(call("t2", "{}")),
-        ]),
-        usage: Some(RecordedUsage {
-            input: 3,
-            output: 1,
-            cache_read: 50,
-            cache_write: 100,
-            // Thinking with a signature that costs nothing, and two calls.
-            output_estimate: Some(counted(&["hm"]) + counted(&["Read{\"p\":\"x\"}", "Read{}"])),
-            ..RecordedUsage::default()
-        }),
-        model: Some("claude-x".into()),
-        at: Some(1500),
-        ..AssistantEntry::default()
-    };
-    let image = Part::Image(Media {
-        media_type: "image/png".into(),
-        url: "data:image/png;base64,QUJD".into(),
-        name: None,
-    });
-    let expected = [
-        Entry::User(UserEntry {
-            id: "u1".into(),
-            parts: Some(vec![text("caveat"), text("find it")]),
-            at: Some(0),
-            ..UserEntry::default()
-        }),
-        Entry::Assistant(first),
-        Entry::Tool(ToolEntry {
-            call_id: "t1".into(),
-            parts: Some(vec![text("one"), image]),
-            at: Some(3000),
-            ..ToolEntry::default()
-        }),
-        Entry::User(UserEntry {
-            id: "side".into(),
-            text: Some("for the subagent".into()),
-            agent: Some("side-side".into()),
-            ..UserEntry::default()
-        }),
-        Entry::Tool(ToolEntry {
-            call_id: "t2".into(),
-            parts: Some(vec![text("bad"), text("reminder")]),
-            is_error: Some(true),
-            ..ToolEntry::default()
-        }),
-        Entry::Assistant(AssistantEntry {
-            id: "m2".into(),
-            text: Some("done".into()),
-            usage: Some(RecordedUsage { input: 9, output: 7, ..RecordedUsage::default() }),
-            model: Some("claude-x".into()),
-            ..AssistantEntry::default()
-        }),
-        Entry::RecordedCompaction(RecordedCompaction {
-            pre_tokens: Some(170_000),
-            summary: Some("what was".into()),
-            trigger: Some(Trigger::Auto),
-            at: Some(60_000),
-            ..RecordedCompaction::default()
-        }),
-        Entry::User(UserEntry {
-            id: "u2".into(),
-            text: Some("go on".into()),
-            at: Some(61_000),
-            ..UserEntry::default()
-        }),
-    ];
-    assert_eq!(s.entries.len(), expected.len(), "{:#?}", s.entries);
-    for (got, want) in s.entries.iter().zip(&expected) {
-        assert_eq!(got, want);
-    }
-    assert_eq!(s.header.prefix_tokens, Some(153 - counted(&["caveat", "find it"])));
+    assert_eq!(
+        describe(&s),
+        [
+            "user: caveat + find it",
+            "model: (hmsig) + Read[t1]{\"p\":\"x\"} + Read[t2]{}",
+            "result[t1]: one + <image/png 26>",
+            "side-side/user: for the subagent",
+            "result![t2]: bad + reminder",
+            "model: done",
+            "compaction: Some(170000) None Some(\"what was\")",
+            "user: go on",
+        ]
+    );
+    assert_eq!(keys(&s), ["u1", "m", "t1", "side", "t2", "m2", "u2"]);
+    assert_eq!(counted(&s), [Some([3, 50, 100, 1]), Some([9, 0, 0, 7])]);
+    assert_eq!(times(&s), [0, 1_500, 3_000, 60_000, 61_000]);
+    let Entry::Assistant(first) = &s.entries[1] else { panic!("not a reply") };
+    // Thinking with a signature that costs nothing, and two calls.
+    let estimate = estimated(&["hm"]) + estimated(&["Read{\"p\":\"x\"}", "Read{}"]);
+    assert_eq!(first.usage.unwrap().output_estimate, Some(estimate));
+    assert_eq!(compactions(&s)[0].trigger, Some(Trigger::Auto));
+    assert_eq!(s.header.prefix_tokens, Some(153 - estimated(&["caveat", "find it"])));
+}
+
+/// Returns the ids of messages, and of calls for results.
+fn keys(session: &Session) -> Vec<&str> {
+    session.entries.iter().filter_map(Entry::key).collect()
 }
 
 /// Counts each text as a block of Claude's: 1.1 tokens per o200k token, and 34 more.
-fn counted(blocks: &[&str]) -> u64 {
+fn estimated(blocks: &[&str]) -> u64 {
     let block = |text: &&str| (1.1 * ctxbench_core::tokens::o200k(text) as f64).round() as u64 + 34;
     blocks.iter().map(block).sum()
 }
@@ -139,35 +83,22 @@ fn messages_that_progress_lines_repeat_are_the_subagents() {
 {"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"o","content":[{"type":"text","text":"done"}]}}"#;
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
-    let windows: Vec<(&str, Option<&str>)> = s
-        .entries
-        .iter()
-        .map(|e| match e {
-            Entry::User(u) => (u.id.as_str(), u.agent.as_deref()),
-            Entry::Assistant(a) => (a.id.as_str(), a.agent.as_deref()),
-            Entry::Tool(t) => (t.call_id.as_str(), t.agent.as_deref()),
-            _ => panic!("nothing else is in the file"),
-        })
-        .collect();
-    let x = Some("x");
     assert_eq!(
-        windows,
+        describe(&s),
         [
-            ("1", None),
-            ("m", None),
-            ("p1", x),
-            ("n", x),
-            ("r", x),
-            ("x-last", x),
-            ("t", None),
-            ("o", None)
+            "user: go",
+            "model: Task[t]{\"prompt\":\"look\"}",
+            "x/user: look",
+            "x/model: Read[r]{}",
+            "x/result[r]: found",
+            // The last reply is not repeated. It is part of the result, before a line by the
+            // program.
+            "x/model: report",
+            "result[t]: report + agentId: x (for resuming)",
+            "model: done",
         ]
     );
-    // The last reply is not repeated. It is part of the result, before a line by the program.
-    let last = s.entries.iter().find_map(|e| {
-        if let Entry::Assistant(a) = e { (a.id == "x-last").then(|| a.content()) } else { None }
-    });
-    assert_eq!(last.unwrap(), [Part::Text("report".into())]);
+    assert_eq!(keys(&s), ["1", "m", "p1", "n", "r", "x-last", "t", "o"]);
     assert_eq!(s.header.title, "go");
     assert_eq!(s.header.prefix_tokens, None, "the counters are the subagent's");
 }
@@ -197,18 +128,6 @@ fn nothing_to_import_is_an_error() {
         .unwrap_err()
         .to_string();
     assert!(e.contains("r.jsonl:1: no messages"), "{e}");
-}
-
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn a_file_cut_or_shuffled_anywhere_never_panics(end in 0..MAIN.len(), drop in 0usize..16) {
-        let text: String = MAIN.get(..end).unwrap_or_default().lines().enumerate().filter(|(i, _)| *i != drop).map(|(_, l)| format!("{l}\n")).collect();
-        let _ = FORMAT.session_of(&text, "r");
-        let backwards: Vec<&str> = text.lines().rev().collect();
-        let _ = FORMAT.session_of(&backwards.join("\n"), "r");
-    }
 }
 
 /// Returns a session that was compacted once, and the file with the request for its summary.
@@ -255,7 +174,7 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
         output: 8,
         cache_read: 164_830,
         cache_write: 8_681,
-        output_estimate: Some(counted(&["what was"])),
+        output_estimate: Some(estimated(&["what was"])),
         ..RecordedUsage::default()
     };
     assert_eq!((found.model.as_deref(), found.usage), (Some("claude-y"), Some(counted)));
@@ -309,23 +228,12 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     ];
     let (session, warnings) = import(&text.join("\n"));
     assert_eq!(warnings, Vec::<String>::new());
-    let [_, Entry::Assistant(reply), results @ ..] = &session.entries[..] else {
-        panic!("{:#?}", session.entries)
-    };
-    let expected = [
-        Part::Call(ToolCall::new("s1", "web_search", r#"{"query":"q"}"#)),
-        Part::Call(ToolCall::new("s2", "code_execution", r#"{"code":"1"}"#)),
-        Part::Text("8443".into()),
-    ];
-    assert_eq!(reply.parts.as_deref(), Some(&expected[..]));
-    let told = results.iter().map(|entry| match entry {
-        Entry::Tool(t) => (t.call_id.as_str(), t.output.as_deref(), t.is_error),
-        other => panic!("{other:#?}"),
-    });
-    let found = r#"{"title":"Ports","type":"web_search_result","url":"https://a.b"}"#;
-    let failed = r#"{"error_code":"unavailable","type":"code_execution_tool_result_error"}"#;
     assert_eq!(
-        told.collect::<Vec<_>>(),
-        [("s1", Some(found), None), ("s2", Some(failed), Some(true))]
+        describe(&session)[1..],
+        [
+            r#"model: web_search[s1]{"query":"q"} + code_execution[s2]{"code":"1"} + 8443"#,
+            r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
+            r#"result![s2]: {"error_code":"unavailable","type":"code_execution_tool_result_error"}"#,
+        ]
     );
 }

@@ -20,10 +20,10 @@
 
 mod content;
 
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, str_of, string};
+use super::lines::{self, RecordedLine, list_of, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, tokens,
@@ -37,10 +37,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompts and tools of older versions, what a web search found, and how the \
              provider's own compaction reads",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: super::no_parts,
 };
 
@@ -98,16 +95,10 @@ struct RolloutReader {
     said: Vec<(String, Option<usize>)>,
 }
 
-/// Position of a step in the file.
-struct StepPosition {
-    line: usize,
-    stamp: Option<String>,
-}
-
 impl RolloutReader {
     fn line(&mut self, line: RecordedLine) {
         let RecordedLine { number, mut object } = line;
-        let at = StepPosition { line: number, stamp: string(&object, "timestamp") };
+        let at = RecordingStep::new(number, string(&object, "timestamp"), StepKind::Link);
         let kind = string(&object, "type").unwrap_or_default();
         let payload = match object.remove("payload") {
             Some(Value::Object(payload)) => payload,
@@ -130,28 +121,19 @@ impl RolloutReader {
         }
     }
 
-    fn push(&mut self, at: StepPosition, what: StepKind) {
-        let StepPosition { line, stamp } = at;
-        self.steps.push(RecordingStep { line, stamp, what, ..RecordingStep::default() });
+    fn push(&mut self, at: RecordingStep, what: StepKind) {
+        self.steps.push(RecordingStep { what, ..at });
     }
 
     /// Adds a step that follows the newest one.
-    fn chained(&mut self, at: StepPosition, what: StepKind) {
+    fn chained(&mut self, at: RecordingStep, what: StepKind) {
         let name = Some(format!("line {}", at.line));
         let parent = std::mem::replace(&mut self.tip, name.clone());
-        let StepPosition { line, stamp } = at;
-        self.steps.push(RecordingStep {
-            line,
-            name,
-            parent,
-            stamp,
-            what,
-            ..RecordingStep::default()
-        });
+        self.steps.push(RecordingStep { name, parent, what, ..at });
     }
 
     /// Reads the first line: the system prompt or, in old rollouts, the user's instructions.
-    fn meta(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn meta(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         match str_of(payload, "model_provider") {
             Some("openai") => {
                 self.route = ProviderRoute::Direct("session_meta names the provider openai".into());
@@ -170,7 +152,7 @@ impl RolloutReader {
         }
     }
 
-    fn turn(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn turn(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         self.model = string(payload, "model").or(self.model.take());
         let effort = string(payload, "effort");
         if self.effort.is_some() && effort != self.effort {
@@ -180,7 +162,7 @@ impl RolloutReader {
         self.effort = effort;
     }
 
-    fn event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let number = |key: &str| payload.get(key).and_then(tokens);
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
@@ -202,7 +184,7 @@ impl RolloutReader {
     }
 
     /// Adds a user message from an event, unless an item with the same text was read before.
-    fn said_by_event(&mut self, at: StepPosition, payload: &Map<String, Value>) {
+    fn said_by_event(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
             return;
@@ -214,10 +196,10 @@ impl RolloutReader {
 
     /// Adds counters, which belong to the parts since the last counters. Ignores counters with an
     /// unchanged total.
-    fn counted(&mut self, at: StepPosition, payload: &Map<String, Value>) {
-        let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
+    fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
+        let Some(info) = object_of(payload, "info") else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
-        let Some(last) = info.get("last_token_usage").and_then(Value::as_object) else { return };
+        let Some(last) = object_of(info, "last_token_usage") else { return };
         let names =
             ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
         let all = Counters::read(last, names);
@@ -236,13 +218,13 @@ impl RolloutReader {
         self.chained(at, StepKind::Counted { counters, model });
     }
 
-    fn item(&mut self, at: StepPosition, item: &Map<String, Value>) {
-        let text = |key: &str| str_of(item, key).unwrap_or_default().to_string();
-        match str_of(item, "type").unwrap_or_default() {
+    fn item(&mut self, at: RecordingStep, item: &Map<String, Value>) {
+        let text = |key: &str| str_of(item, key).unwrap_or_default();
+        match text("type") {
             "message" => self.message(at, item),
             "reasoning" => {
                 let texts = |key: &str| {
-                    let list = item.get(key).and_then(Value::as_array).into_iter().flatten();
+                    let list = list_of(item, key).iter();
                     list.filter_map(|s| s.get("text")?.as_str()).collect::<Vec<_>>().join("\n\n")
                 };
                 let (summary, content) = (texts("summary"), texts("content"));
@@ -255,20 +237,15 @@ impl RolloutReader {
                 });
                 self.reply(at, vec![shown, MessagePart::Opaque]);
             }
-            "function_call" => self.call(at, item, text("name"), text("arguments")),
-            "custom_tool_call" => self.call(at, item, text("name"), text("input")),
-            "local_shell_call" => {
-                let arguments =
-                    item.get("action").map_or_else(|| "{}".to_string(), Value::to_string);
-                self.call(at, item, "local_shell".to_string(), arguments);
+            "function_call" => {
+                self.call(at, item, text("name"), Some(&text("arguments").into()));
             }
+            "custom_tool_call" => self.call(at, item, text("name"), Some(&text("input").into())),
+            "local_shell_call" => self.call(at, item, "local_shell", item.get("action")),
             "web_search_call" => {
-                let query = item
-                    .get("action")
-                    .and_then(|a| a.get("query").or(a.get("url")))
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                let text = format!("[web search: {query}]");
+                let action = object_of(item, "action");
+                let query = action.and_then(|a| a.get("query").or(a.get("url"))?.as_str());
+                let text = format!("[web search: {}]", query.unwrap_or_default());
                 self.reply(at, vec![MessagePart::Shown(Part::Text(text.into()))]);
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -278,15 +255,15 @@ impl RolloutReader {
                     Some(Value::Object(o)) => content(o.get("content")),
                     other => content(other),
                 };
-                let is_error = success == Some(false);
-                let result = MessagePart::Result { call_id: text("call_id"), pieces, is_error };
-                self.input(at, None, vec![result]);
+                let result =
+                    StepKind::result(text("call_id").into(), pieces, success == Some(false));
+                self.chained(at, result);
             }
             _ => {}
         }
     }
 
-    fn message(&mut self, at: StepPosition, item: &Map<String, Value>) {
+    fn message(&mut self, at: RecordingStep, item: &Map<String, Value>) {
         let pieces = content(item.get("content"));
         let role = str_of(item, "role").unwrap_or_default();
         if role == "assistant" {
@@ -326,34 +303,26 @@ impl RolloutReader {
         self.said.extend(texts.into_iter().map(|text| (text, None)));
     }
 
-    fn input(&mut self, at: StepPosition, id: Option<String>, pieces: Vec<MessagePart>) {
+    fn input(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
         self.chained(at, StepKind::Input(Input { id, pieces, blocks: 1 }));
     }
 
     fn call(
         &mut self,
-        at: StepPosition,
+        at: RecordingStep,
         item: &Map<String, Value>,
-        name: String,
-        arguments: String,
+        name: &str,
+        arguments: Option<&Value>,
     ) {
-        let id = string(item, "call_id").or(string(item, "id")).unwrap_or_default();
-        let call = Part::Call(ToolCall::new(id, name, arguments));
-        self.reply(at, vec![MessagePart::Said(call)]);
+        let id = str_of(item, "call_id").or(str_of(item, "id")).unwrap_or_default();
+        self.reply(at, vec![MessagePart::call(id, name, arguments)]);
     }
 
-    fn reply(&mut self, at: StepPosition, pieces: Vec<MessagePart>) {
+    fn reply(&mut self, at: RecordingStep, pieces: Vec<MessagePart>) {
         self.said.clear();
-        let model = self.model.clone();
-        self.push(
-            at,
-            StepKind::Reply(RecordingReply {
-                model,
-                pieces,
-                blocks: 1,
-                ..RecordingReply::default()
-            }),
-        );
+        let reply = RecordingReply::new(None::<String>, pieces);
+        let reply = RecordingReply { model: self.model.clone(), blocks: 1, ..reply };
+        self.push(at, StepKind::Reply(reply));
     }
 }
 

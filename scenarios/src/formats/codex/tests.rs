@@ -1,6 +1,7 @@
-use ctxbench_core::content::Part;
-use ctxbench_core::session::{AssistantEntry, Entry, RecordedCompaction, RecordedUsage, Session};
+use ctxbench_core::session::Session;
+use serde_json::json;
 
+use super::super::testing::{counted, describe, times};
 use super::*;
 
 const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"x","base_instructions":{"text":"You are an agent."}}}
@@ -37,64 +38,25 @@ fn a_rollout_becomes_a_session() {
         (s.header.context_window, s.header.model.as_deref(), s.header.title.as_str()),
         (Some(5000), Some("gpt-x"), "do it")
     );
-    let kinds: Vec<&str> = s.entries.iter().map(name).collect();
     assert_eq!(
-        kinds,
+        describe(&s),
         [
-            "system",
-            "memory",
-            "memory",
-            "memory",
-            "user",
-            "assistant",
-            "tool",
-            "tool",
-            "compaction",
-            "user"
+            "system: You are an agent.",
+            "memory permissions instructions: <permissions instructions>ask</permissions instructions>",
+            "memory /w/app/AGENTS.md: # AGENTS.md instructions for /w/app\n\nbe nice",
+            "memory environment_context: <environment_context>linux</environment_context>",
+            "user: do it",
+            "model: (thinkenc) + I will + [web search: how] + exec[c1]{\"cmd\":\"ls\"} + \
+             apply_patch[c2]*** Begin",
+            "result[c1]: files",
+            "result[c2]: {\"output\":\"ok\"}",
+            "compaction: Some(1030) None Some(\"so far\")",
+            "user: <environment_context>later</environment_context> + and now + <image/png 26>",
         ]
     );
-    let paths: Vec<&str> = s
-        .entries
-        .iter()
-        .filter_map(|e| if let Entry::Memory { path, .. } = e { Some(path.as_str()) } else { None })
-        .collect();
-    assert_eq!(paths, ["permissions instructions", "/w/app/AGENTS.md", "environment_context"]);
-    let Entry::Assistant(AssistantEntry { parts: Some(parts), usage, at, .. }) = &s.entries[5]
-    else {
-        panic!("not a reply in parts")
-    };
-    assert_eq!(
-        (usage.unwrap(), *at),
-        (
-            RecordedUsage { input: 100, output: 30, cache_read: 900, ..RecordedUsage::default() },
-            Some(1000)
-        )
-    );
-    assert_eq!(parts.len(), 5);
-    assert_eq!(parts[0], Part::Reasoning { text: "think".into(), encrypted: Some("enc".into()) });
-    assert!(matches!(&parts[4], Part::Call(c) if &*c.arguments == "*** Begin"));
-    let want = Entry::RecordedCompaction(RecordedCompaction {
-        pre_tokens: Some(1030),
-        summary: Some("so far".into()),
-        at: Some(5000),
-        ..RecordedCompaction::default()
-    });
-    assert_eq!(s.entries[8], want);
-    let Entry::User(last) = &s.entries[9] else { panic!("not a user message") };
-    assert_eq!(last.parts.as_ref().map(Vec::len), Some(3));
+    assert_eq!(counted(&s), [Some([100, 900, 0, 30])]);
+    assert_eq!(times(&s), [0, 1_000, 4_000, 4_000, 5_000, 7_000]);
     assert!(s.header.prefix_tokens.is_some_and(|p| p > 900 && p < 1000));
-}
-
-fn name(entry: &Entry) -> &'static str {
-    match entry {
-        Entry::System { .. } => "system",
-        Entry::Memory { .. } => "memory",
-        Entry::User(_) => "user",
-        Entry::Assistant(_) => "assistant",
-        Entry::Tool(_) => "tool",
-        Entry::RecordedCompaction(_) => "compaction",
-        _ => "other",
-    }
 }
 
 #[test]
@@ -109,11 +71,14 @@ fn old_rollouts_are_bare_items() {
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
-        s.entries.iter().map(name).collect::<Vec<_>>(),
-        ["user", "assistant", "tool", "assistant"]
+        describe(&s),
+        [
+            "user: hello",
+            "model: local_shell[c1]{\"command\":[\"ls\"],\"type\":\"exec\"}",
+            "result![c1]: a b",
+            "model: two"
+        ]
     );
-    let Entry::Tool(t) = &s.entries[2] else { panic!("not a result") };
-    assert_eq!((t.output.as_deref(), t.is_error), (Some("a b"), Some(true)));
 }
 
 #[test]
@@ -125,49 +90,25 @@ fn a_rollback_takes_turns_back() {
 {"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}
 {"type":"response_item","payload":{"type":"message","role":"user","content":"three"}}"#;
     let (s, _) = import(text);
-    assert_eq!(s.entries.iter().map(name).collect::<Vec<_>>(), ["user", "assistant", "user"]);
-}
-
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn a_file_cut_anywhere_never_panics(end in 0..ROLLOUT.len()) {
-        if let Some(text) = ROLLOUT.get(..end) {
-            let _ = FORMAT.session_of(text, "r");
-        }
-    }
+    assert_eq!(describe(&s), ["user: one", "model: 1", "user: three"]);
 }
 
 #[test]
 fn what_the_user_said_counts_once_whether_item_or_event() {
-    let line = |kind: &str, payload: serde_json::Value| {
-        serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload})
+    let line = |kind: &str, payload: Value| {
+        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload})
             .to_string()
     };
     let event = |text: &str| {
-        line(
-            "event_msg",
-            serde_json::json!({"type": "user_message", "message": text, "images": []}),
-        )
+        line("event_msg", json!({"type": "user_message", "message": text, "images": []}))
     };
     let item = |role: &str, text: &str| {
         let kind = if role == "user" { "input_text" } else { "output_text" };
-        let content = [serde_json::json!({"type": kind, "text": text})];
-        let message = serde_json::json!({"type": "message", "role": role, "content": content});
+        let content = [json!({"type": kind, "text": text})];
+        let message = json!({"type": "message", "role": role, "content": content});
         line("response_item", message)
     };
-    let said = |lines: &[String]| -> Vec<String> {
-        let session = FORMAT.session_of(&lines.join("\n"), "r.jsonl").unwrap().session;
-        fn words(e: &Entry) -> Option<&str> {
-            match e {
-                Entry::User(u) => u.text.as_deref(),
-                Entry::Assistant(a) => a.text.as_deref(),
-                _ => None,
-            }
-        }
-        session.entries.iter().filter_map(words).map(str::to_string).collect()
-    };
+    let said = |lines: &[String]| describe(&import(&lines.join("\n")).0);
     let done = [item("assistant", "done")];
     for first in [
         vec![event("fix it")],
@@ -176,13 +117,13 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
     ] {
         // The same text in a later turn is a new message.
         let lines = [&first[..], &done, &first[..], &done].concat();
-        assert_eq!(said(&lines), ["fix it", "done", "fix it", "done"], "{first:?}");
-        let back =
-            line("event_msg", serde_json::json!({"type": "thread_rolled_back", "num_turns": 1}));
+        assert_eq!(said(&lines), ["user: fix it", "model: done"].repeat(2), "{first:?}");
+        let back = line("event_msg", json!({"type": "thread_rolled_back", "num_turns": 1}));
         let lines = [&first[..], &done, &[event("more")], &done, &[back]].concat();
-        assert_eq!(said(&lines), ["fix it", "done"], "{first:?}");
+        assert_eq!(said(&lines), ["user: fix it", "model: done"], "{first:?}");
     }
     // The same text in an instructions file is not a message of the user.
     let rules = item("user", "# AGENTS.md instructions for /w\n\nfix it");
-    assert_eq!(said(&[&[rules, event("fix it")], &done[..]].concat()), ["fix it", "done"]);
+    let told = said(&[&[rules, event("fix it")], &done[..]].concat());
+    assert_eq!(told[1..], ["user: fix it", "model: done"]);
 }

@@ -7,15 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Reply, Usage};
 use ctxbench_provider::wire::{Wire, event_data};
 use ctxbench_provider::{Content, Prompt, WireError};
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::super::recording::{Counters, MessagePart};
+use super::super::recording::{ContextPlace, Counters, MessagePart};
 use crate::escapes;
 
 /// Number of removed parts by kind.
@@ -80,7 +79,10 @@ fn without(raw: &RawValue, kind: &str, n: &mut usize) -> Option<Box<RawValue>> {
             to_raw_value(&kept).ok()
         }
         b'{' => {
-            let Fields(fields) = serde_json::from_str(raw.get()).ok()?;
+            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+            let mut fields = Vec::from_iter(fields);
+            // The order in the text, since equal tools have equal bytes.
+            fields.sort_by_key(|(_, value)| value.get().as_ptr());
             let mut out = String::from("{");
             for (i, (name, value)) in fields.into_iter().enumerate() {
                 let list = value.get().starts_with('[');
@@ -103,29 +105,6 @@ fn type_of(raw: &RawValue) -> Option<String> {
         kind: String,
     }
     serde_json::from_str::<Typed>(raw.get()).ok().map(|t| t.kind)
-}
-
-/// Fields of an object, in order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for FieldsVisitor<'a> {
-            type Value = Fields<'a>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
-                let mut out = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    out.push(field);
-                }
-                Ok(Fields(out))
-            }
-        }
-        from.deserialize_map(FieldsVisitor(std::marker::PhantomData))
-    }
 }
 
 /// Returns the provider's counters, or `None` if it sent none.
@@ -155,12 +134,12 @@ pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart>
     Some(match content {
         Content::Text(t) => match role {
             Role::System | Role::Instructions | Role::Developer => {
-                MessagePart::Added(text(t), super::super::recording::ContextPlace::System)
+                MessagePart::Added(text(t), ContextPlace::System)
             }
             _ => MessagePart::Said(text(t)),
         },
         Content::Reasoning { text, encrypted } => {
-            MessagePart::Said(Part::Reasoning { text: text.clone(), encrypted: encrypted.clone() })
+            MessagePart::reasoning(text, encrypted.as_deref())
         }
         Content::Call { id, name, arguments } => MessagePart::Said(Part::Call(ToolCall {
             id: id.clone(),
@@ -174,11 +153,7 @@ pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<MessagePart>
             let pieces = words.into_iter().chain(image).collect();
             MessagePart::Result { call_id: id.to_string(), pieces, is_error: *is_error }
         }
-        Content::Image { media_type, url } => MessagePart::Said(Part::Image(Media {
-            media_type: media_type.to_string(),
-            url: url.to_string(),
-            name: None,
-        })),
+        Content::Image { media_type, url } => MessagePart::image_of(media_type, url),
         Content::Compaction { text: t, .. } if !t.is_empty() => MessagePart::Said(text(t)),
         Content::Compaction { .. } => MessagePart::Opaque,
         Content::CompactionTrigger(_) => return None,

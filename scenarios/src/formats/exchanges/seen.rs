@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::{Reply, Tools};
 use ctxbench_provider::wire;
 use ctxbench_provider::{Content, Item, Prompt};
@@ -72,7 +73,7 @@ fn is_standing(item: &Item) -> bool {
 /// Reads a file. Notes on unreadable lines are added to `out`.
 pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges, InputError> {
     let mut found = Exchanges::default();
-    let mut notes = Notes::default();
+    let (mut unknown, mut passed) = (Unknown::new(), 0);
     let mut bodies = Bodies::default();
     let file = source.name();
     let mut lines = source.lines()?.peekable();
@@ -90,7 +91,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             Ok(Line::CtxbenchRecording(header)) => found.header = header,
             Ok(Line::Exchange(exchange)) => {
                 *found.hosts.entry(exchange.host.clone()).or_default() += 1;
-                let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
+                let seen = found.exchange(number, *exchange, &mut bodies, &mut unknown);
                 match seen {
                     // The provider refused it, and it contains no messages.
                     Ok(ExchangeView { items, reply: Err(why), .. }) if items.is_empty() => {
@@ -104,7 +105,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                     }
                 }
             }
-            Ok(Line::Passed(passed)) if !passed.known => notes.passed += 1,
+            Ok(Line::Passed(call)) if !call.known => passed += 1,
             Ok(Line::Passed(_)) => {}
             Err(e) if lines.peek().is_none() && e.is_eof() => out.warnings.push(format!(
                 "{file}:{number}: the last line breaks off; the lines before it are used"
@@ -117,28 +118,14 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
         }
     }
     found.all.sort_by_key(|e| e.number);
-    out.left_out.extend(notes.notes(file));
-    Ok(found)
-}
-
-/// Notes on parts that are missing from the session.
-#[derive(Default)]
-struct Notes {
-    unknown: Unknown,
-    passed: usize,
-}
-
-impl Notes {
-    fn notes(self, file: &str) -> Vec<String> {
-        let unknown = self.unknown.into_iter().map(|(kind, n)| {
-            format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
-        });
-        let passed = (self.passed > 0).then(|| {
-            let (n, plural) = (self.passed, if self.passed == 1 { "" } else { "s" });
-            format!("{file}: {n} call{plural} of paths that are not known here; left out")
-        });
-        unknown.chain(passed).collect()
+    out.left_out.extend(unknown.into_iter().map(|(kind, n)| {
+        format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
+    }));
+    if passed > 0 {
+        let calls = pluralize(passed, "call");
+        out.left_out.push(format!("{file}: {calls} of paths that are not known here; left out"));
     }
+    Ok(found)
 }
 
 impl Exchanges {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::super::messages::definitions;
 use super::super::recording::{
-    Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, View,
+    Counters, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply, RecordingStep,
+    StepKind, View, known,
 };
 use super::super::time;
 use super::decode;
@@ -19,19 +19,13 @@ use super::seen::{ExchangeView, Exchanges, Placed};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::escapes;
 
-/// Role of a conversation in its session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum ConversationKind {
-    Main,
-    Agent(String),
-    /// A request outside the work, such as one for a title.
-    Side(String),
-}
-
 /// Session and role of a conversation.
 struct Owner {
     session: usize,
-    part: ConversationKind,
+    /// Name of a subagent, or of a request outside the work, such as one for a title. `None` = the
+    /// main conversation.
+    agent: Option<String>,
+    view: View,
 }
 
 /// Returns the recordings of a file. Each gets a copy of the notes on the file.
@@ -44,7 +38,7 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
         .collect();
     for (i, (conversation, relation)) in sorted.turns.iter().enumerate() {
         let place = &places[*conversation];
-        out[place.session].turn(i, *conversation, &place.part, relation);
+        out[place.session].turn(i, *conversation, place, relation);
     }
     let recording = |t: Teller<'_>| Recording { steps: t.steps, ..told.clone() };
     out.into_iter().map(recording).collect()
@@ -116,7 +110,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     all_of_them
         .map(|c| {
             if let Some(session) = mains.iter().position(|m| *m == c) {
-                return Owner { session, part: ConversationKind::Main };
+                return Owner { session, agent: None, view: View::Both };
             }
             // The active conversation, or else the newest earlier one, or else the next one.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
@@ -126,15 +120,15 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
             let own = &conversations[c].exchanges;
             let offers = own.iter().any(|i| all.all[*i].tools != 0);
             let wrote = own.iter().any(|i| sorted.summaries.contains(i));
-            let part = if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
+            if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
                 agents[session] += 1;
-                ConversationKind::Agent(format!("agent-{}", agents[session]))
-            } else {
-                sides[session] += 1;
-                let word = if wrote { "summary" } else { "side" };
-                ConversationKind::Side(format!("{word}-{}", sides[session]))
-            };
-            Owner { session, part }
+                let agent = Some(format!("agent-{}", agents[session]));
+                return Owner { session, agent, view: View::Both };
+            }
+            sides[session] += 1;
+            let word = if wrote { "summary" } else { "side" };
+            let agent = Some(format!("{word}-{}", sides[session]));
+            Owner { session, agent, view: View::Calls }
         })
         .collect()
 }
@@ -148,8 +142,6 @@ struct ConversationState {
     shown: Vec<(usize, usize)>,
     /// Step of the newest reply, until a request shows that the program used it.
     pending: Option<usize>,
-    /// Index of the newest step.
-    newest: Option<usize>,
     counters: Option<Counters>,
 }
 
@@ -174,19 +166,9 @@ struct PendingExchange<'a> {
 }
 
 impl Teller<'_> {
-    fn turn(
-        &mut self,
-        i: usize,
-        conversation: usize,
-        part: &ConversationKind,
-        relation: &Relation,
-    ) {
+    fn turn(&mut self, i: usize, conversation: usize, place: &Owner, relation: &Relation) {
         let seen = &self.all.all[i];
-        let (agent, view) = match part {
-            ConversationKind::Main => (None, View::Both),
-            ConversationKind::Agent(name) => (Some(name.clone()), View::Both),
-            ConversationKind::Side(name) => (Some(name.clone()), View::Calls),
-        };
+        let (agent, view) = (place.agent.clone(), place.view);
         let asks = view == View::Both && self.sorted.summaries.contains(&i);
         let turn = PendingExchange { seen, conversation, agent, view, asks };
         self.before(&turn, relation);
@@ -203,20 +185,11 @@ impl Teller<'_> {
     }
 
     fn step(&mut self, turn: &PendingExchange<'_>, ms: u64, view: View, what: StepKind) -> usize {
-        let state = self.states.entry(turn.conversation).or_default();
-        let n = self.steps.len();
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-        self.steps.push(RecordingStep {
-            line: turn.seen.line,
-            name: Some(format!("step {n}")),
-            parent: state.newest.map(|n| format!("step {n}")),
-            stamp: time::of_millis(self.started.saturating_add(ms)),
-            agent: turn.agent.clone(),
-            view,
-            what,
-        });
-        state.newest = Some(n);
-        n
+        let stamp = time::of_millis(self.started.saturating_add(ms));
+        let step = RecordingStep::new(turn.seen.line, stamp, what);
+        self.steps.push(RecordingStep { agent: turn.agent.clone(), view, ..step });
+        self.steps.len() - 1
     }
 
     fn note(&mut self, turn: &PendingExchange<'_>, kind: NoteKind, text: &str) {
@@ -239,9 +212,9 @@ impl Teller<'_> {
                 self.step(turn, seen.at_ms, turn.view, StepKind::System(text));
             }
             let list = self.all.tools.get(&seen.tools);
-            let list = list.and_then(|t| escapes::from_str::<Vec<Value>>(t.json.get()).ok());
-            if let Some(list) = list {
-                self.step(turn, seen.at_ms, turn.view, StepKind::Tools(definitions(&list)));
+            let list = list.and_then(|t| escapes::from_str::<Value>(t.json.get()).ok());
+            if let Some(tools) = definitions(list.as_ref()) {
+                self.step(turn, seen.at_ms, turn.view, tools);
             }
         } else {
             if standing != seen.standing {
@@ -268,7 +241,7 @@ impl Teller<'_> {
             Relation::Compacted { by, .. } => {
                 let reply = by.as_ref().map(|summary| {
                     let of = &self.all.all[summary.by];
-                    Box::new(reply_of(of, &reply_id(of)))
+                    Box::new(reply_of(of))
                 });
                 let words = |r: &RecordingReply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
@@ -337,17 +310,13 @@ impl Teller<'_> {
             if pieces.is_empty() {
                 continue;
             }
-            let blocks = pieces.len();
             let (at, view) = (group[0], turn.view);
             if said(&at) {
-                let response = Some(format!("shown {} {at}", turn.seen.number));
+                let response = format!("shown {} {at}", turn.seen.number);
                 let reply = RecordingReply {
-                    response,
                     model: Some(turn.seen.model.clone()),
-                    pieces,
-                    blocks,
                     counters: Err("a reply that was not recorded".into()),
-                    ..RecordingReply::default()
+                    ..RecordingReply::new(response, pieces)
                 };
                 self.push_content(turn, at, view, StepKind::Reply(reply));
                 continue;
@@ -357,15 +326,11 @@ impl Teller<'_> {
                 .then(|| pieces.iter().rposition(|p| matches!(p, MessagePart::Said(_))))
                 .flatten()
                 .map(|last| pieces.remove(last));
-            let input = |pieces: Vec<MessagePart>| {
-                let blocks = pieces.len();
-                StepKind::Input(Input { pieces, blocks, ..Input::default() })
-            };
             if !pieces.is_empty() {
-                self.push_content(turn, at, view, input(pieces));
+                self.push_content(turn, at, view, StepKind::input(pieces));
             }
             if let Some(asked) = asked {
-                self.push_content(turn, at, View::Calls, input(vec![asked]));
+                self.push_content(turn, at, View::Calls, StepKind::input(vec![asked]));
             }
         }
     }
@@ -390,7 +355,7 @@ impl Teller<'_> {
             Ok(reply) => {
                 let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
                 let counters = decode::counters(&reply.usage);
-                let mut told = reply_of(seen, &reply_id(seen));
+                let mut told = reply_of(seen);
                 told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
                 let step = self.step(turn, seen.end_ms, view, StepKind::Reply(told));
                 let state = self.states.entry(turn.conversation).or_default();
@@ -404,21 +369,13 @@ impl Teller<'_> {
     }
 }
 
-fn reply_id(seen: &ExchangeView) -> String {
-    format!("exchange {}", seen.number)
-}
-
 /// Converts the reply of an exchange.
-fn reply_of(seen: &ExchangeView, id: &str) -> RecordingReply {
+fn reply_of(seen: &ExchangeView) -> RecordingReply {
     let Ok(reply) = &seen.reply else { return RecordingReply::default() };
-    let pieces: Vec<MessagePart> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
+    let pieces = reply.parts.iter().cloned().map(decode::reply_piece).collect();
     RecordingReply {
-        response: Some(id.to_string()),
         model: Some(seen.model.clone()),
-        blocks: pieces.len(),
-        pieces,
-        counters: decode::counters(&reply.usage)
-            .ok_or_else(|| "a reply without counters".to_string()),
-        ..RecordingReply::default()
+        counters: known(decode::counters(&reply.usage)),
+        ..RecordingReply::new(format!("exchange {}", seen.number), pieces)
     }
 }

@@ -3,6 +3,7 @@
 use ctxbench_core::session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
 
+use super::super::testing::{describe, import};
 use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, Passed, VERSION};
 use super::*;
 use crate::error::Loaded;
@@ -27,7 +28,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn assistant_message(text: &str) -> Value {
+fn reply(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
@@ -59,6 +60,12 @@ impl RecordingBuilder {
     fn exchange(self, messages: &[Value], reply: &Value) -> RecordingBuilder {
         let prompt = 100 * messages.len() as u64;
         self.answered(messages, 200, ExchangeEnd::Whole, &answer(reply, prompt))
+    }
+
+    /// Adds an exchange for each reply in a conversation.
+    fn talk(self, messages: &[Value]) -> RecordingBuilder {
+        let replies = (0..messages.len()).filter(|i| messages[*i]["role"] == "assistant");
+        replies.fold(self, |r, i| r.exchange(&messages[..i], &messages[i]))
     }
 
     fn answered(
@@ -97,8 +104,7 @@ impl RecordingBuilder {
     fn sessions(&self) -> Vec<Loaded> {
         let text = self.text();
         let source = Source::of_bytes(text.as_bytes(), "r.jsonl");
-        assert_eq!(super::super::detect(&source).unwrap().name, "ctxbench-record");
-        FORMAT.import_all(&source).unwrap()
+        import("ctxbench-record", &source)
     }
 
     fn session(&self) -> Loaded {
@@ -107,67 +113,41 @@ impl RecordingBuilder {
         all.remove(0)
     }
 
-    /// Returns the entries in short form: `agent kind: text`.
+    /// Returns the entries as lines of text.
     fn summary(&self) -> Vec<String> {
-        short(&self.session())
+        describe(&self.session().session)
     }
 }
 
-fn short(loaded: &Loaded) -> Vec<String> {
-    let words = |e: &Entry| {
-        let parts = e.content();
-        parts.iter().map(|p| p.text().to_string()).collect::<Vec<_>>().join("|")
-    };
-    let entry = |e: &Entry| {
-        let who = e.agent().map_or(String::new(), |a| format!("{a} "));
-        Some(match e {
-            Entry::System { text, .. } => format!("{who}system: {text}"),
-            Entry::Tools { definitions, .. } => format!("{who}tools: {}", definitions.len()),
-            Entry::User(_) => format!("{who}user: {}", words(e)),
-            Entry::Assistant(_) => format!("{who}assistant: {}", words(e)),
-            Entry::Tool(_) => format!("{who}tool: {}", words(e)),
-            Entry::RecordedCompaction(c) => {
-                let (before, after) = (c.pre_tokens, c.post_tokens);
-                format!("compaction: {before:?} {after:?} {:?}", c.summary)
-            }
-            Entry::RecordedCall(c) => {
-                let who = c.agent.as_deref().map_or(String::new(), |a| format!("{a} "));
-                format!("{who}call: {}", c.usage.input)
-            }
-            _ => return None,
-        })
-    };
-    loaded.session.entries.iter().filter_map(entry).collect()
+/// Describes a list of tools.
+fn tools(names: &[&str]) -> String {
+    let tool = |name: &&str| json!({"name": name, "description": "", "input_schema": {}});
+    format!("tools: {}", names.iter().map(tool).collect::<Value>())
 }
 
 const SUMMARY: &str = "The user wants the port changed.\nIt is in server.ts, line 12.";
 
 #[test]
 fn a_conversation_is_what_its_requests_show() {
-    let r = builder()
-        .exchange(&[user("go")], &calls("c1"))
-        .exchange(&[user("go"), calls("c1"), result("c1", "found")], &assistant_message("done"))
-        .exchange(
-            &[
-                user("go"),
-                calls("c1"),
-                result("c1", "found"),
-                assistant_message("done"),
-                user("thanks"),
-            ],
-            &assistant_message("you are welcome"),
-        );
+    let r = builder().talk(&[
+        user("go"),
+        calls("c1"),
+        result("c1", "found"),
+        reply("done"),
+        user("thanks"),
+        reply("you are welcome"),
+    ]);
     assert_eq!(
         r.summary(),
         [
             "system: You are an agent.",
-            "tools: 1",
+            &tools(&["read"]),
             "user: go",
-            "assistant: {\"path\":\"c1\"}",
-            "tool: found",
-            "assistant: done",
+            "model: read[c1]{\"path\":\"c1\"}",
+            "result[c1]: found",
+            "model: done",
             "user: thanks",
-            "assistant: you are welcome",
+            "model: you are welcome",
         ]
     );
     let loaded = r.session();
@@ -182,44 +162,46 @@ fn a_conversation_is_what_its_requests_show() {
 
 #[test]
 fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
-    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
-    let asks = [&history[..], &[assistant_message("Wait."), user("Summarise all of it.")]].concat();
+    let task = user("change the port");
     let shown = user(&format!("Earlier work, in short:\n{SUMMARY}"));
     let r = builder()
-        .exchange(&history[..1], &calls("c1"))
-        .exchange(&history, &assistant_message("Wait."))
-        .exchange(&asks, &assistant_message(SUMMARY))
-        .exchange(&[history[0].clone(), shown, user("continue")], &assistant_message("Done."));
+        .talk(&[
+            task.clone(),
+            calls("c1"),
+            result("c1", "port = 80"),
+            reply("Wait."),
+            user("Summarise all of it."),
+            reply(SUMMARY),
+        ])
+        .exchange(&[task, shown, user("continue")], &reply("Done."));
     assert_eq!(
         r.summary()[5..],
         [
-            "assistant: Wait.".to_string(),
+            "model: Wait.".to_string(),
             // The previous prompt had 300 tokens and 5 of reply, the next one 300.
             format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
             "user: continue".to_string(),
-            "assistant: Done.".to_string(),
+            "model: Done.".to_string(),
         ]
     );
 }
 
 #[test]
 fn a_summary_beside_the_conversation_is_a_compaction_too() {
-    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
     let written = format!("<analysis>\nfirst this, then that\n</analysis>\n{SUMMARY}");
     let r = builder()
-        .exchange(&history[..1], &calls("c1"))
-        .exchange(&history, &assistant_message("Next?"))
+        .talk(&[user("change the port"), calls("c1"), result("c1", "port = 80"), reply("Next?")])
         .prefix("You write summaries.", &[])
-        .exchange(&[user("Transcript: port = 80")], &assistant_message(&written))
+        .exchange(&[user("Transcript: port = 80")], &reply(&written))
         .prefix("You are an agent.", &["read"])
         .exchange(
             &[user(&format!("This continues from before.\n{SUMMARY}")), user("continue")],
-            &assistant_message("Done."),
+            &reply("Done."),
         );
     let told = r.summary();
-    assert_eq!(told[5], "assistant: Next?");
+    assert_eq!(told[5], "model: Next?");
     assert_eq!(told[6], format!("compaction: Some(305) Some(200) {:?}", Some(&written)));
-    assert_eq!(told[7..], ["user: continue", "assistant: Done."]);
+    assert_eq!(told[7..], ["user: continue", "model: Done."]);
     let session = r.session().session;
     let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
     assert_eq!(c.usage.map(|u| (u.input, u.output)), Some((100, 5)), "the bill of the summary");
@@ -240,15 +222,15 @@ fn calls_that_are_gone_are_a_compaction_without_a_summary() {
         .exchange(&long, &calls("c3"))
         .exchange(
             &[&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat(),
-            &assistant_message("ok"),
+            &reply("ok"),
         );
     assert_eq!(
         r.summary()[7..],
         [
-            "assistant: {\"path\":\"c3\"}",
+            "model: read[c3]{\"path\":\"c3\"}",
             "compaction: Some(505) Some(500) None",
-            "tool: three",
-            "assistant: ok",
+            "result[c3]: three",
+            "model: ok",
         ]
     );
 }
@@ -256,26 +238,19 @@ fn calls_that_are_gone_are_a_compaction_without_a_summary() {
 #[test]
 fn altered_results_are_the_same_conversation() {
     let r = builder()
-        .exchange(&[user("go")], &calls("c1"))
-        .exchange(&[user("go"), calls("c1"), result("c1", "long output")], &assistant_message("on"))
+        .talk(&[user("go"), calls("c1"), result("c1", "long output"), reply("on")])
         .exchange(
-            &[
-                user("go"),
-                calls("c1"),
-                result("c1", "[cleared]"),
-                assistant_message("on"),
-                user("more"),
-            ],
-            &assistant_message("ok"),
+            &[user("go"), calls("c1"), result("c1", "[cleared]"), reply("on"), user("more")],
+            &reply("ok"),
         );
     assert_eq!(
         r.summary()[3..],
         [
-            "assistant: {\"path\":\"c1\"}",
-            "tool: long output",
-            "assistant: on",
+            "model: read[c1]{\"path\":\"c1\"}",
+            "result[c1]: long output",
+            "model: on",
             "user: more",
-            "assistant: ok"
+            "model: ok"
         ]
     );
 }
@@ -288,33 +263,32 @@ fn subagents_and_side_requests_are_apart() {
     let found = "The port is set in server.ts.";
     let r = builder()
         .prefix("Make a title.", &[])
-        .exchange(&[user("change the port")], &assistant_message("Port change"))
+        .exchange(&[user("change the port")], &reply("Port change"))
         .prefix("You are an agent.", &["read", "task"])
         .exchange(&[user("change the port")], &delegates)
         .prefix("You are a helper.", &["read"])
-        .exchange(&[user(task)], &calls("c1"))
-        .exchange(&[user(task), calls("c1"), result("c1", "port = 80")], &assistant_message(found))
+        .talk(&[user(task), calls("c1"), result("c1", "port = 80"), reply(found)])
         .prefix("You are an agent.", &["read", "task"])
         .exchange(
             &[user("change the port"), delegates.clone(), result("t1", found)],
-            &assistant_message("Done."),
+            &reply("Done."),
         );
     assert_eq!(
         r.summary(),
         [
             "system: You are an agent.",
-            "tools: 2",
+            &tools(&["read", "task"]),
             "user: change the port",
-            "assistant: {\"prompt\":\"Find where the port is set\"}",
-            "agent-1 system: You are a helper.",
-            "agent-1 tools: 1",
-            "agent-1 user: Find where the port is set",
-            "agent-1 assistant: {\"path\":\"c1\"}",
-            "agent-1 tool: port = 80",
-            "agent-1 assistant: The port is set in server.ts.",
-            "tool: The port is set in server.ts.",
-            "assistant: Done.",
-            "side-1 call: 100",
+            "model: task[t1]{\"prompt\":\"Find where the port is set\"}",
+            "agent-1/system: You are a helper.",
+            &format!("agent-1/{}", tools(&["read"])),
+            "agent-1/user: Find where the port is set",
+            "agent-1/model: read[c1]{\"path\":\"c1\"}",
+            "agent-1/result[c1]: port = 80",
+            "agent-1/model: The port is set in server.ts.",
+            "result[t1]: The port is set in server.ts.",
+            "model: Done.",
+            "side-1/call: 100",
         ]
     );
 }
@@ -322,15 +296,12 @@ fn subagents_and_side_requests_are_apart() {
 #[test]
 fn a_reply_that_was_not_taken_is_a_call() {
     let r = builder()
-        .exchange(&[user("go")], &assistant_message("a first answer"))
-        .exchange(&[user("go")], &assistant_message("another answer"))
-        .exchange(
-            &[user("go"), assistant_message("another answer"), user("on")],
-            &assistant_message("ok"),
-        );
+        .exchange(&[user("go")], &reply("a first answer"))
+        .exchange(&[user("go")], &reply("another answer"))
+        .exchange(&[user("go"), reply("another answer"), user("on")], &reply("ok"));
     assert_eq!(
         r.summary()[2..],
-        ["user: go", "assistant: another answer", "user: on", "assistant: ok", "call: 100"]
+        ["user: go", "model: another answer", "user: on", "model: ok", "call: 100"]
     );
 }
 
@@ -341,14 +312,8 @@ fn failures_and_broken_streams_have_no_reply() {
         .answered(&[user("go")], 429, ExchangeEnd::Whole, "{\"error\":{}}")
         .answered(&[user("go")], 200, ExchangeEnd::Cut, cut)
         .answered(&[user("go")], 0, ExchangeEnd::Unreached, "")
-        .exchange(
-            &[user("go"), assistant_message("the latter"), user("on")],
-            &assistant_message("ok"),
-        );
-    assert_eq!(
-        r.summary()[2..],
-        ["user: go", "assistant: the latter", "user: on", "assistant: ok"]
-    );
+        .exchange(&[user("go"), reply("the latter"), user("on")], &reply("ok"));
+    assert_eq!(r.summary()[2..], ["user: go", "model: the latter", "user: on", "model: ok"]);
     let loaded = r.session();
     let Entry::Assistant(kept) = &loaded.session.entries[3] else { panic!() };
     assert_eq!(kept.usage, None, "it was not counted");
@@ -356,72 +321,48 @@ fn failures_and_broken_streams_have_no_reply() {
 
 #[test]
 fn what_the_user_took_back_is_no_part_of_the_session() {
+    let said = |question: &str, text: &str| [user(question), reply(text)];
     let r = builder()
-        .exchange(&[user("one")], &assistant_message("1"))
-        .exchange(&[user("one"), assistant_message("1"), user("two")], &assistant_message("2"))
-        .exchange(
-            &[
-                user("one"),
-                assistant_message("1"),
-                user("two"),
-                assistant_message("2"),
-                user("three"),
-            ],
-            &assistant_message("3"),
-        )
-        .exchange(&[user("one"), assistant_message("1"), user("other")], &assistant_message("4"));
+        .talk(&[said("one", "1"), said("two", "2"), said("three", "3")].concat())
+        .exchange(&[user("one"), reply("1"), user("other")], &reply("4"));
     assert_eq!(
         r.summary()[2..],
-        ["user: one", "assistant: 1", "user: other", "assistant: 4", "call: 300", "call: 500"]
+        ["user: one", "model: 1", "user: other", "model: 4", "call: 300", "call: 500"]
     );
 }
 
 #[test]
 fn conversations_of_a_kind_are_sessions() {
     let r = builder()
-        .exchange(&[user("the first task")], &calls("c1"))
-        .exchange(
-            &[user("the first task"), calls("c1"), result("c1", "x")],
-            &assistant_message("done"),
-        )
-        .exchange(&[user("another task")], &assistant_message("done, too"));
+        .talk(&[user("the first task"), calls("c1"), result("c1", "x"), reply("done")])
+        .exchange(&[user("another task")], &reply("done, too"));
     let all = r.sessions();
     let ids: Vec<&str> = all.iter().map(|l| l.session.header.id.as_str()).collect();
     assert_eq!(ids, ["r-1", "r-2"]);
-    assert_eq!(short(&all[1])[2..], ["user: another task", "assistant: done, too"]);
+    assert_eq!(describe(&all[1].session)[2..], ["user: another task", "model: done, too"]);
 }
 
 #[test]
 fn the_same_words_again_are_said_again() {
-    let r = builder()
-        .exchange(&[user("yes")], &calls("c1"))
-        .exchange(&[user("yes"), calls("c1"), result("c1", "long")], &assistant_message("ok"))
-        .exchange(
-            &[
-                user("yes"),
-                calls("c1"),
-                result("c1", "[cut]"),
-                assistant_message("ok"),
-                user("yes"),
-            ],
-            &assistant_message("good"),
+    let r =
+        builder().talk(&[user("yes"), calls("c1"), result("c1", "long"), reply("ok")]).exchange(
+            &[user("yes"), calls("c1"), result("c1", "[cut]"), reply("ok"), user("yes")],
+            &reply("good"),
         );
-    assert_eq!(r.summary()[5..], ["assistant: ok", "user: yes", "assistant: good"]);
+    assert_eq!(r.summary()[5..], ["model: ok", "user: yes", "model: good"]);
 }
 
 #[test]
 fn lost_lines_take_no_more_with_them_than_they_must() {
     let task = "t".repeat(500);
-    let r = builder()
-        .exchange(&[user(&task)], &assistant_message("1"))
-        .exchange(&[user(&task), assistant_message("1"), user("two")], &assistant_message("2"));
+    let r = builder().talk(&[user(&task), reply("1"), user("two"), reply("2")]);
     let text = r.text();
     let lines: Vec<&str> = text.lines().collect();
     // Killed during a write.
     let cut = format!("{}\n{}\n{}", lines[0], lines[1], &lines[2][..lines[2].len() / 2]);
     let loaded = FORMAT.session_of(&cut, "r.jsonl").unwrap();
     assert!(loaded.warnings[0].contains("r.jsonl:3: the last line breaks off"));
-    assert_eq!(short(&loaded)[3..], ["assistant: 1"]);
+    assert_eq!(describe(&loaded.session)[3..], ["model: 1"]);
     // A lost line that others refer to.
     let lost = format!("{}\nnoise\n{}\n", lines[0], lines[2]);
     let e = FORMAT.session_of(&lost, "r.jsonl").unwrap_err().to_string();
@@ -435,7 +376,7 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
 fn unknown_calls_and_contents_are_told() {
     let mut r = builder().exchange(
         &[json!({"role": "user", "content": [{"type": "text", "text": "go"}, {"type": "hologram"}]})],
-        &assistant_message("ok"),
+        &reply("ok"),
     );
     let passed = |path: &str, known| {
         let (method, path) = ("GET".into(), path.into());
@@ -450,12 +391,12 @@ fn unknown_calls_and_contents_are_told() {
             "r.jsonl: 1 call of paths that are not known here; left out",
         ]
     );
-    assert_eq!(short(&loaded)[2..], ["user: go", "assistant: ok"]);
+    assert_eq!(describe(&loaded.session)[2..], ["user: go", "model: ok"]);
 }
 
 #[test]
 fn a_refused_request_without_messages_is_no_session() {
-    let r = builder().exchange(&[user("the task")], &assistant_message("done")).answered(
+    let r = builder().exchange(&[user("the task")], &reply("done")).answered(
         &[],
         400,
         ExchangeEnd::Whole,
@@ -463,14 +404,14 @@ fn a_refused_request_without_messages_is_no_session() {
     );
     let loaded = r.session();
     assert_eq!(loaded.warnings, ["r.jsonl:3: a request without messages (HTTP 400); left out"]);
-    assert_eq!(short(&loaded)[2..], ["user: the task", "assistant: done"]);
+    assert_eq!(describe(&loaded.session)[2..], ["user: the task", "model: done"]);
 }
 
 #[test]
 fn half_a_character_costs_no_request() {
-    let text = builder().exchange(&[user("cut <half>")], &assistant_message("ok")).text();
+    let text = builder().exchange(&[user("cut <half>")], &reply("ok")).text();
     let text = text.replace("<half>", r"\\ud83d");
     let all = FORMAT.import_all(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
     assert_eq!(all[0].warnings, Vec::<String>::new());
-    assert_eq!(short(&all[0])[2..], ["user: cut \u{fffd}", "assistant: ok"]);
+    assert_eq!(describe(&all[0].session)[2..], ["user: cut \u{fffd}", "model: ok"]);
 }

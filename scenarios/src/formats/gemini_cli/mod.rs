@@ -13,20 +13,17 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::plural::pluralize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::json::Document;
-use super::lines::{RecordedLine, of_lines, str_of, string};
-use super::messages::media;
+use super::lines::{RecordedLine, object_of, objects, of_lines, str_of, string};
 use super::recording::{
-    Counters, Input, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind,
+    Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
-use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "Gemini CLI",
@@ -70,13 +67,9 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 
 fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {
     let members = document.members(EXPECTED)?;
-    let text = |key: &str| {
-        let raw: &RawValue = members.get(key).copied()?;
-        escapes::from_str::<String>(raw.get()).ok()
-    };
-    out.title = text("summary");
-    out.of_subagent = text("kind").is_some_and(|k| k == "subagent");
-    Ok(members.get("messages").map(|list| document.objects(list, out)).unwrap_or_default())
+    out.title = members.text("summary");
+    out.of_subagent = members.text("kind").is_some_and(|k| k == "subagent");
+    Ok(document.objects(members.raw("messages"), out))
 }
 
 /// Returns the messages that result from the lines of changes.
@@ -128,41 +121,27 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
 fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
     let RecordedLine { number: line, object: o } = message;
     let stamp = string(&o, "timestamp");
-    let name = Some(format!("step {}", out.len()));
-    let parent = out.last().and_then(|s| s.name.clone());
-    let step = RecordingStep { line, name, parent, stamp, ..RecordingStep::default() };
     let id = string(&o, "id");
     let what = match str_of(&o, "type") {
-        Some("user") => {
-            let mut pieces = content(o.get("content"));
-            let blocks = pieces.len();
-            if pieces.is_empty() {
-                pieces.push(MessagePart::Shown(Part::Text("".into())));
-            }
-            StepKind::Input(Input { id, pieces, blocks })
-        }
+        Some("user") => StepKind::question(id, content(o.get("content"))),
         Some("gemini") => StepKind::Reply(reply(n, id, &o)),
         Some("info" | "error" | "warning") => return,
         kind => StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
     };
-    out.push(RecordingStep { what, ..step.clone() });
-    let calls = o.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
-    for (i, call) in calls.filter_map(Value::as_object).enumerate() {
+    out.push(RecordingStep::new(line, stamp.clone(), what));
+    for (i, call) in objects(&o, "toolCalls").enumerate() {
         let Some(pieces) = result(call) else { continue };
-        let stamp = string(call, "timestamp").or(step.stamp.clone());
+        let stamp = string(call, "timestamp").or(stamp.clone());
         let is_error = matches!(str_of(call, "status"), Some("error" | "cancelled"));
-        let pieces = vec![MessagePart::Result { call_id: call_id(call, n, i), pieces, is_error }];
-        let name = Some(format!("step {}", out.len()));
-        let parent = out.last().and_then(|s| s.name.clone());
-        let what = StepKind::Input(Input { id: None, pieces, blocks: 1 });
-        out.push(RecordingStep { line, name, parent, stamp, what, ..RecordingStep::default() });
+        let what = StepKind::result(call_id(call, n, i), pieces, is_error);
+        out.push(RecordingStep::new(line, stamp, what));
     }
 }
 
 fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply {
     let mut pieces = Vec::new();
-    for thought in o.get("thoughts").and_then(Value::as_array).into_iter().flatten() {
-        let words = ["subject", "description"].map(|k| thought.get(k).and_then(Value::as_str));
+    for thought in objects(o, "thoughts") {
+        let words = ["subject", "description"].map(|k| str_of(thought, k));
         let words: Vec<&str> = words.into_iter().flatten().filter(|w| !w.is_empty()).collect();
         if !words.is_empty() {
             let text = words.join(": ").into();
@@ -170,24 +149,15 @@ fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply
         }
     }
     pieces.extend(content(o.get("content")));
-    let calls = o.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
-    for (i, call) in calls.filter_map(Value::as_object).enumerate() {
-        let arguments = call.get("args").map_or_else(|| "{}".to_string(), Value::to_string);
+    pieces.extend(objects(o, "toolCalls").enumerate().map(|(i, call)| {
         let name = str_of(call, "name").unwrap_or_default();
-        pieces.push(MessagePart::Said(Part::Call(ToolCall::new(
-            call_id(call, n, i),
-            name,
-            arguments,
-        ))));
-    }
+        MessagePart::call(&call_id(call, n, i), name, call.get("args"))
+    }));
     RecordingReply {
         id,
-        response: Some(format!("message {n}")),
         model: string(o, "model"),
-        blocks: pieces.len(),
-        pieces,
-        counters: counters(o).ok_or_else(|| "a reply without counters".to_string()),
-        ..RecordingReply::default()
+        counters: known(counters(o)),
+        ..RecordingReply::new(format!("message {n}"), pieces)
     }
 }
 
@@ -196,7 +166,7 @@ fn call_id(call: &Map<String, Value>, message: usize, n: usize) -> String {
 }
 
 fn counters(o: &Map<String, Value>) -> Option<Counters> {
-    let tokens = o.get("tokens")?.as_object()?;
+    let tokens = object_of(o, "tokens")?;
     let all = Counters::read(tokens, ["input", "cached", "write", "output"]);
     Some(all.and_output(tokens, "thoughts").of_whole_prompt())
 }
@@ -214,17 +184,16 @@ fn content(value: Option<&Value>) -> Vec<MessagePart> {
 fn piece(part: &Map<String, Value>) -> Option<MessagePart> {
     if let Some(text) = str_of(part, "text") {
         let thought = part.get("thought").is_some_and(|t| *t == true);
-        let reasoning = || Part::Reasoning { text: text.into(), encrypted: None };
         return Some(if thought {
-            MessagePart::Shown(reasoning())
+            MessagePart::Shown(Part::Reasoning { text: text.into(), encrypted: None })
         } else {
             MessagePart::text(text)
         });
     }
-    if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
+    if let Some(data) = object_of(part, "inlineData") {
         let kind = str_of(data, "mimeType").unwrap_or("image/*");
         let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
-        return Some(MessagePart::Said(Part::Image(media(&url))));
+        return Some(MessagePart::image(&url));
     }
     // `toolCalls` contains calls and results as well.
     let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));

@@ -1,58 +1,31 @@
-use std::path::Path;
-
-use ctxbench_core::session::{Entry, Session};
 use serde_json::json;
 
-use super::super::{Loaded, detect};
+use super::super::Loaded;
+use super::super::testing::{self, counted, describe, recorded, times};
 use super::*;
 
 fn all(source: &Source<'_>) -> Loaded {
-    let format = detect(source).expect("recognised");
-    assert_eq!(format.name, "gemini-cli");
-    format.import_all(source).unwrap().remove(0)
+    testing::import("gemini-cli", source).remove(0)
 }
 
 fn import(text: &str) -> Loaded {
     all(&Source::of_bytes(text.as_bytes(), "session-x.jsonl"))
 }
 
-fn words(session: &Session) -> Vec<String> {
-    let said = |e: &Entry| match e {
-        Entry::User(u) => format!("user: {}", u.text.as_deref().unwrap_or("…")),
-        Entry::Assistant(a) => format!("model: {}", a.text.as_deref().unwrap_or("…")),
-        Entry::Tool(t) => format!("result: {}", t.output.as_deref().unwrap_or("…")),
-        other => format!("{other:?}"),
-    };
-    session.entries.iter().map(said).collect()
-}
-
 #[test]
 fn a_chat_becomes_a_session() {
-    let path = "../tests/data/recordings/gemini-cli/session-2026-01-16T11-01-37b7abef.json";
-    let s = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path))).session;
+    let path = recorded("gemini-cli/session-2026-01-16T11-01-37b7abef.json");
+    let s = all(&Source::at(&path)).session;
     assert_eq!(s.header.title, "show tools");
     assert_eq!(s.header.model.as_deref(), Some("gemini-3-pro"));
-    let [
-        Entry::User(first),
-        Entry::Assistant(tools),
-        Entry::User(_),
-        Entry::Assistant(writes),
-        Entry::Tool(written),
-        ..,
-    ] = s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    assert_eq!((first.text.as_deref(), first.at), (Some("show tools"), Some(0)));
-    let counted = |a: &ctxbench_core::session::AssistantEntry| {
-        a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output))
-    };
+    let told = describe(&s);
+    assert_eq!((told[0].as_str(), times(&s)[0]), ("user: show tools", 0));
     // Output and thoughts: 292 + 240; input without cached tokens: 11,066 - 3,261.
-    assert_eq!(counted(tools), Some((4_749, 0, 0, 532)));
-    assert_eq!(counted(writes), Some((7_805, 3_261, 0, 101)));
-    assert_eq!(&*writes.all_calls()[0].name, "write_file");
-    assert_eq!(*written.call_id, *writes.all_calls()[0].id);
-    assert!(written.output.as_deref().unwrap().starts_with("Successfully created and wrote"));
+    assert_eq!(counted(&s)[..2], [Some([4_749, 0, 0, 532]), Some([7_805, 3_261, 0, 101])]);
+    let call = "write_file[write_file-1768566819675-5726cf966781a]";
+    assert!(told[3].contains(call), "{}", told[3]);
+    let result = "result[write_file-1768566819675-5726cf966781a]: Successfully created and wrote";
+    assert!(told[4].starts_with(result), "{}", told[4]);
 }
 
 const HEAD: &str =
@@ -84,17 +57,20 @@ fn changes_in_lines_end_with_the_last_state() {
     let loaded = import(&lines.join("\n"));
     assert_eq!(loaded.session.header.title, "A talk");
     assert_eq!(
-        words(&loaded.session),
-        ["user: one", "model: grown", "user: three", "model: …", "result: denied"]
-    );
-    assert!(
-        matches!(loaded.session.entries.last(), Some(Entry::Tool(t)) if t.is_error == Some(true))
+        describe(&loaded.session),
+        [
+            "user: one",
+            "model: grown",
+            "user: three",
+            "model: ls[c]{\"p\":1} + ls[d]{}",
+            "result![c]: denied"
+        ]
     );
     // A compression replaces the messages.
     let compressed =
         json!({"$set": {"messages": [{"id": "8", "type": "user", "content": "summary"}]}});
     let loaded = import(&format!("{}\n{compressed}\n{}", lines.join("\n"), model("9", "ok")));
-    assert_eq!(words(&loaded.session), ["user: summary", "model: ok"]);
+    assert_eq!(describe(&loaded.session), ["user: summary", "model: ok"]);
     let told = loaded.warnings.join("\n");
     assert!(told.contains("line 12 replaces 5 messages"), "{told}");
 }
@@ -108,11 +84,7 @@ fn thoughts_are_counters_like_others() {
             {"id": "b", "type": "gemini", "content": "yes", "tokens": tokens},
         ]});
         let loaded = all(&Source::of_bytes(text.to_string().as_bytes(), "session-1.json"));
-        let output = loaded.session.entries.iter().find_map(|e| match e {
-            Entry::Assistant(a) => Some(a.usage?.output),
-            _ => None,
-        });
-        (output, loaded.warnings)
+        (counted(&loaded.session)[0].map(|c| c[3]), loaded.warnings)
     };
     assert_eq!(read(json!(7.0)), (Some(12), vec![]));
     let told = "session-1.json:1: thoughts is \"7\", which is not a number of tokens; taken as 0";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::lines::{flag, str_of};
+use super::super::lines::{flag, objects, str_of};
 
 /// Prefix of a reference to a text that is stored separately.
 const ATTACHMENT: &str = "attachment://";
@@ -35,8 +35,7 @@ pub(super) fn chat(message: &Map<String, Value>) -> Map<String, Value> {
         other => other.cloned().unwrap_or_default(),
     };
     out.insert("content".into(), content);
-    let calls = message.get("tool_calls").and_then(Value::as_array);
-    let calls: Vec<Value> = calls.into_iter().flatten().filter_map(call).collect();
+    let calls: Vec<Value> = objects(message, "tool_calls").map(call).collect();
     if !calls.is_empty() {
         out.insert("tool_calls".into(), calls.into());
     }
@@ -46,10 +45,9 @@ pub(super) fn chat(message: &Map<String, Value>) -> Map<String, Value> {
     out
 }
 
-fn call(call: &Value) -> Option<Value> {
-    let call = call.as_object()?;
+fn call(call: &Map<String, Value>) -> Value {
     let function = json!({"name": call.get("function"), "arguments": call.get("arguments")});
-    Some(json!({"id": call.get("id"), "function": function}))
+    json!({"id": call.get("id"), "function": function})
 }
 
 fn block(block: &Value) -> Option<Value> {

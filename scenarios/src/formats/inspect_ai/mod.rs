@@ -12,8 +12,7 @@
 mod messages;
 mod sample;
 
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::json::Document;
 use super::{Format, Head, Sink, Source};
@@ -40,8 +39,7 @@ fn sniff(head: &Head) -> bool {
         return HEADERS.iter().any(|h| members.iter().any(|m| m == h));
     }
     let value = head.value();
-    let task = value.get("eval").and_then(|e| e.get("task"));
-    task.is_some_and(Value::is_string) && value.get("version").is_some()
+    value.pointer("/eval/task").is_some_and(Value::is_string) && value.get("version").is_some()
 }
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
@@ -77,13 +75,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             let text = source.text()?;
             let document = Document::new(&text, source.name());
             let members = document.members(EXPECTED)?;
-            let value = |key: &str| -> Value {
-                members.get(key).and_then(|r| escapes::from_str(r.get()).ok()).unwrap_or_default()
-            };
-            let model = model_of(&serde_json::json!({"eval": value("eval")}));
-            let list = members.get("samples").and_then(|r| serde_json::from_str(r.get()).ok());
-            let samples: Vec<&RawValue> = list.unwrap_or_default();
-            for raw in samples {
+            let model = model_of(&json!({"eval": members.value("eval")}));
+            for raw in members.list("samples") {
                 if sink(sample::read(&document.part(raw), model.as_deref())).is_break() {
                     break;
                 }
@@ -95,7 +88,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 
 /// Returns the model of a log without its provider.
 fn model_of(log: &Value) -> Option<String> {
-    log.get("eval")?.get("model")?.as_str().map(|m| bare(m).to_string())
+    log.pointer("/eval/model")?.as_str().map(|m| bare(m).to_string())
 }
 
 /// Returns a model name without the provider prefix.

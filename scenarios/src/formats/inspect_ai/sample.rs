@@ -7,11 +7,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::super::json::Document;
-use super::super::lines::{RecordedLine, flag, str_of, string};
+use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
 use super::super::messages::{MessageReader, content, definitions};
 use super::super::recording::{
-    Counters, Input, Recording, RecordingCompaction, RecordingReply, RecordingStep, StepKind,
-    tokens,
+    Counters, Input, Recording, RecordingCompaction, RecordingReply, StepKind, tokens,
 };
 use super::super::time;
 use super::bare;
@@ -37,13 +36,6 @@ struct SampleEvent {
     tokens_after: Value,
 }
 
-/// A call of the model.
-struct SampleCall {
-    event: SampleEvent,
-    /// Id of the message that the call produced.
-    id: Option<String>,
-}
-
 /// A compaction with the position of the reply that follows it.
 struct SampleCompaction {
     what: RecordingCompaction,
@@ -53,16 +45,13 @@ struct SampleCompaction {
 
 pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
     let members = document.members(EXPECTED)?;
-    let value = |key: &str| -> Value {
-        members.get(key).and_then(|r| escapes::from_str(r.get()).ok()).unwrap_or_default()
-    };
-    let mut out = Recording { id: id(&value("id"), &value("epoch")), ..Recording::default() };
-    let attachments = match value("attachments") {
+    let id = id(&members.value("id"), &members.value("epoch"));
+    let mut out = Recording { id, ..Recording::default() };
+    let attachments = match members.value("attachments") {
         Value::Object(all) => all,
         _ => Map::new(),
     };
-    let raw = members.get("messages");
-    let mut messages = raw.map(|raw| document.part(raw).objects(raw, &mut out)).unwrap_or_default();
+    let mut messages = document.objects(members.raw("messages"), &mut out);
     for message in &mut messages {
         if let Value::Object(whole) =
             attached(std::mem::take(&mut message.object).into(), &attachments)
@@ -70,34 +59,26 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.object = whole;
         }
     }
-    let events: Vec<&RawValue> =
-        members.get("events").and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default();
-    let events = Events::new(&events, &messages);
+    let events = Events::new(&members.list("events"), &messages);
     let mut reader = MessageReader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
-        push_input(&value("input"), document.line, &mut reader);
+        push_input(&members.value("input"), document.line, &mut reader);
     }
-    let started = value("started_at").as_str().and_then(time::normal).or(events.started.clone());
-    if let Some(tools) = events.tools.as_ref().and_then(Value::as_array) {
-        let what = StepKind::Tools(definitions(tools));
-        reader.push(RecordingStep { line: document.line, what, ..RecordingStep::default() });
+    let started = members.value("started_at");
+    let started = started.as_str().and_then(time::normal).or(events.started.clone());
+    if let Some(tools) = definitions(events.tools.as_ref()) {
+        reader.push(document.line, None, tools);
     }
     let mut compactions = VecDeque::from(events.compactions);
     let mut first = true;
     for (at, RecordedLine { number: line, object }) in messages.iter().enumerate() {
         let (line, role) = (*line, str_of(object, "role"));
-        let is_summary = object.get("metadata").and_then(Value::as_object);
-        let is_summary = is_summary.is_some_and(|m| flag(m, "summary"));
+        let is_summary = object_of(object, "metadata").is_some_and(|m| flag(m, "summary"));
         let due = |c: &SampleCompaction| c.before == at || is_summary;
         while let Some(SampleCompaction { what, stamp, .. }) = compactions.pop_front_if(|c| due(c))
         {
-            reader.push(RecordingStep {
-                line,
-                stamp,
-                what: StepKind::Compaction(what),
-                ..RecordingStep::default()
-            });
+            reader.push(line, stamp, StepKind::Compaction(what));
             if is_summary {
                 break;
             }
@@ -106,7 +87,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         if is_summary {
             let pieces = content(message.get("content"));
             let what = StepKind::Summary(Input { id: None, blocks: pieces.len(), pieces });
-            reader.push(RecordingStep { line, what, ..RecordingStep::default() });
+            reader.push(line, None, what);
             continue;
         }
         if role == Some("user") && std::mem::take(&mut first) {
@@ -114,25 +95,18 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         }
         if role == Some("assistant") {
             let call = str_of(object, "id").and_then(|id| events.calls.get(id));
-            let of_call = call.map(|c| &c.event);
-            let model = string(object, "model").or_else(|| of_call.and_then(SampleEvent::model));
+            let model = string(object, "model").or_else(|| call.and_then(SampleEvent::model));
             message.extend(model.map(|m| ("model".to_string(), m.into())));
-            let stamp = of_call.and_then(SampleEvent::stamp);
+            let stamp = call.and_then(SampleEvent::stamp);
             message.extend(stamp.map(|s| ("timestamp".to_string(), s.into())));
-            let usage = of_call.and_then(|e| e.counters().ok());
+            let usage = call.and_then(|e| e.counters().ok());
             message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
         }
         reader.item(line, &message);
         out.last_line = line;
     }
     for SampleCompaction { what, stamp, .. } in compactions {
-        let line = out.last_line;
-        reader.push(RecordingStep {
-            line,
-            stamp,
-            what: StepKind::Compaction(what),
-            ..RecordingStep::default()
-        });
+        reader.push(out.last_line, stamp, StepKind::Compaction(what));
     }
     if events.others > 0 {
         let n = events.others;
@@ -142,7 +116,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             document.file
         ));
     }
-    out.steps = reader.finish();
+    out.steps = reader.steps;
     Ok(out)
 }
 
@@ -173,7 +147,7 @@ fn push_input(input: &Value, line: usize, reader: &mut MessageReader) {
 #[derive(Default)]
 struct Events {
     /// Calls of the model, by the id of the reply.
-    calls: HashMap<String, SampleCall>,
+    calls: HashMap<String, SampleEvent>,
     compactions: Vec<SampleCompaction>,
     /// Tools of the first call.
     tools: Option<Value>,
@@ -192,32 +166,31 @@ impl Events {
             .collect();
         let mut out = Events::default();
         // The newest call that is not a reply, and compactions without their reply so far.
-        let mut aside: Option<SampleCall> = None;
+        let mut aside: Option<SampleEvent> = None;
         let mut waiting: Vec<SampleCompaction> = Vec::new();
         let mut known = HashSet::new();
         for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.get()).ok()) {
             match event.event.as_str() {
                 Some("model") => {
-                    let call = SampleCall { id: event.reply_id(), event };
-                    let place = call.id.as_deref().and_then(|id| places.get(id));
+                    let id = event.message().and_then(|m| string(m, "id"));
+                    let place = id.as_deref().and_then(|id| places.get(id));
                     let Some(place) = place.filter(|p| known.insert(**p)) else {
-                        out.others += usize::from(aside.is_some());
-                        aside = Some(call);
+                        out.others += usize::from(aside.replace(event).is_some());
                         continue;
                     };
                     out.others += usize::from(aside.take().is_some());
-                    out.started = out.started.or_else(|| call.event.began());
-                    out.tools = out.tools.or_else(|| Some(call.event.tools.clone()));
+                    out.started = out.started.or_else(|| event.began());
+                    out.tools = out.tools.or_else(|| Some(event.tools.clone()));
                     waiting.iter_mut().for_each(|c| c.before = *place);
                     out.compactions.append(&mut waiting);
-                    out.calls.insert(call.id.clone().unwrap_or_default(), call);
+                    out.calls.insert(id.unwrap_or_default(), event);
                 }
                 Some("compaction") => {
-                    let wrote = aside.take_if(|c| c.event.span_id == event.span_id);
+                    let wrote = aside.take_if(|c| c.span_id == event.span_id);
                     let what = RecordingCompaction {
                         pre_tokens: event.tokens_before.as_u64(),
                         post_tokens: event.tokens_after.as_u64(),
-                        reply: wrote.map(|c| Box::new(c.event.reply())),
+                        reply: wrote.map(|c| Box::new(c.reply())),
                         ..RecordingCompaction::default()
                     };
                     waiting.push(SampleCompaction {
@@ -238,11 +211,7 @@ impl Events {
 impl SampleEvent {
     /// Returns the message that the call produced.
     fn message(&self) -> Option<&Map<String, Value>> {
-        self.output.get("choices")?.get(0)?.get("message")?.as_object()
-    }
-
-    fn reply_id(&self) -> Option<String> {
-        string(self.message()?, "id")
+        self.output.pointer("/choices/0/message")?.as_object()
     }
 
     fn model(&self) -> Option<String> {
@@ -280,13 +249,8 @@ impl SampleEvent {
     /// Returns the reply without its position in the conversation.
     fn reply(&self) -> RecordingReply {
         let pieces = self.message().map(|m| content(chat(m).get("content"))).unwrap_or_default();
-        RecordingReply {
-            model: self.model(),
-            blocks: pieces.len(),
-            pieces,
-            counters: self.counters(),
-            ..RecordingReply::default()
-        }
+        let (model, counters) = (self.model(), self.counters());
+        RecordingReply { model, counters, ..RecordingReply::new(None::<String>, pieces) }
     }
 }
 

@@ -1,42 +1,15 @@
-use std::path::Path;
-
 use ctxbench_core::session::{Entry, RecordedUsage, Session};
 
-use super::super::{Loaded, detect};
+use super::super::Loaded;
+use super::super::testing::{describe, import, recorded, times};
 use super::*;
 
 fn data(name: &str) -> Vec<u8> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings/inspect-ai");
-    std::fs::read(folder.join(name)).unwrap()
+    std::fs::read(recorded("inspect-ai").join(name)).unwrap()
 }
 
 fn all(bytes: &[u8], name: &str) -> Vec<Loaded> {
-    let source = Source::of_bytes(bytes, name);
-    assert_eq!(detect(&source).map(|f| f.name), Some("inspect-ai"), "{name}");
-    FORMAT.import_all(&source).unwrap()
-}
-
-fn lines(session: &Session) -> Vec<String> {
-    let joined = |e: &Entry| {
-        let word = |p: &ctxbench_core::content::Part| match p {
-            ctxbench_core::content::Part::Image(m) => format!("<{}>", m.url),
-            ctxbench_core::content::Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.text().to_string(),
-        };
-        e.content().iter().map(word).collect::<Vec<_>>().join("|")
-    };
-    let line = |e: &Entry| match e {
-        Entry::System { text, .. } => format!("system {text}"),
-        Entry::Tools { definitions, .. } => format!("tools {}", definitions[0]["name"]),
-        Entry::User(u) => format!("user {:?} {}", u.at, joined(e)),
-        Entry::Assistant(a) => format!("model {:?} {}", a.at, joined(e)),
-        Entry::Tool(t) => format!("result {:?} {}", t.is_error, joined(e)),
-        Entry::RecordedCompaction(c) => {
-            format!("compaction {:?} {:?} {:?} {:?}", c.at, c.pre_tokens, c.post_tokens, c.summary)
-        }
-        other => format!("{other:?}"),
-    };
-    session.entries.iter().map(line).collect()
+    import("inspect-ai", &Source::of_bytes(bytes, name))
 }
 
 fn usage(input: u64, output: u64, cache_read: u64, cache_write: u64) -> RecordedUsage {
@@ -50,23 +23,25 @@ fn samples_of_a_log_are_sessions() {
     let s = &shop.session;
     assert_eq!(s.header.id, "port-epoch-1");
     assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
+    let told = describe(s);
+    assert!(told[0].contains("\"name\":\"bash\""), "{}", told[0]);
     assert_eq!(
-        lines(s),
+        told[1..],
         [
-            "tools \"bash\"",
-            "system You solve tasks on a Linux machine.",
-            "user Some(0) On which port does the server of the shop listen? Look at the picture, \
-             too.|<data:image/png;base64,iVBORw0KGgo=>",
-            "model Some(3000) The configuration should say it.|I look at the \
-             configuration.|bash{\"cmd\":\"cat shop/config.toml\"}",
-            "result None name = 'shop'\nlisten = 8443\n",
-            "model Some(6000) And whether it answers.|bash{\"cmd\":\"curl localhost:8443\"}",
-            "result Some(true) curl: (7) failed to connect",
-            "compaction Some(12000) Some(1100) Some(320) Some(\"Summary so far: shop/config.toml \
-             says listen = 8443; the server does not answer.\")",
-            "model Some(14000) It listens on port 8443, but it is not running.",
+            "system: You solve tasks on a Linux machine.",
+            "user: On which port does the server of the shop listen? Look at the picture, too. + \
+             <image/png 34>",
+            "model: (The configuration should say it.c2ln) + I look at the configuration. + \
+             bash[toolu_1]{\"cmd\":\"cat shop/config.toml\"}",
+            "result[toolu_1]: name = 'shop'\nlisten = 8443\n",
+            "model: And whether it answers. + bash[toolu_2]{\"cmd\":\"curl localhost:8443\"}",
+            "result![toolu_2]: curl: (7) failed to connect",
+            "compaction: Some(1100) Some(320) Some(\"Summary so far: shop/config.toml says listen = \
+             8443; the server does not answer.\")",
+            "model: It listens on port 8443, but it is not running.",
         ]
     );
+    assert_eq!(times(s), [0, 3_000, 6_000, 12_000, 14_000]);
     let counted = |s: &Session| -> Vec<Option<RecordedUsage>> {
         let of = |e: &Entry| match e {
             Entry::Assistant(a) => Some(a.usage),
@@ -98,7 +73,8 @@ fn samples_of_a_log_are_sessions() {
         ("7-epoch-2", Some("gpt-5.1-2025-11-13"))
     );
     assert_eq!(counted(s), [Some(usage(1300, 20, 0, 0)), Some(usage(70, 12, 1280, 0)), None]);
-    assert_eq!(lines(s).last().unwrap(), "compaction Some(4000) Some(1400) None None");
+    assert_eq!(describe(s).last().unwrap(), "compaction: Some(1400) None None");
+    assert_eq!(times(s).last(), Some(&4_000));
     assert!(files.warnings.is_empty(), "{:?}", files.warnings);
 }
 
@@ -124,10 +100,10 @@ fn a_sample_without_messages_or_events_is_what_was_asked() {
         )
     };
     let found = all(log(r#"{"id":1,"epoch":1,"input":"Do it."}"#).as_bytes(), "x.json");
-    assert_eq!(lines(&found[0].session), ["user None Do it."]);
+    assert_eq!(describe(&found[0].session), ["user: Do it."]);
     let bare = r#"{"id":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"reasoning","reasoning":"sealed","redacted":true,"summary":"short"},{"type":"text","text":"b"},{"type":"audio","audio":"x"}]}]}"#;
     let found = all(log(bare).as_bytes(), "x.json");
-    assert_eq!(lines(&found[0].session), ["user None a", "model None short|b"]);
+    assert_eq!(describe(&found[0].session), ["user: a", "model: (shortsealed) + b"]);
     assert_eq!(found[0].session.header.id, "1");
     assert_eq!(found[0].session.header.model.as_deref(), Some("gpt-5.1"));
 }

@@ -1,12 +1,11 @@
 //! Items of the Responses API for tools that run at the provider, with call and result in one item.
 //! Field names follow the types of OpenAI's own packages (`openai/types/responses`).
 
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use serde_json::{Map, Value};
 
-use super::super::lines::{str_of, string};
+use super::super::lines::{object_of, str_of, string};
 use super::super::recording::MessagePart;
-use super::content::media;
 
 pub(super) const KINDS: &[&str] = &[
     "web_search_call",
@@ -32,11 +31,9 @@ pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<M
     }
     let id = string(o, "id").or(string(o, "call_id")).filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| unnamed.to_string());
-    let arguments = question(o).map_or_else(|| "{}".to_string(), |a| words(&a));
     let is_error = error.is_some() || str_of(o, "status") == Some("failed");
-    let call = ToolCall::new(id.as_str(), name, arguments);
     vec![
-        MessagePart::Said(Part::Call(call)),
+        MessagePart::call(&id, name, question(o).as_ref()),
         MessagePart::Result { call_id: id, pieces: found, is_error },
     ]
 }
@@ -51,7 +48,7 @@ fn question(o: &Map<String, Value>) -> Option<Value> {
     if let Some(arguments) = o.get("arguments").filter(|a| !a.is_null()) {
         return Some(arguments.clone());
     }
-    if let Some(action) = o.get("action").and_then(Value::as_object) {
+    if let Some(action) = object_of(o, "action") {
         let mut action = action.clone();
         action.remove("sources");
         return Some(action.into());
@@ -88,9 +85,7 @@ fn returned(value: Option<&Value>) -> Vec<MessagePart> {
         Some(Value::Array(list)) => list.iter().flat_map(|one| returned(Some(one))).collect(),
         Some(Value::Object(o)) => vec![match (str_of(o, "logs"), str_of(o, "url")) {
             (Some(logs), _) => MessagePart::text(logs),
-            (None, Some(url)) if str_of(o, "type") == Some("image") => {
-                MessagePart::Said(Part::Image(media(url)))
-            }
+            (None, Some(url)) if str_of(o, "type") == Some("image") => MessagePart::image(url),
             _ => MessagePart::text(&Value::from(o.clone()).to_string()),
         }],
         Some(Value::String(text)) if !text.is_empty() => vec![MessagePart::text(text)],

@@ -4,16 +4,15 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::super::json::{self, Document};
+use super::super::json::{self, Document, Members};
 use super::super::lines::RecordedLine;
-use super::super::recording::{Recording, RecordingStep, StepKind};
+use super::super::recording::{Recording, StepKind};
 use super::super::{Sink, Source, time};
 use super::content::{content, definitions, text_of};
 use super::{MessageReader, is_message};
 use crate::error::InputError;
-use crate::escapes;
 
 /// Expected contents of a file, for errors.
 const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
@@ -84,7 +83,7 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
         out.last_line = line.number;
         reader.item(line.number, &line.object);
     }
-    out.steps = reader.finish();
+    out.steps = reader.steps;
     let _: ControlFlow<()> = sink(Ok(out));
     Ok(())
 }
@@ -94,7 +93,7 @@ fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recordin
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
-        items(document, document.raw(EXPECTED)?, &mut reader, &mut out);
+        items(document, Some(document.raw(EXPECTED)?), &mut reader, &mut out);
         out.id = id;
     } else {
         let mut found = ContainerHeader::default();
@@ -102,7 +101,7 @@ fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recordin
         out.id = found.id.filter(|_| id.is_some()).or(id);
         out.title = found.title;
     }
-    out.steps = reader.finish();
+    out.steps = reader.steps;
     Ok(out)
 }
 
@@ -121,41 +120,31 @@ fn object(
     depth: usize,
 ) -> Result<(), InputError> {
     let members = document.members(EXPECTED)?;
-    let value = |key: &str| -> Option<Value> {
-        members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok())
-    };
-    let text = |key: &str| match value(key) {
-        Some(Value::String(text)) if !text.trim().is_empty() => Some(text),
-        _ => None,
-    };
+    let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
     found.id = found.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
     found.title = found.title.take().or_else(|| text("title"));
     reader.model = text("model").or(reader.model.take());
     let line = document.line;
     for key in ["system", "instructions", "system_prompt"] {
-        let words = value(key).map(|v| text_of(&content(Some(&v)))).unwrap_or_default();
+        let words = text_of(&content(Some(&members.value(key))));
         if !words.is_empty() {
-            reader.push(RecordingStep {
-                line,
-                what: StepKind::System(words),
-                ..RecordingStep::default()
-            });
+            reader.push(line, None, StepKind::System(words));
         }
     }
-    if let Some(Value::Array(tools)) = value("tools").or_else(|| value("functions")) {
-        let what = StepKind::Tools(definitions(&tools));
-        reader.push(RecordingStep { line, what, ..RecordingStep::default() });
+    let tools = ["tools", "functions"].iter().find(|k| members.raw(k).is_some());
+    if let Some(tools) = tools.and_then(|k| definitions(Some(&members.value(k)))) {
+        reader.push(line, None, tools);
     }
     let inner = |raw: &'_ RawValue| starts(raw, '{');
     if depth < DEEPEST {
-        for raw in REQUESTS.iter().filter_map(|k| members.get(*k)).filter(|r| inner(r)) {
+        for raw in REQUESTS.iter().filter_map(|k| members.raw(k)).filter(|r| inner(r)) {
             object(&document.part(raw), reader, out, found, depth + 1)?;
         }
     }
     for key in LISTS {
-        match members.get(*key) {
-            Some(raw) if starts(raw, '[') => items(document, raw, reader, out),
+        match members.raw(key) {
+            Some(raw) if starts(raw, '[') => items(document, Some(raw), reader, out),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
                     reader.add_text(line, &words);
@@ -165,13 +154,13 @@ fn object(
         }
         break;
     }
-    answer(document, reader, &value);
+    answer(document, reader, &members);
     if depth < DEEPEST {
-        for raw in ["response", "completion"].iter().filter_map(|k| members.get(*k)) {
+        for raw in ["response", "completion"].iter().filter_map(|k| members.raw(k)) {
             match (starts(raw, '{'), text("response")) {
                 (true, _) => object(&document.part(raw), reader, out, found, depth + 1)?,
                 (false, Some(words)) => {
-                    let said = serde_json::json!({"role": "assistant", "content": words});
+                    let said = json!({"role": "assistant", "content": words});
                     said.as_object().into_iter().for_each(|m| reader.item(line, m));
                 }
                 _ => {}
@@ -182,35 +171,23 @@ fn object(
 }
 
 /// Adds the answer of the model with its counters.
-fn answer(
-    document: &Document<'_>,
-    reader: &mut MessageReader,
-    value: &dyn Fn(&str) -> Option<Value>,
-) {
-    let line = document.line;
-    let mut add = |message: Value| {
-        let Value::Object(mut message) = message else { return };
-        for key in ["usage", "model", "id"] {
-            if let (false, Some(v)) = (message.contains_key(key), value(key)) {
-                message.insert(key.into(), v);
-            }
-        }
-        reader.item(line, &message);
+fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members<'_>) {
+    let message = if let Value::Array(mut choices) = members.value("choices") {
+        choices.first_mut().and_then(|c| c.get_mut("message")).map(Value::take)
+    } else if let list @ Value::Array(_) = members.value("output") {
+        Some(json!({"object": "response", "output": list}))
+    } else if members.text("role").is_some_and(|r| r == "assistant") {
+        document.value(EXPECTED).ok()
+    } else {
+        None
     };
-    if let Some(Value::Array(choices)) = value("choices") {
-        let message =
-            choices.into_iter().next().and_then(|mut c| c.get_mut("message").map(Value::take));
-        message.into_iter().for_each(add);
-    } else if let Some(Value::Array(list)) = value("output") {
-        let mut whole = Map::new();
-        whole.insert("object".into(), "response".into());
-        whole.insert("output".into(), list.into());
-        add(Value::Object(whole));
-    } else if value("role").is_some_and(|r| r == "assistant")
-        && let Ok(message) = document.value(EXPECTED)
-    {
-        add(message);
+    let Some(Value::Object(mut message)) = message else { return };
+    for key in ["usage", "model", "id"] {
+        if !message.contains_key(key) && members.raw(key).is_some() {
+            message.insert(key.into(), members.value(key));
+        }
     }
+    reader.item(document.line, &message);
 }
 
 fn starts(raw: &RawValue, with: char) -> bool {
@@ -219,7 +196,7 @@ fn starts(raw: &RawValue, with: char) -> bool {
 
 fn items(
     document: &Document<'_>,
-    list: &RawValue,
+    list: Option<&RawValue>,
     reader: &mut MessageReader,
     out: &mut Recording,
 ) {
@@ -246,9 +223,8 @@ fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
                 // The input of a Responses API request may be a single text.
                 let input = object.get("input").is_some_and(Value::is_string);
                 let of_api = object.contains_key("model") || object.contains_key("output");
-                (input && of_api).then(|| {
-                    vec![serde_json::json!({"type": "message", "role": "user", "content": ""})]
-                })
+                (input && of_api)
+                    .then(|| vec![json!({"type": "message", "role": "user", "content": ""})])
             };
             list.map(|l| l.as_slice().into()).or_else(inner).or_else(|| asked().map(Cow::Owned))
         }

@@ -1,12 +1,11 @@
 //! Contents of messages: blocks of all three APIs, and tool definitions.
 
-use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, joined_text};
 use ctxbench_kit::transcript;
 use serde_json::{Map, Value, json};
 
-use super::super::lines::{flag, str_of};
-use super::super::recording::MessagePart;
+use super::super::lines::{flag, object_of, str_of};
+use super::super::recording::{MessagePart, StepKind};
 
 /// Converts content, which is a text, a block, or a list of these. Leaves out empty texts.
 pub(in super::super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
@@ -37,7 +36,7 @@ fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
         "image_url" | "input_image" => {
             let url = block.get("image_url").or_else(|| block.get("url"));
             let url = url.and_then(|u| u.as_str().or_else(|| u.get("url")?.as_str()));
-            url.map_or(MessagePart::Opaque, |url| MessagePart::Said(Part::Image(media(url))))
+            url.map_or(MessagePart::Opaque, MessagePart::image)
         }
         "tool_result" => result(block, content(block.get("content")), flag(block, "is_error")),
         // Result of a tool that ran at the provider.
@@ -89,27 +88,21 @@ fn returned(value: Option<&Value>) -> Vec<MessagePart> {
     out
 }
 
-/// Returns an image by its address. The type comes from a data URL.
-pub(in super::super) fn media(url: &str) -> Media {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
-    let media_type = inline.map_or("image/*", |(kind, _)| kind).to_string();
-    Media { media_type, url: url.to_string(), name: None }
-}
-
 /// Returns the text of the pieces.
 pub(in super::super) fn text_of(pieces: &[MessagePart]) -> String {
     let parts: Vec<Part> = pieces.iter().cloned().filter_map(MessagePart::into_part).collect();
     joined_text(&parts, "\n\n")
 }
 
-/// Converts tool definitions of any API to the names of a session.
-pub(in super::super) fn definitions(tools: &[Value]) -> Vec<Value> {
-    tools.iter().filter_map(definition).collect()
+/// Converts tool definitions of any API to the names of a session. Returns `None` if `tools` is not
+/// a list.
+pub(in super::super) fn definitions(tools: Option<&Value>) -> Option<StepKind> {
+    Some(StepKind::Tools(tools?.as_array()?.iter().filter_map(definition).collect()))
 }
 
 fn definition(tool: &Value) -> Option<Value> {
     let outer = tool.as_object()?;
-    let tool = outer.get("function").and_then(Value::as_object).unwrap_or(outer);
+    let tool = object_of(outer, "function").unwrap_or(outer);
     // Tools that run at the provider have only a type.
     let name = str_of(tool, "name").or_else(|| str_of(tool, "type"))?;
     let schemas = ["input_schema", "parameters", "inputSchema"];

@@ -24,10 +24,10 @@ mod usage;
 
 use serde_json::{Map, Value};
 
-use super::lines::str_of;
+use super::lines::{objects, str_of};
 use super::{Format, Head};
 
-pub(super) use content::{content, definitions, media, text_of};
+pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
 pub(super) use usage::counters;
 
@@ -40,7 +40,7 @@ pub(super) const CHAT: Format = Format {
     title: "OpenAI chat messages",
     name: "openai-chat",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == MessageApi::Chat),
+    sniff: |head| dialect(head) == Some(MessageApi::Chat),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -50,7 +50,7 @@ pub(super) const RESPONSES: Format = Format {
     name: "openai-responses",
     untold: "what encrypted reasoning says, what a web search found, and compactions before the \
              items begin",
-    sniff: |head| is(head, |kind| kind == MessageApi::Responses),
+    sniff: |head| dialect(head) == Some(MessageApi::Responses),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -59,7 +59,7 @@ pub(super) const ANTHROPIC: Format = Format {
     title: "Anthropic messages",
     name: "anthropic-messages",
     untold: UNTOLD,
-    sniff: |head| is(head, |kind| kind == MessageApi::Anthropic),
+    sniff: |head| dialect(head) == Some(MessageApi::Anthropic),
     read: containers::read,
     parts: super::no_parts,
 };
@@ -70,10 +70,6 @@ enum MessageApi {
     Chat,
     Responses,
     Anthropic,
-}
-
-fn is(head: &Head, wanted: fn(MessageApi) -> bool) -> bool {
-    head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
 /// Returns the dialect of the first conversation in a file, or `None` if the file does not contain
@@ -108,7 +104,7 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
             || blocks().any(|b| {
                 content::is_tool(b) || matches!(b, "thinking" | "redacted_thinking" | "document")
             })
-            || content_blocks(m)
+            || objects(m, "content")
                 .any(|b| b.contains_key("source") || b.contains_key("cache_control"))
     };
     match messages.as_slice() {
@@ -119,12 +115,8 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
     }
 }
 
-fn content_blocks(m: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
-    m.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
-}
-
 fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    content_blocks(m).filter_map(|b| str_of(b, "type"))
+    objects(m, "content").filter_map(|b| str_of(b, "type"))
 }
 
 /// Returns whether a value is a message or an item of a conversation.

@@ -8,7 +8,7 @@
 //! - The reply of the provider, which newer versions keep in `extra`, gives model, time and
 //!   counters.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::actions::{Actions, fenced};
 use super::json::Document;
@@ -17,7 +17,6 @@ use super::messages::MessageReader;
 use super::recording::Recording;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
-use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
@@ -55,38 +54,23 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let document = Document::new(&text, source.name());
     let (mut out, mut reader) = (Recording::default(), MessageReader::default());
     let lines = if text.trim_start().starts_with('[') {
-        document.objects(document.raw(EXPECTED)?, &mut out)
+        document.objects(Some(document.raw(EXPECTED)?), &mut out)
     } else {
         let members = document.members(EXPECTED)?;
-        let info = members.get("info").and_then(|i| escapes::from_str::<Value>(i.get()).ok());
-        let path = ["config", "model", "model_name"];
-        let model = info.as_ref().and_then(|i| path.iter().try_fold(i, |at, k| at.get(*k)));
-        reader.model = model.and_then(Value::as_str).map(str::to_string);
-        members.get("messages").map(|m| document.objects(m, &mut out)).unwrap_or_default()
+        let info = members.value("info");
+        let model = info.pointer("/config/model/model_name").and_then(Value::as_str);
+        reader.model = model.map(str::to_string);
+        document.objects(members.raw("messages"), &mut out)
     };
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
         out.last_line = number;
-        call(&mut object, &mut actions);
+        actions.convert(&mut object, |m| fenced(str_of(m, "content")?, LANGUAGES));
         reader.item(number, &object);
     }
-    out.steps = reader.finish();
+    out.steps = reader.steps;
     let _ = sink(Ok(out));
     Ok(())
-}
-
-/// Converts a message. A command written as text becomes a call.
-fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
-    actions.observe(message);
-    if str_of(message, "role") != Some("assistant") {
-        return;
-    }
-    let called = message.get("tool_calls").and_then(Value::as_array).is_some_and(|c| !c.is_empty());
-    let written = str_of(message, "content").filter(|_| !called);
-    match written.and_then(|text| fenced(text, LANGUAGES)) {
-        Some((said, action)) => actions.act(message, &said, &action),
-        None => actions.pass(),
-    }
 }
 
 #[cfg(test)]

@@ -17,12 +17,11 @@ mod stores;
 use serde_json::{Map, Value};
 
 use super::json::Document;
-use super::lines::{RecordedLine, str_of, string};
+use super::lines::{RecordedLine, objects, str_of, string};
 use super::recording::Recording;
 use super::source::DATABASE;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
-use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenCode",
@@ -83,16 +82,13 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {
     let members = document.members(EXPECTED)?;
     let mut out = Recording::default();
-    let info = members.get("info").and_then(|raw| escapes::from_str(raw.get()).ok());
-    let messages = members.get("messages").map(|list| document.objects(list, &mut out));
+    let info = members.value("info").as_object().cloned().unwrap_or_default();
     let message = |RecordedLine { number: line, mut object }| {
         let Some(Value::Object(info)) = object.remove("info") else { return None };
-        let parts = object.remove("parts").unwrap_or_default();
-        let parts = parts.as_array().into_iter().flatten().filter_map(|p| p.as_object().cloned());
-        Some(MessageRow { line, info, parts: parts.collect() })
+        Some(MessageRow { line, info, parts: objects(&object, "parts").cloned().collect() })
     };
-    let messages = messages.into_iter().flatten().filter_map(message).collect();
-    let stored = StoredSession { info: info.unwrap_or_default(), messages };
+    let messages = document.objects(members.raw("messages"), &mut out).into_iter();
+    let stored = StoredSession { info, messages: messages.filter_map(message).collect() };
     reader::recording(stored, &mut |_| None, &mut out);
     Ok(out)
 }

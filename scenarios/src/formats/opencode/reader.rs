@@ -1,15 +1,15 @@
 //! Conversion of a stored session to the steps of a recording.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
-use super::super::lines::{flag, str_of, string};
-use super::super::messages::media;
+use super::super::lines::{flag, object_of, objects, str_of, string};
+use super::super::messages::text_of;
 use super::super::recording::{
-    ContextPlace, Counters, Input, MessagePart, ProviderRoute, Recording, RecordingCompaction,
+    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
     RecordingReply, RecordingStep, StepKind,
 };
 use super::super::time;
@@ -38,20 +38,13 @@ pub(super) fn recording(
         pruned: 0,
     };
     reader.session(stored);
-    let OpenCodeReader { mut steps, pruned, told, .. } = reader;
+    let OpenCodeReader { steps, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
     }
     out.last_line = steps.last().map_or(1, |s| s.line);
-    // Name of the newest step in each conversation.
-    let mut tips: HashMap<Option<String>, String> = HashMap::new();
-    for (n, step) in steps.iter_mut().enumerate() {
-        let name = format!("step {n}");
-        step.name = Some(name.clone());
-        step.parent = tips.insert(step.agent.clone(), name);
-    }
     out.steps = steps;
     told
 }
@@ -94,8 +87,7 @@ impl OpenCodeReader<'_, '_> {
         context: Option<u64>,
     ) {
         let MessageRow { line, info, parts } = message;
-        let step =
-            RecordingStep { line, stamp: time_of(&info, "created"), ..RecordingStep::default() };
+        let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
         if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
             let auto = flag(part, "auto");
             let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
@@ -106,16 +98,10 @@ impl OpenCodeReader<'_, '_> {
             };
             *open = Some((step.clone(), compaction));
         }
-        let mut pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
-        let blocks = pieces.len();
-        if pieces.is_empty() {
-            if open.is_some() {
-                return;
-            }
-            // An empty message still counts as a message.
-            pieces.push(MessagePart::Shown(Part::Text("".into())));
+        let pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
+        if !pieces.is_empty() || open.is_none() {
+            self.push(step, StepKind::question(string(&info, "id"), pieces));
         }
-        self.push(step, StepKind::Input(Input { id: string(&info, "id"), pieces, blocks }));
     }
 
     fn assistant(
@@ -125,7 +111,6 @@ impl OpenCodeReader<'_, '_> {
         context: &mut Option<u64>,
     ) {
         let MessageRow { line, info, parts } = message;
-        let stamp = time_of(&info, "created");
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
         let mut asked = PendingReply::default();
         let mut replies = Vec::new();
@@ -150,25 +135,21 @@ impl OpenCodeReader<'_, '_> {
         }
         for (n, asked) in replies.into_iter().enumerate() {
             let PendingReply { pieces, results, counters } = asked;
-            let step = RecordingStep { line, stamp: stamp.clone(), ..RecordingStep::default() };
+            let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
             if let Some(c) = &counters {
                 *context = Some(c.prompt().saturating_add(c.output));
             }
+            let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
             let reply = RecordingReply {
                 id: id.filter(|_| n == 0),
-                response: Some(format!("{response} {n}")),
                 model: string(&info, "modelID"),
-                blocks: pieces.len(),
-                pieces,
-                counters: counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty()).ok_or_else(
-                    || {
-                        let error = info.get("error").and_then(|e| e.get("name")?.as_str());
-                        format!("a request without counters ({})", error.unwrap_or("no error"))
-                    },
-                ),
-                ..RecordingReply::default()
+                counters: counters.ok_or_else(|| {
+                    let error = object_of(&info, "error").and_then(|e| str_of(e, "name"));
+                    format!("a request without counters ({})", error.unwrap_or("no error"))
+                }),
+                ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
             if is_summary {
                 self.summary(step, reply, open);
@@ -178,9 +159,8 @@ impl OpenCodeReader<'_, '_> {
             for (result, subagent, pruned, at) in results {
                 self.pruned += usize::from(pruned);
                 self.subagent(subagent);
-                let input = Input { id: None, pieces: vec![result], blocks: 1 };
                 let stamp = at.or(step.stamp.clone());
-                self.push(RecordingStep { stamp, ..step.clone() }, StepKind::Input(input));
+                self.push(RecordingStep { stamp, ..step.clone() }, StepKind::input(vec![result]));
             }
         }
     }
@@ -194,10 +174,7 @@ impl OpenCodeReader<'_, '_> {
     ) {
         let (step, mut compaction) =
             open.take().unwrap_or_else(|| (step, RecordingCompaction::default()));
-        let parts: Vec<Part> =
-            reply.pieces.iter().cloned().filter_map(MessagePart::into_part).collect();
-        let text = ctxbench_core::content::joined_text(&parts, "\n\n");
-        compaction.summary = Some(text).filter(|t| !t.is_empty());
+        compaction.summary = Some(text_of(&reply.pieces)).filter(|t| !t.is_empty());
         compaction.reply = Some(Box::new(reply));
         self.push(step, StepKind::Compaction(compaction));
     }
@@ -233,12 +210,10 @@ impl PendingReply {
 
     fn tool(&mut self, part: &Map<String, Value>) {
         let none = Map::new();
-        let state = part.get("state").and_then(Value::as_object).unwrap_or(&none);
+        let state = object_of(part, "state").unwrap_or(&none);
         let call_id = string(part, "callID").or(string(part, "id")).unwrap_or_default();
         let name = str_of(part, "tool").unwrap_or_default();
-        let arguments = state.get("input").map_or_else(|| "{}".to_string(), Value::to_string);
-        let call = ToolCall::new(call_id.clone(), name, arguments);
-        self.pieces.push(MessagePart::Said(Part::Call(call)));
+        self.pieces.push(MessagePart::call(&call_id, name, state.get("input")));
         let status = str_of(state, "status").unwrap_or_default();
         let text = match status {
             "completed" => str_of(state, "output"),
@@ -247,15 +222,14 @@ impl PendingReply {
             _ => return,
         };
         let mut pieces: Vec<MessagePart> = text.map(MessagePart::text).into_iter().collect();
-        let files = state.get("attachments").and_then(Value::as_array).into_iter().flatten();
-        pieces.extend(files.filter_map(|f| piece_of(f.as_object()?)));
+        pieces.extend(objects(state, "attachments").filter_map(piece_of));
         let result = MessagePart::Result { call_id, pieces, is_error: status == "error" };
-        let metadata = state.get("metadata").and_then(Value::as_object);
         let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
-        let times = state.get("time").and_then(Value::as_object).unwrap_or(&none);
+        let times = object_of(state, "time").unwrap_or(&none);
         let pruned = times.get("compacted").is_some_and(Value::is_number);
         let at = times.get("end").and_then(Value::as_f64).and_then(time::of_epoch);
-        self.results.push((result, metadata.and_then(session), pruned, at));
+        let session = object_of(state, "metadata").and_then(session);
+        self.results.push((result, session, pruned, at));
     }
 }
 
@@ -277,15 +251,14 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
         "reasoning" => {
             let text = str_of(part, "text").unwrap_or_default();
             // Data of each provider that must be sent back.
-            let kept = part.get("metadata").and_then(Value::as_object).into_iter().flatten();
+            let kept = object_of(part, "metadata").into_iter().flatten();
             let names = ["signature", "reasoningEncryptedContent"];
             let encrypted =
                 kept.filter_map(|(_, of)| names.iter().find_map(|n| of.get(*n)?.as_str())).next();
             if text.is_empty() && encrypted.is_none() {
                 return None;
             }
-            let encrypted = encrypted.map(Into::into);
-            Some(MessagePart::Said(Part::Reasoning { text: text.into(), encrypted }))
+            Some(MessagePart::reasoning(text, encrypted))
         }
         "file" => {
             let kind = str_of(part, "mime").unwrap_or_default();
@@ -293,12 +266,15 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
             if kind.starts_with("text/") || kind == "application/x-directory" {
                 return None;
             }
-            let mut file = media(str_of(part, "url")?);
-            if !kind.is_empty() {
-                file.media_type = kind.to_string();
+            let url = str_of(part, "url")?;
+            let mut image = match kind {
+                "" => MessagePart::image(url),
+                kind => MessagePart::image_of(kind, url),
+            };
+            if let MessagePart::Said(Part::Image(media)) = &mut image {
+                media.name = string(part, "filename");
             }
-            file.name = string(part, "filename");
-            Some(MessagePart::Said(Part::Image(file)))
+            Some(image)
         }
         // The call contains a subagent's task as well. The other parts are about files and steps.
         "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
@@ -310,13 +286,11 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
 fn counters(tokens: &Value) -> Option<Counters> {
     let tokens = tokens.as_object()?;
     let mut flat = tokens.clone();
-    for (key, value) in tokens.get("cache").and_then(Value::as_object).into_iter().flatten() {
-        flat.insert(key.clone(), value.clone());
-    }
+    flat.extend(object_of(tokens, "cache").cloned().unwrap_or_default());
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
     Some(all.and_output(tokens, "reasoning"))
 }
 
-fn time_of(info: &Map<String, Value>, key: &str) -> Option<String> {
-    time::of_epoch(info.get("time")?.get(key)?.as_f64()?)
+fn time_of(info: &Map<String, Value>) -> Option<String> {
+    time::of_epoch(object_of(info, "time")?.get("created")?.as_f64()?)
 }

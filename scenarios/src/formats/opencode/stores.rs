@@ -134,8 +134,20 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
     let db = Database { db };
-    let held = db.sessions().map_err(failed)?;
-    read_each(held, &mut |id| db.session(id).map_err(failed), sink);
+    let rows = db.sessions().map_err(failed)?;
+    let held = rows.iter().filter_map(|info| {
+        Some(SessionRef { id: id_of(info)?, parent: parent_of(info).map(str::to_string) })
+    });
+    let by_id: HashMap<String, &Map<String, Value>> =
+        rows.iter().filter_map(|info| Some((id_of(info)?, info))).collect();
+    let mut find = |id: &str| match by_id.get(id) {
+        Some(info) => {
+            let messages = db.messages(id).map_err(failed)?;
+            Ok(Some(StoredSession { info: (*info).clone(), messages }))
+        }
+        None => Ok(None),
+    };
+    read_each(held.collect(), &mut find, sink);
     Ok(())
 }
 
@@ -183,41 +195,22 @@ struct Database {
 }
 
 impl Database {
-    /// Returns the sessions in chronological order.
-    fn sessions(&self) -> rusqlite::Result<Vec<SessionRef>> {
-        let columns = self.columns("session")?;
-        let has = |name: &str| columns.iter().any(|c| c == name);
-        let parent = if has("parent_id") { "parent_id" } else { "NULL" };
+    /// Returns the ids, titles and callers of the sessions, in chronological order.
+    fn sessions(&self) -> rusqlite::Result<Vec<Map<String, Value>>> {
+        let mut statement = self.db.prepare("SELECT name FROM pragma_table_info('session')")?;
+        let names = statement.query_map([], |row| Ok(text(row, 0)))?;
+        let names: Vec<Option<String>> = names.collect::<rusqlite::Result<_>>()?;
+        let has = |name: &str| names.iter().flatten().any(|n| n == name);
+        let columns = ["id", "title", "parent_id"].map(|c| if has(c) { c } else { "NULL" });
         let order = if has("time_created") { "time_created, id" } else { "id" };
-        let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
-        let held =
-            |row: &rusqlite::Row<'_>| Ok(SessionRef { id: row.get(0)?, parent: row.get(1)? });
-        self.db.prepare(&sql)?.query_map([], held)?.collect()
-    }
-
-    fn session(&self, id: &str) -> rusqlite::Result<Option<StoredSession>> {
-        let Some(info) = self.info(id)? else { return Ok(None) };
-        Ok(Some(StoredSession { info, messages: self.messages(id)? }))
-    }
-
-    /// Returns the columns of a table, except those with names that are not UTF-8.
-    fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
-        let mut statement = self.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-        let names = statement.query_map([table], |row| Ok(text(row, 0)))?;
-        names.filter_map(rusqlite::Result::transpose).collect()
-    }
-
-    /// Returns the row of a session as an object with the texts of its columns.
-    fn info(&self, id: &str) -> rusqlite::Result<Option<Map<String, Value>>> {
-        let names = self.columns("session")?;
-        let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
-        let list = names.iter().map(quoted).collect::<Vec<_>>().join(", ");
-        let sql = format!("SELECT {list} FROM session WHERE id = ?1");
-        let object = |row: &rusqlite::Row<'_>| {
-            let value = |(n, name): (usize, &String)| Some((name.clone(), text(row, n)?.into()));
-            Ok(names.iter().enumerate().filter_map(value).collect())
+        let [id, title, parent] = columns;
+        let sql =
+            format!("SELECT {id}, {title}, {parent} FROM session WHERE id <> '' ORDER BY {order}");
+        let info = |row: &rusqlite::Row<'_>| {
+            let value = |(n, name): (usize, &str)| Some((name.to_string(), text(row, n)?.into()));
+            Ok(["id", "title", "parent_id"].into_iter().enumerate().filter_map(value).collect())
         };
-        self.db.prepare(&sql)?.query_map([id], object)?.next().transpose()
+        self.db.prepare(&sql)?.query_map([], info)?.collect()
     }
 
     fn messages(&self, session: &str) -> rusqlite::Result<Vec<MessageRow>> {

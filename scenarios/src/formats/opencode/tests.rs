@@ -1,42 +1,18 @@
-use std::path::Path;
-
-use ctxbench_core::session::{Entry, RecordedCompaction, Session, Trigger};
+use ctxbench_core::session::{Entry, RecordedCompaction, Trigger};
 use rusqlite::Connection;
 use serde_json::json;
 
+use super::super::testing::{counted, describe, import, recorded, times};
 use super::super::{Loaded, detect};
 use super::*;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
-    let format = detect(source).expect("recognised");
-    assert_eq!(format.name, "opencode");
-    format.import_all(source).unwrap()
-}
-
-fn words(session: &Session) -> Vec<String> {
-    let agent = |e: &Entry| e.agent().map(|a| format!("{a}/")).unwrap_or_default();
-    let said = |e: &Entry| match e {
-        Entry::User(u) => {
-            format!("user {}", u.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
-        }
-        Entry::Assistant(a) => {
-            format!("model {}", a.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
-        }
-        Entry::Tool(t) => {
-            format!("result {}", t.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
-        }
-        Entry::RecordedCompaction(c) => {
-            format!("compaction {}", c.summary.as_deref().unwrap_or("-"))
-        }
-        other => format!("{other:?}"),
-    };
-    session.entries.iter().map(|e| format!("{}{}", agent(e), said(e))).collect()
+    import("opencode", source)
 }
 
 #[test]
 fn an_export_becomes_a_session_with_its_compactions() {
-    let path = "../tests/data/recordings/opencode/s2_multiturn.export.json";
-    let loaded = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path))).remove(0);
+    let loaded = all(&Source::at(&recorded("opencode/s2_multiturn.export.json"))).remove(0);
     let s = &loaded.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("s2_multiturn.export", "Mock title"));
     assert_eq!(s.header.model.as_deref(), Some("mock-model"));
@@ -51,20 +27,13 @@ fn an_export_becomes_a_session_with_its_compactions() {
     assert_eq!(one.summary.as_deref(), Some("## Objective\n- MOCK SUMMARY ONE"));
     assert_eq!(one.trigger, Some(Trigger::Auto));
     assert_eq!(one.usage.map(|u| (u.input, u.output)), Some((6_000, 100)));
-    let [Entry::User(u), Entry::Assistant(a), Entry::Tool(t), Entry::Assistant(b), ..] =
-        s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    assert_eq!(u.text.as_deref(), Some("\"Read a.txt please (turn 1).\""));
-    let call = &a.all_calls()[0];
-    assert_eq!(
-        (&*call.id, &*call.name, &*call.arguments),
-        ("call_0002", "read", r#"{"filePath":"/home/dev/shop/a.txt"}"#)
-    );
-    assert_eq!(a.usage.map(|u| (u.input, u.output)), Some((3_000, 60)));
-    assert!(t.output.as_deref().unwrap().starts_with("<path>/home/dev/shop/a.txt</path>"));
-    assert_eq!((u.at, a.at, b.at), (Some(0), Some(1_450), Some(3_044)));
+    let told = describe(s);
+    let call = r#"call_0002]{"filePath":"/home/dev/shop/a.txt"}"#;
+    assert_eq!(told[0], "user: \"Read a.txt please (turn 1).\"");
+    assert!(told[1].ends_with(&format!("read[{call}")), "{}", told[1]);
+    assert!(told[2].starts_with("result[call_0002]: <path>/home/dev/shop/a.txt</path>"));
+    assert_eq!(counted(s)[0], Some([3_000, 0, 0, 60]));
+    assert!(times(s).starts_with(&[0, 1_450]) && times(s)[3] == 3_044, "{:?}", times(s));
 }
 
 fn parts() -> Vec<(Value, Vec<Value>)> {
@@ -110,29 +79,24 @@ fn of_subagent() -> Vec<(Value, Vec<Value>)> {
     ]
 }
 
-const EXPECTED_ENTRIES: [&str; 7] = [
-    "user reminder|fix it|",
-    "model hm|{\"p\":1}|{}",
-    "ses_2/user look",
-    "ses_2/model seen",
-    "result done",
-    "result no file",
-    "model ready",
-];
-
 fn check(loaded: &[Loaded]) {
     let [one] = loaded else { panic!("{} sessions", loaded.len()) };
     let s = &one.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
-    assert_eq!(words(s), EXPECTED_ENTRIES);
-    let usage = |e: &Entry| match e {
-        Entry::Assistant(a) => a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
-        _ => None,
-    };
-    let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
-    assert_eq!(counted, [(100, 10, 3, 7), (200, 10, 3, 7)]);
+    assert_eq!(
+        describe(s),
+        [
+            "user: reminder + fix it + <image/png 26>",
+            "model: (hmS) + task[c1]{\"p\":1} + read[c2]{}",
+            "ses_2/user: look",
+            "ses_2/model: seen",
+            "result[c1]: done",
+            "result![c2]: no file",
+            "model: ready",
+        ]
+    );
+    assert_eq!(counted(s), [Some([100, 10, 3, 7]), None, Some([200, 10, 3, 7])]);
     assert!(one.warnings[0].contains("1 outputs were cleared"), "{:?}", one.warnings);
-    assert!(matches!(&s.entries[5], Entry::Tool(t) if t.is_error == Some(true)));
 }
 
 #[test]
@@ -245,11 +209,10 @@ fn a_database_gives_sessions_with_their_subagents() {
     refused(&Source::at(&other), "no such table");
 }
 
-/// Bytes of a database with a column name that is not UTF-8.
-fn with_damaged_name() -> Vec<u8> {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("opencode.db");
-    let db = Connection::open(&path).unwrap();
+/// Creates a database with one session.
+fn small_database(path: &std::path::Path, journal: &str) -> Connection {
+    let db = Connection::open(path).unwrap();
+    db.pragma_update(None, "journal_mode", journal).unwrap();
     db.execute_batch(
         "CREATE TABLE session (id text PRIMARY KEY, \"COLUMN\" text, title text, time_created integer);
          CREATE TABLE message (id text, session_id text, time_created integer, data text);
@@ -260,17 +223,18 @@ fn with_damaged_name() -> Vec<u8> {
              ('2', 'msg_1', NULL), ('3', 'msg_1', x'ff');",
     )
     .unwrap();
-    drop(db);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let at = bytes.windows(6).position(|w| w == b"COLUMN").unwrap();
-    bytes[at] = 0xff;
-    bytes
+    db
 }
 
 #[test]
 fn database_with_undecodable_column_name_gives_its_sessions() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("damaged.db"), with_damaged_name()).unwrap();
+    let path = dir.path().join("damaged.db");
+    drop(small_database(&path, "delete"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|w| w == b"COLUMN").unwrap();
+    bytes[at] = 0xff;
+    std::fs::write(&path, bytes).unwrap();
     let other = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n\
                  {\"type\":\"user\",\"id\":\"u\",\"text\":\"hi\"}\n";
     std::fs::write(dir.path().join("b.jsonl"), other).unwrap();
@@ -285,17 +249,7 @@ fn database_with_undecodable_column_name_gives_its_sessions() {
 fn database_with_its_tables_in_the_log_is_recognised() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("opencode.db");
-    let db = Connection::open(&path).unwrap();
-    db.pragma_update(None, "journal_mode", "wal").unwrap();
-    db.execute_batch(
-        "CREATE TABLE session (id text PRIMARY KEY, title text, time_created integer);
-         CREATE TABLE message (id text, session_id text, time_created integer, data text);
-         CREATE TABLE part (id text, message_id text, data text);
-         INSERT INTO session VALUES ('ses_1', 'A fix', 1);
-         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{\"role\": \"user\"}');
-         INSERT INTO part VALUES ('1', 'msg_1', '{\"type\": \"text\", \"text\": \"hi\"}');",
-    )
-    .unwrap();
+    let _db = small_database(&path, "wal");
     assert_eq!(detect(&Source::at(&path)).map(|format| format.name), Some("opencode"));
     assert_eq!(all(&Source::at(&path))[0].session.header.title, "A fix");
 }
@@ -307,7 +261,7 @@ fn a_manual_compaction_without_a_summary_and_a_failed_request() {
         {"info": {"id": "msg_2", "role": "assistant", "error": {"name": "APIError"}, "tokens": {"input": 0, "output": 0, "cache": {"read": 0, "write": 0}}}, "parts": []},
         {"info": {"id": "msg_3", "role": "user"}, "parts": [{"type": "compaction", "auto": false}]}]});
     let loaded = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0);
-    assert_eq!(words(&loaded.session), ["user hi", "compaction -"]);
+    assert_eq!(describe(&loaded.session), ["user: hi", "compaction: None None None"]);
     assert!(
         matches!(&loaded.session.entries[1], Entry::RecordedCompaction(c) if c.trigger == Some(Trigger::Manual))
     );

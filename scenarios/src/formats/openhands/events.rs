@@ -3,15 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
-use super::super::lines::{RecordedLine, str_of, string};
-use super::super::messages::{content, definitions, media};
+use super::super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
+use super::super::messages::{content, definitions};
 use super::super::recording::{
-    ContextPlace, Counters, Input, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind,
+    ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
+    StepKind, known,
 };
 use super::super::time;
 use super::counted;
@@ -44,18 +44,12 @@ pub(super) fn steps(
     usages: HashMap<String, Counters>,
     model: Option<String>,
 ) -> Vec<RecordingStep> {
-    let mut reader = EventReader {
-        usages,
-        model,
-        steps: Vec::new(),
-        said: HashSet::new(),
-        calls: HashMap::new(),
-        asked: false,
-    };
+    let mut reader = EventReader { usages, model, ..EventReader::default() };
     events.into_iter().for_each(|e| reader.event(e));
     reader.steps
 }
 
+#[derive(Default)]
 struct EventReader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
@@ -71,72 +65,52 @@ struct EventReader {
 impl EventReader {
     fn event(&mut self, event: RecordedLine) {
         let RecordedLine { number: line, object: o } = event;
-        let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
         let empty = Map::new();
-        let args = o.get("args").and_then(Value::as_object).unwrap_or(&empty);
+        let args = object_of(&o, "args").unwrap_or(&empty);
         let from_user = str_of(&o, "source") == Some("user");
-        match (str_of(&o, "action"), str_of(&o, "observation")) {
-            (Some(kind), _) | (None, Some(kind)) if UNSEEN.contains(&kind) => {}
-            (Some("system"), _) => self.system(step, args),
-            (Some("message"), _) if from_user => {
-                let pieces = message(args);
-                self.input(step, pieces);
+        let what = match (str_of(&o, "action"), str_of(&o, "observation")) {
+            (Some(kind), _) | (None, Some(kind)) if UNSEEN.contains(&kind) => vec![],
+            (Some("system"), _) => system(args),
+            (Some("message"), _) if from_user => vec![StepKind::question(None, message(args))],
+            (Some("message"), _) => vec![self.reply(line, &o, args, None)],
+            (Some("recall"), _) => vec![],
+            (Some("condensation_request"), _) => {
+                self.asked = true;
+                vec![]
             }
-            (Some("message"), _) => self.reply(step, &o, args, None),
-            (Some("recall"), _) => {}
-            (Some("condensation_request"), _) => self.asked = true,
             (Some("condensation"), _) => {
                 let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
                 self.asked = false;
-                let found = RecordingCompaction {
+                vec![StepKind::Compaction(RecordingCompaction {
                     summary: string(args, "summary"),
                     trigger: Some(trigger),
                     ..RecordingCompaction::default()
-                };
-                self.push(step, StepKind::Compaction(found));
+                })]
             }
-            (Some(kind), _) if !from_user => self.reply(step, &o, args, Some(kind)),
+            (Some(kind), _) if !from_user => vec![self.reply(line, &o, args, Some(kind))],
             // Actions of the user. Their observation joins the next message.
-            (Some(_), _) => {}
-            (None, Some("recall")) => self.recalled(step, &o),
-            (None, Some(_)) => self.observed(step, &o),
+            (Some(_), _) => vec![],
+            (None, Some("recall")) => self.recalled(&o).into_iter().collect(),
+            (None, Some(_)) => vec![self.observed(&o)],
             (None, None) => {
-                let what =
-                    StepKind::Unknown("event that is neither an action nor an observation".into());
-                self.push(step, what);
+                let what = "event that is neither an action nor an observation";
+                vec![StepKind::Unknown(what.into())]
             }
-        }
+        };
+        let stamp = str_of(&o, "timestamp").and_then(time::normal);
+        self.steps.extend(what.into_iter().map(|w| RecordingStep::new(line, stamp.clone(), w)));
     }
 
-    fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { what, ..step });
-    }
-
-    fn input(&mut self, step: RecordingStep, pieces: Vec<MessagePart>) {
-        let blocks = pieces.len();
-        self.push(step, StepKind::Input(Input { id: None, pieces, blocks }));
-    }
-
-    fn system(&mut self, step: RecordingStep, args: &Map<String, Value>) {
-        if let Some(text) = string(args, "content") {
-            self.push(step.clone(), StepKind::System(text));
-        }
-        if let Some(tools) = args.get("tools").and_then(Value::as_array) {
-            self.push(step, StepKind::Tools(definitions(tools)));
-        }
-    }
-
-    /// Adds a reply, or a part of one for an action.
+    /// Converts a reply, or a part of one for an action.
     fn reply(
         &mut self,
-        step: RecordingStep,
+        line: usize,
         o: &Map<String, Value>,
         args: &Map<String, Value>,
         action: Option<&str>,
-    ) {
-        let called = o.get("tool_call_metadata").and_then(Value::as_object);
-        let response = called.and_then(|c| c.get("model_response")?.as_object());
+    ) -> StepKind {
+        let called = object_of(o, "tool_call_metadata");
+        let response = called.and_then(|c| object_of(c, "model_response"));
         let id = response.and_then(|r| string(r, "id"));
         let message = response.and_then(|r| r.get("choices")?.get(0)?.get("message")?.as_object());
         let event = o.get("id").and_then(Value::as_u64).unwrap_or_default();
@@ -145,9 +119,7 @@ impl EventReader {
         match message {
             Some(message) if first => {
                 let thought = str_of(message, "reasoning_content").filter(|t| !t.is_empty());
-                pieces.extend(thought.map(|t| {
-                    MessagePart::Said(Part::Reasoning { text: t.into(), encrypted: None })
-                }));
+                pieces.extend(thought.map(|t| MessagePart::reasoning(t, None)));
                 pieces.extend(content(message.get("content")));
             }
             Some(_) => {}
@@ -159,109 +131,92 @@ impl EventReader {
         }
         if let Some(kind) = action {
             let (call_id, name, arguments) = match called {
-                Some(called) => self.as_called(called, message, kind, args),
-                None => (format!("event-{event}"), kind.to_string(), own_arguments(args)),
+                Some(called) => as_called(called, message, kind, args),
+                None => (format!("event-{event}"), kind, own_arguments(args)),
             };
-            self.calls.insert(event, call_id.clone());
-            pieces.push(MessagePart::Said(Part::Call(ToolCall::new(call_id, name, arguments))));
+            pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
+            self.calls.insert(event, call_id);
         }
-        let known = id.as_ref().and_then(|id| self.usages.get(id).cloned());
-        let usage = || counted(response?.get("usage")?.as_object()?);
-        let counters = known.or_else(usage).filter(|_| first);
-        let model = response.and_then(|r| string(r, "model")).or(self.model.clone());
-        let reply = RecordingReply {
-            response: Some(id.unwrap_or_else(|| format!("event {event} of line {}", step.line))),
-            model,
-            blocks: pieces.len(),
-            pieces,
-            counters: counters.ok_or_else(|| "a reply without counters".to_string()),
-            ..RecordingReply::default()
-        };
-        self.push(step, StepKind::Reply(reply));
+        let counters = id.as_ref().and_then(|id| self.usages.get(id).cloned());
+        let usage = || counted(object_of(response?, "usage")?);
+        let response_id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
+        StepKind::Reply(RecordingReply {
+            model: response.and_then(|r| string(r, "model")).or(self.model.clone()),
+            counters: known(counters.or_else(usage).filter(|_| first)),
+            ..RecordingReply::new(response_id, pieces)
+        })
     }
 
-    /// Returns a call as the model wrote it: id, name, arguments.
-    fn as_called(
-        &self,
-        called: &Map<String, Value>,
-        message: Option<&Map<String, Value>>,
-        kind: &str,
-        args: &Map<String, Value>,
-    ) -> (String, String, String) {
-        let id = string(called, "tool_call_id").unwrap_or_default();
-        let name = str_of(called, "function_name").unwrap_or(kind).to_string();
-        let calls = message.and_then(|m| m.get("tool_calls")?.as_array());
-        let written = calls.into_iter().flatten().find(|c| c.get("id").is_some_and(|i| *i == id));
-        let written = written.and_then(|c| c.get("function")?.get("arguments")?.as_str());
-        let arguments = written.map_or_else(|| own_arguments(args), str::to_string);
-        (id, name, arguments)
-    }
-
-    fn observed(&mut self, step: RecordingStep, o: &Map<String, Value>) {
+    fn observed(&self, o: &Map<String, Value>) -> StepKind {
         let pieces = content(o.get("content"));
-        let called =
-            o.get("tool_call_metadata").and_then(|c| string(c.as_object()?, "tool_call_id"));
+        let called = object_of(o, "tool_call_metadata").and_then(|c| string(c, "tool_call_id"));
         let cause = || self.calls.get(&o.get("cause")?.as_u64()?).cloned();
-        let failed = str_of(o, "observation") == Some("error");
         match called.or_else(cause) {
-            Some(call_id) => {
-                let result = MessagePart::Result { call_id, pieces, is_error: failed };
-                self.input(step, vec![result]);
-            }
+            Some(id) => StepKind::result(id, pieces, str_of(o, "observation") == Some("error")),
             // Observation of an action of the user or of the program itself.
             None => {
-                let place = |piece| match piece {
-                    MessagePart::Said(part) => MessagePart::Added(part, ContextPlace::Message),
-                    other => other,
-                };
-                self.input(step, pieces.into_iter().map(place).collect());
+                let added = pieces.into_iter().map(|p| p.added(ContextPlace::Message));
+                StepKind::input(added.collect())
             }
         }
     }
 
-    /// Adds knowledge of the workspace, and knowledge that the user's text triggered.
-    fn recalled(&mut self, step: RecordingStep, o: &Map<String, Value>) {
-        let Some(extras) = o.get("extras").and_then(Value::as_object) else { return };
-        let said = |key: &str| str_of(extras, key).map(str::to_string);
-        let knowledge = extras.get("microagent_knowledge").and_then(Value::as_array);
-        let knowledge =
-            knowledge.into_iter().flatten().filter_map(|k| string(k.as_object()?, "content"));
+    /// Returns knowledge of the workspace, and knowledge that the user's text triggered, unless it
+    /// joins the step before.
+    fn recalled(&mut self, o: &Map<String, Value>) -> Option<StepKind> {
+        let extras = object_of(o, "extras")?;
         let all =
             ["repo_instructions", "additional_agent_instructions", "conversation_instructions"];
-        let all =
-            all.into_iter().filter_map(said).chain(knowledge).filter(|t| !t.trim().is_empty());
-        let pieces: Vec<MessagePart> =
-            all.map(|t| MessagePart::Added(Part::Text(t.into()), ContextPlace::Message)).collect();
+        let knowledge =
+            objects(extras, "microagent_knowledge").filter_map(|k| str_of(k, "content"));
+        let all = all.into_iter().filter_map(|k| str_of(extras, k)).chain(knowledge);
+        let added = |t: &str| MessagePart::Added(Part::Text(t.into()), ContextPlace::Message);
+        let pieces: Vec<MessagePart> = all.filter(|t| !t.trim().is_empty()).map(added).collect();
         match self.steps.last_mut().map(|s| &mut s.what) {
-            _ if pieces.is_empty() => {}
+            _ if pieces.is_empty() => None,
             // It was sent together with the message that triggered it.
             Some(StepKind::Input(input)) => {
                 input.blocks += pieces.len();
                 input.pieces.splice(0..0, pieces);
+                None
             }
-            _ => self.input(step, pieces),
+            _ => Some(StepKind::input(pieces)),
         }
     }
 }
 
+fn system(args: &Map<String, Value>) -> Vec<StepKind> {
+    let text = string(args, "content").map(StepKind::System);
+    text.into_iter().chain(definitions(args.get("tools"))).collect()
+}
+
+/// Returns a call as the model wrote it: id, name, arguments.
+fn as_called<'a>(
+    called: &'a Map<String, Value>,
+    message: Option<&Map<String, Value>>,
+    kind: &'a str,
+    args: &Map<String, Value>,
+) -> (String, &'a str, Value) {
+    let id = string(called, "tool_call_id").unwrap_or_default();
+    let name = str_of(called, "function_name").unwrap_or(kind);
+    let mut calls = message.into_iter().flat_map(|m| list_of(m, "tool_calls"));
+    let written = calls.find(|c| c.get("id").is_some_and(|i| *i == id));
+    let written = written.and_then(|c| c.pointer("/function/arguments")).filter(|a| a.is_string());
+    let arguments = written.cloned().unwrap_or_else(|| own_arguments(args));
+    (id, name, arguments)
+}
+
 fn message(args: &Map<String, Value>) -> Vec<MessagePart> {
     let mut pieces = content(args.get("content"));
-    let images = args.get("image_urls").and_then(Value::as_array).into_iter().flatten();
-    pieces.extend(
-        images.filter_map(Value::as_str).map(|url| MessagePart::Said(Part::Image(media(url)))),
-    );
-    if pieces.is_empty() {
-        pieces.push(MessagePart::Shown(Part::Text("".into())));
-    }
+    let images = list_of(args, "image_urls").iter().filter_map(Value::as_str);
+    pieces.extend(images.map(MessagePart::image));
     pieces
 }
 
 /// Returns the arguments of an action without a recorded call.
-fn own_arguments(args: &Map<String, Value>) -> String {
+fn own_arguments(args: &Map<String, Value>) -> Value {
     let own = |(key, value): &(&String, &Value)| {
         !NO_ARGUMENTS.contains(&key.as_str()) && !value.is_null()
     };
-    let own: Map<String, Value> =
-        args.iter().filter(own).map(|(k, v)| (k.clone(), v.clone())).collect();
-    Value::Object(own).to_string()
+    args.iter().filter(own).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

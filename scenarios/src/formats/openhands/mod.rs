@@ -14,14 +14,13 @@
 mod events;
 mod sdk;
 
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::json::Document;
-use super::lines::{RecordedLine, str_of, string};
+use super::lines::{RecordedLine, first_line, str_of, string};
 use super::messages::counters;
 use super::recording::{Counters, Recording, RecordingStep};
 use super::{Format, Head, Sink, Source};
@@ -106,41 +105,33 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     if document.text.trim_start().starts_with('[') {
-        let events = events_of(document, document.raw(EXPECTED)?, &mut out);
+        let events = events_of(document, Some(document.raw(EXPECTED)?), &mut out);
         out.steps = steps(events, HashMap::new(), None);
         return Ok(out);
     }
     let members = document.members(EXPECTED)?;
-    let value = |key: &str| read_value(&members, key);
-    out.id = id.map(|id| match value("instance_id") {
-        Value::String(name) if !name.trim().is_empty() => name,
-        _ => id,
-    });
-    let metadata = value("metadata");
+    out.id = id.map(|id| members.text("instance_id").unwrap_or(id));
+    let metadata = members.value("metadata");
     let model = ["llm_config", "llm"].iter().find_map(|k| metadata.get(*k)?.get("model"));
     let model = model.and_then(Value::as_str).map(str::to_string);
-    out.title = value("instance")
-        .get("problem_statement")
-        .and_then(Value::as_str)
-        .and_then(|t| t.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_string));
-    if let Some(error) = value("error").as_str() {
+    let instance = members.value("instance");
+    out.title = instance.get("problem_statement").and_then(|t| first_line(t.as_str()?));
+    if let Some(error) = members.value("error").as_str() {
         let first = error.lines().next().unwrap_or_default();
         out.left_out.push(format!("{}:{}: the run failed: {first}", document.file, document.line));
     }
-    if let Some(history) = members.get("history") {
-        let events = events_of(document, history, &mut out);
-        out.steps = steps(events, usages(&value("metrics")), model);
-    }
+    let events = events_of(document, members.raw("history"), &mut out);
+    out.steps = steps(events, usages(&members.value("metrics")), model);
     Ok(out)
 }
 
-fn read_value(members: &BTreeMap<String, &RawValue>, key: &str) -> Value {
-    members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
-}
-
 /// Returns the events of a list. Old rows pair each action with its observation.
-fn events_of(document: &Document<'_>, list: &RawValue, out: &mut Recording) -> Vec<RecordedLine> {
-    let items: Vec<Value> = escapes::from_str(list.get()).unwrap_or_default();
+fn events_of(
+    document: &Document<'_>,
+    list: Option<&RawValue>,
+    out: &mut Recording,
+) -> Vec<RecordedLine> {
+    let items: Vec<Value> = list.and_then(|l| escapes::from_str(l.get()).ok()).unwrap_or_default();
     if !items.first().is_some_and(Value::is_array) {
         // The text of the list gives the lines of its items.
         return document.objects(list, out);
@@ -161,16 +152,7 @@ fn steps(
     model: Option<String>,
 ) -> Vec<RecordingStep> {
     let of_sdk = events.iter().any(|e| e.object.contains_key("kind"));
-    let mut steps = if of_sdk {
-        sdk::steps(events, usages, model)
-    } else {
-        events::steps(events, usages, model)
-    };
-    for (n, step) in steps.iter_mut().enumerate() {
-        step.name = Some(format!("step {n}"));
-        step.parent = n.checked_sub(1).map(|n| format!("step {n}"));
-    }
-    steps
+    if of_sdk { sdk::steps(events, usages, model) } else { events::steps(events, usages, model) }
 }
 
 /// Returns counters by the id of the response. `metrics` contains a single list, or one per

@@ -4,17 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::Source;
 use super::super::json::Document;
-use super::super::lines::{RecordedLine, flag, str_of, string};
-use super::super::messages::{content, definitions, media, text_of};
+use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
+use super::super::messages::{content, definitions, text_of};
 use super::super::recording::{
-    ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind,
+    ContextPlace, Counters, MessagePart, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, known,
 };
 use super::super::time;
 use super::{EVENTS, STATE, usages};
@@ -52,11 +51,9 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
         }
     }
     out.last_line = events.last().map_or(1, |e| e.number);
-    let text = |path: &[&str]| {
-        path.iter().try_fold(&state, |at, key| at.get(*key)).and_then(Value::as_str)
-    };
-    out.title = text(&["title"]).map(str::to_string);
-    let model = text(&["agent", "llm", "model"]).map(str::to_string);
+    let text = |path: &str| state.pointer(path).and_then(Value::as_str).map(str::to_string);
+    out.title = text("/title");
+    let model = text("/agent/llm/model");
     let counted = state.get("stats").map(usages).unwrap_or_default();
     out.steps = super::steps(events, counted, model);
     Ok(out)
@@ -88,118 +85,89 @@ struct SdkReader {
 impl SdkReader {
     fn event(&mut self, event: RecordedLine) {
         let RecordedLine { number: line, object: o } = event;
-        let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let step = RecordingStep { line, stamp, ..RecordingStep::default() };
-        match str_of(&o, "kind").unwrap_or_default() {
-            "SystemPromptEvent" => self.system(step, &o),
-            "MessageEvent" => self.message(step, &o),
+        let result = |pieces: Vec<MessagePart>, is_error: bool| {
+            let call_id = string(&o, "tool_call_id").unwrap_or_default();
+            vec![StepKind::result(call_id, pieces, is_error)]
+        };
+        let what = match str_of(&o, "kind").unwrap_or_default() {
+            "SystemPromptEvent" => system(&o),
+            "MessageEvent" => vec![self.message(&o)],
             "ActionEvent" => {
                 let mut pieces = thoughts(&o);
                 pieces.extend(content(o.get("thought")));
                 pieces.push(call(&o));
-                self.reply(step, &o, pieces);
+                vec![self.reply(&o, pieces)]
             }
             "ObservationEvent" => {
-                let observation = o.get("observation").and_then(Value::as_object);
+                let observation = object_of(&o, "observation");
                 let mut pieces = observation.map(content_pieces).unwrap_or_default();
                 pieces.extend(content(o.get("extended_content")));
                 let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
-                self.result(step, &o, pieces, failed);
+                result(pieces, failed)
             }
-            "AgentErrorEvent" => {
-                let pieces = content(o.get("error"));
-                self.result(step, &o, pieces, true);
-            }
-            "UserRejectObservation" => {
-                let pieces = content(o.get("rejection_reason"));
-                self.result(step, &o, pieces, true);
-            }
+            "AgentErrorEvent" => result(content(o.get("error")), true),
+            "UserRejectObservation" => result(content(o.get("rejection_reason")), true),
             "CondensationRequest" => {
                 // The program requests the others when the context is full.
                 self.asked = str_of(&o, "reason").is_none_or(|r| r == "manual");
+                vec![]
             }
             "Condensation" => {
                 let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
                 self.asked = false;
-                let found = RecordingCompaction {
+                vec![StepKind::Compaction(RecordingCompaction {
                     summary: string(&o, "summary"),
                     trigger: Some(trigger),
                     ..RecordingCompaction::default()
-                };
-                self.push(step, StepKind::Compaction(found));
+                })]
             }
             // States, tokens and pauses, which are not sent to the model.
-            kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => {}
-            kind => self.push(step, StepKind::Unknown(format!("event {kind:?}"))),
-        }
+            kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => vec![],
+            kind => vec![StepKind::Unknown(format!("event {kind:?}"))],
+        };
+        let stamp = str_of(&o, "timestamp").and_then(time::normal);
+        self.steps.extend(what.into_iter().map(|w| RecordingStep::new(line, stamp.clone(), w)));
     }
 
-    fn push(&mut self, step: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { what, ..step });
-    }
-
-    fn system(&mut self, step: RecordingStep, o: &Map<String, Value>) {
-        let texts = ["system_prompt", "dynamic_context"].map(|k| text_of(&content(o.get(k))));
-        for text in texts.into_iter().filter(|t| !t.is_empty()) {
-            self.push(step.clone(), StepKind::System(text));
-        }
-        if let Some(tools) = o.get("tools").and_then(Value::as_array) {
-            self.push(step, StepKind::Tools(definitions(tools)));
-        }
-    }
-
-    fn message(&mut self, step: RecordingStep, o: &Map<String, Value>) {
-        let message = o.get("llm_message").and_then(Value::as_object);
-        let mut pieces = message.map(content_pieces).unwrap_or_default();
+    fn message(&mut self, o: &Map<String, Value>) -> StepKind {
+        let message = object_of(o, "llm_message");
+        let pieces = message.map(content_pieces).unwrap_or_default();
         let role = message.and_then(|m| str_of(m, "role"));
         if str_of(o, "source") == Some("agent") && role != Some("user") {
             let mut all = message.map(thoughts).unwrap_or_default();
             all.extend(pieces);
-            return self.reply(step, o, all);
+            return self.reply(o, all);
         }
-        if pieces.is_empty() {
-            pieces.push(MessagePart::Shown(Part::Text("".into())));
+        let mut what = StepKind::question(string(o, "id"), pieces);
+        if let StepKind::Input(input) = &mut what {
+            // Placed before the question, so that the message ends with the question.
+            let added = content(o.get("extended_content")).into_iter();
+            let added: Vec<_> = added.map(|p| p.added(ContextPlace::Message)).collect();
+            input.blocks += added.len();
+            input.pieces.splice(0..0, added);
         }
-        // Placed before the question, so that the message ends with the question.
-        let added =
-            content(o.get("extended_content")).into_iter().filter_map(MessagePart::into_part);
-        let mut all: Vec<MessagePart> =
-            added.map(|p| MessagePart::Added(p, ContextPlace::Message)).collect();
-        all.extend(pieces);
-        let blocks = all.len();
-        self.push(step, StepKind::Input(Input { id: string(o, "id"), pieces: all, blocks }));
+        what
     }
 
-    fn result(
-        &mut self,
-        step: RecordingStep,
-        o: &Map<String, Value>,
-        pieces: Vec<MessagePart>,
-        is_error: bool,
-    ) {
-        let call_id = string(o, "tool_call_id").unwrap_or_default();
-        let pieces = vec![MessagePart::Result { call_id, pieces, is_error }];
-        self.push(step, StepKind::Input(Input { id: None, pieces, blocks: 1 }));
-    }
-
-    fn reply(&mut self, step: RecordingStep, o: &Map<String, Value>, pieces: Vec<MessagePart>) {
+    fn reply(&mut self, o: &Map<String, Value>, pieces: Vec<MessagePart>) -> StepKind {
         let response = string(o, "llm_response_id").filter(|id| !id.is_empty());
         let response = response.unwrap_or_else(|| {
             self.unnamed += 1;
             format!("reply {}", self.unnamed)
         });
         let first = self.counted.insert(response.clone());
-        let counters = self.usages.get(&response).filter(|_| first).cloned();
-        let reply = RecordingReply {
+        StepKind::Reply(RecordingReply {
             model: self.model.clone(),
-            response: Some(response),
-            blocks: pieces.len(),
-            pieces,
-            counters: counters.ok_or_else(|| "a reply without counters".to_string()),
-            ..RecordingReply::default()
-        };
-        self.push(step, StepKind::Reply(reply));
+            counters: known(self.usages.get(&response).filter(|_| first).cloned()),
+            ..RecordingReply::new(response, pieces)
+        })
     }
+}
+
+fn system(o: &Map<String, Value>) -> Vec<StepKind> {
+    let texts = ["system_prompt", "dynamic_context"].map(|k| text_of(&content(o.get(k))));
+    let texts = texts.into_iter().filter(|t| !t.is_empty()).map(StepKind::System);
+    texts.chain(definitions(o.get("tools"))).collect()
 }
 
 /// Returns the content of a message or a result; images are lists of addresses here.
@@ -213,10 +181,7 @@ fn content_pieces(o: &Map<String, Value>) -> Vec<MessagePart> {
         }
     };
     let piece = |block: &Value| match block.get("image_urls").and_then(Value::as_array) {
-        Some(urls) => {
-            let urls = urls.iter().filter_map(Value::as_str);
-            urls.map(|url| MessagePart::Said(Part::Image(media(url)))).collect()
-        }
+        Some(urls) => urls.iter().filter_map(Value::as_str).map(MessagePart::image).collect(),
         None => content(Some(block)),
     };
     list.iter().flat_map(piece).collect()
@@ -228,27 +193,25 @@ fn thoughts(o: &Map<String, Value>) -> Vec<MessagePart> {
     if !signed.is_empty() {
         return signed;
     }
-    let item = o.get("responses_reasoning_item").and_then(Value::as_object);
+    let item = object_of(o, "responses_reasoning_item");
     let of_item = item.map(|i| text_of(&content(i.get("summary")))).unwrap_or_default();
     let encrypted = item.and_then(|i| str_of(i, "encrypted_content"));
     let text = str_of(o, "reasoning_content").unwrap_or(&of_item);
     if text.is_empty() && encrypted.is_none() {
         return Vec::new();
     }
-    vec![MessagePart::Said(Part::Reasoning {
-        text: text.into(),
-        encrypted: encrypted.map(Into::into),
-    })]
+    vec![MessagePart::reasoning(text, encrypted)]
 }
 
 fn call(o: &Map<String, Value>) -> MessagePart {
-    let written = o.get("tool_call").and_then(Value::as_object);
+    let written = object_of(o, "tool_call");
     let text = |key: &str| written.and_then(|w| str_of(w, key));
     // Older versions store the call in the form of the API.
-    let function = written.and_then(|w| w.get("function")?.as_object());
-    let arguments = text("arguments").or_else(|| str_of(function?, "arguments"));
-    let arguments = arguments.map(str::to_string).or_else(|| o.get("action").map(Value::to_string));
+    let function = written.and_then(|w| object_of(w, "function"));
+    let mut arguments =
+        [written, function].into_iter().flatten().filter_map(|w| w.get("arguments"));
+    let arguments = arguments.find(|a| a.is_string()).or(o.get("action"));
     let name = str_of(o, "tool_name").or(text("name")).unwrap_or("tool");
     let id = str_of(o, "tool_call_id").or(text("id")).unwrap_or_default();
-    MessagePart::Said(Part::Call(ToolCall::new(id, name, arguments.unwrap_or_else(|| "{}".into()))))
+    MessagePart::call(id, name, arguments)
 }

@@ -1,37 +1,36 @@
-use std::path::Path;
-
-use ctxbench_core::session::{Entry, Session, Trigger};
+use ctxbench_core::session::{Entry, RecordedCompaction, Session, Trigger};
 use serde_json::json;
 
-use super::super::{Loaded, detect};
+use super::super::Loaded;
+use super::super::testing::{self, counted, describe, recorded, times};
 use super::*;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
-    let format = detect(source).expect("recognised");
-    assert_eq!(format.name, "openhands");
-    format.import_all(source).unwrap()
+    testing::import("openhands", source)
 }
 
 fn import(value: &Value) -> Session {
     all(&Source::of_bytes(value.to_string().as_bytes(), "x.json")).remove(0).session
 }
 
+fn trigger(session: &Session) -> Option<Trigger> {
+    session.entries.iter().find_map(|e| match e {
+        Entry::RecordedCompaction(RecordedCompaction { trigger, .. }) => *trigger,
+        _ => None,
+    })
+}
+
 #[test]
 fn each_row_of_a_benchmark_is_a_session() {
-    let path = "../tests/data/recordings/openhands/output.jsonl";
-    let all = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)));
-    let counted = |l: &Loaded| {
-        let usage = |e: &Entry| match e {
-            Entry::Assistant(a) => a.usage.map(|u| (u.prompt(), u.output)),
-            _ => None,
-        };
-        let each: Vec<(u64, u64)> = l.session.entries.iter().filter_map(usage).collect();
-        let sum = |f: fn(&(u64, u64)) -> u64| each.iter().map(f).sum::<u64>();
-        (l.session.header.id.clone(), each.len(), sum(|u| u.0), sum(|u| u.1))
+    let all = all(&Source::at(&recorded("openhands/output.jsonl")));
+    let sums = |l: &Loaded| {
+        let each: Vec<[u64; 4]> = counted(&l.session).into_iter().flatten().collect();
+        let prompts: u64 = each.iter().flat_map(|c| &c[..3]).sum();
+        let output: u64 = each.iter().map(|c| c[3]).sum();
+        (l.session.header.id.clone(), each.len(), prompts, output)
     };
-    let counted: Vec<_> = all.iter().map(counted).collect();
     assert_eq!(
-        counted,
+        all.iter().map(sums).collect::<Vec<_>>(),
         [
             ("ponylang__ponyc-4595".to_string(), 7, 67_043, 721),
             ("ponylang__ponyc-4593".to_string(), 3, 17_241, 193),
@@ -41,28 +40,16 @@ fn each_row_of_a_benchmark_is_a_session() {
     let s = &all[0].session;
     assert_eq!(s.header.model.as_deref(), Some("meta-llama/llama-4-maverick"));
     assert_eq!(s.header.title, "<uploaded_files>");
-    let [
-        Entry::System { text, .. },
-        Entry::Tools { definitions, .. },
-        Entry::User(asked),
-        Entry::Assistant(a),
-        Entry::Tool(t),
-        ..,
-    ] = s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    assert!(text.starts_with("You are OpenHands agent"));
-    let names: Vec<_> = definitions.iter().map(|d| d["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["execute_bash", "think", "finish", "str_replace_editor"]);
+    let told = describe(s);
+    assert!(told[0].starts_with("system: You are OpenHands agent"));
+    for name in ["execute_bash", "think", "finish", "str_replace_editor"] {
+        assert!(told[1].contains(&format!("\"name\":\"{name}\"")), "{name}");
+    }
     // Two pieces of recalled knowledge come before the task.
-    assert_eq!(asked.content().len(), 3);
-    let call = &a.all_calls()[0];
-    assert_eq!(
-        (&*call.id, &*call.name, &*call.arguments),
-        ("toolu_01", "execute_bash", r#"{"command": "ls -l /workspace/ponylang__ponyc__0.1"}"#)
-    );
-    assert_eq!((&*t.call_id, a.at, t.at), ("toolu_01", Some(3_113), Some(3_733)));
+    assert_eq!(s.entries[2].content().len(), 3);
+    let call = r#"execute_bash[toolu_01]{"command": "ls -l /workspace/ponylang__ponyc__0.1"}"#;
+    assert!(told[3].ends_with(call) && told[4].starts_with("result[toolu_01]: "), "{told:?}");
+    assert_eq!(times(s)[1..3], [3_113, 3_733]);
 }
 
 #[test]
@@ -74,23 +61,16 @@ fn actions_without_function_calls_are_calls_by_their_events() {
          {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py", "extras": {"exit_code": 1}}],
         [{"id": 3, "source": "agent", "action": "message", "args": {"content": "Done."}},
          {"id": 4, "source": "user", "action": "message", "args": {"content": "Go on."}}]]});
-    let s = import(&row);
-    let [
-        Entry::User(u),
-        Entry::Assistant(a),
-        Entry::Tool(t),
-        Entry::Assistant(done),
-        Entry::User(_),
-    ] = s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    assert_eq!(u.content().len(), 2);
-    assert_eq!(a.content()[0].text(), "I look.");
-    let call = &a.all_calls()[0];
-    assert_eq!((&*call.name, &*call.arguments), ("run", r#"{"command":"ls"}"#));
-    assert_eq!((&*t.call_id, t.is_error), (&*call.id, None));
-    assert_eq!(done.text.as_deref(), Some("Done."));
+    assert_eq!(
+        describe(&import(&row)),
+        [
+            "user: fix + <image/png 26>",
+            "model: I look. + run[event-1]{\"command\":\"ls\"}",
+            "result[event-1]: a.py",
+            "model: Done.",
+            "user: Go on."
+        ]
+    );
 }
 
 #[test]
@@ -113,25 +93,18 @@ fn calls_of_one_response_are_one_reply_and_condensations_compactions() {
             {"id": 5, "source": "agent", "action": "condensation", "args": {"summary": "It was fixed.", "forgotten_events_start_id": 1, "forgotten_events_end_id": 4}},
             {"id": 6, "source": "agent", "action": "message", "args": {"content": "Done."}}]});
     let s = import(&row);
-    let [
-        Entry::User(_),
-        Entry::Assistant(a),
-        Entry::Tool(one),
-        Entry::Tool(two),
-        Entry::RecordedCompaction(c),
-        Entry::Assistant(_),
-    ] = s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    let arguments: Vec<String> = a.all_calls().iter().map(|c| c.arguments.to_string()).collect();
-    assert_eq!((a.content().len(), arguments), (3, vec!["{\"a\": 1}".into(), "{\"a\": 2}".into()]));
     assert_eq!(
-        a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
-        Some((10, 60, 30, 9))
+        describe(&s),
+        [
+            "user: fix",
+            "model: Both. + bash[c1]{\"a\": 1} + bash[c2]{\"a\": 2}",
+            "result[c1]: one",
+            "result![c2]: two",
+            "compaction: None None Some(\"It was fixed.\")",
+            "model: Done."
+        ]
     );
-    assert_eq!((one.is_error, two.is_error), (None, Some(true)));
-    assert_eq!((c.summary.as_deref(), c.trigger), (Some("It was fixed."), Some(Trigger::Auto)));
+    assert_eq!((counted(&s)[0], trigger(&s)), (Some([10, 60, 30, 9]), Some(Trigger::Auto)));
 }
 
 #[test]
@@ -173,27 +146,23 @@ fn the_folder_of_a_conversation_is_a_session() {
     let loaded = all(&Source::at(&folder)).remove(0);
     let s = &loaded.session;
     assert_eq!(s.header.id, "a1b2");
-    let [
-        Entry::System { .. },
-        Entry::System { .. },
-        Entry::Tools { .. },
-        Entry::User(u),
-        Entry::Assistant(a),
-        Entry::Tool(one),
-        Entry::Tool(two),
-        Entry::RecordedCompaction(c),
-        Entry::Assistant(done),
-    ] = s.entries.as_slice()
-    else {
-        panic!("{:?}", s.entries)
-    };
-    assert_eq!(u.content().len(), 3);
-    assert_eq!(a.model.as_deref(), Some("claude-sonnet-4-5"));
-    assert_eq!((a.all_calls().len(), a.content().len(), a.at), (2, 3, Some(2_000)));
-    assert_eq!(a.usage.map(|u| (u.input, u.cache_read, u.output)), Some((30, 20, 5)));
-    assert_eq!((one.output.as_deref(), two.is_error), (Some("a.py"), Some(true)));
-    assert_eq!((c.summary.as_deref(), c.trigger), (Some("so far"), Some(Trigger::Manual)));
-    assert_eq!(done.text.as_deref(), Some("Done."));
+    assert_eq!(
+        describe(s),
+        [
+            "system: S",
+            "system: D",
+            "tools: [{\"description\":\"runs\",\"input_schema\":{\"type\":\"object\"},\"name\":\"terminal\"}]",
+            "user: skill + fix + <image/png 26>",
+            "model: I look. + terminal[c1]{\"command\": \"ls\"} + terminal[c2]{\"command\": \"ls\"}",
+            "result[c1]: a.py",
+            "result![c2]: no such tool",
+            "compaction: None None Some(\"so far\")",
+            "model: Done."
+        ]
+    );
+    assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5"));
+    assert_eq!((counted(s)[0], times(s)[..2].to_vec()), (Some([30, 20, 0, 5]), vec![0, 2_000]));
+    assert_eq!(trigger(s), Some(Trigger::Manual));
     assert!(
         loaded.warnings[0].starts_with("event-00010-x.json:1: not an event"),
         "{:?}",

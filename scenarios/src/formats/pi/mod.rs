@@ -13,12 +13,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::plural::pluralize;
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, str_of, string};
+use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens,
@@ -30,10 +29,7 @@ pub(super) const FORMAT: Format = Format {
     name: "pi",
     untold: "system prompt and tools, ids of requests, and additions of extensions to the context",
     sniff,
-    read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
-        Ok(())
-    },
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
     parts: super::no_parts,
 };
 
@@ -42,7 +38,7 @@ fn sniff(head: &Head) -> bool {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
     };
     let is_message = |o: &Map<String, Value>| {
-        let role = o.get("message").and_then(|m| m.get("role")).and_then(Value::as_str);
+        let role = object_of(o, "message").and_then(|m| str_of(m, "role"));
         str_of(o, "type") == Some("message") && role.is_some()
     };
     head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
@@ -114,16 +110,9 @@ impl PiReader {
             None => self.tip.clone(),
         };
         self.tip = Some(id.clone());
-        let stamp = string(o, "timestamp");
-        let step = RecordingStep {
-            line: line.number,
-            name: Some(id),
-            parent,
-            stamp,
-            view,
-            ..RecordingStep::default()
-        };
-        let what = match (kind, o.get("message").and_then(Value::as_object)) {
+        let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
+        let step = RecordingStep { name: Some(id), parent, view, ..step };
+        let what = match (kind, object_of(o, "message")) {
             ("session", _) => {
                 self.level = string(o, "thinkingLevel");
                 self.level_of_call.clone_from(&self.level);
@@ -148,7 +137,6 @@ impl PiReader {
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
         let (pieces, blocks) = pieces(m);
-        let input = |pieces, blocks| StepKind::Input(Input { id: id.clone(), pieces, blocks });
         let text = |key: &str| str_of(m, key).unwrap_or_default();
         let mut view = step.view;
         let what = match text("role") {
@@ -163,42 +151,36 @@ impl PiReader {
                 }
                 if let Some(reply) = output_only(&id, m, &pieces, step.line) {
                     if view == View::Both {
-                        let what = StepKind::Reply(reply);
-                        self.steps.push(RecordingStep {
-                            view: View::Session,
-                            what,
-                            ..step.clone()
-                        });
+                        let (view, what) = (View::Session, StepKind::Reply(reply));
+                        self.steps.push(RecordingStep { view, what, ..step.clone() });
                     }
                     view = View::Calls;
                 }
                 reply(id, m, pieces, blocks, step.line)
             }
             "toolResult" => {
-                let is_error = m.get("isError").and_then(Value::as_bool).unwrap_or_default();
                 let call_id = text("toolCallId").to_string();
                 if self.unshown.contains(&call_id) {
                     view = View::Calls;
                 }
-                let blocks = blocks.min(1);
-                input(vec![MessagePart::Result { call_id, pieces, is_error }], blocks)
+                let is_error = flag(m, "isError");
+                let pieces = vec![MessagePart::Result { call_id, pieces, is_error }];
+                StepKind::Input(Input { id, pieces, blocks: blocks.min(1) })
             }
             "bashExecution" => {
                 let text = format!("$ {}\n{}", text("command"), text("output"));
                 let shown = MessagePart::Added(Part::Text(text.into()), ContextPlace::Message);
-                input(vec![shown], 1)
+                StepKind::Input(Input { id, pieces: vec![shown], blocks: 1 })
             }
-            "user" => {
+            role => {
                 let mut pieces = pieces;
-                if !pieces.iter().any(|p| matches!(p, MessagePart::Said(_))) {
+                if role != "user" {
+                    view = View::Calls;
+                } else if !pieces.iter().any(|p| matches!(p, MessagePart::Said(_))) {
                     // An empty message still counts as a message.
                     pieces.push(MessagePart::Shown(Part::Text("".into())));
                 }
-                input(pieces, blocks)
-            }
-            _ => {
-                view = View::Calls;
-                input(pieces, blocks)
+                StepKind::Input(Input { id, pieces, blocks })
             }
         };
         self.steps.push(RecordingStep { what, view, ..step });
@@ -209,11 +191,7 @@ impl PiReader {
             let level = self.level.as_deref().unwrap_or("none");
             let text = format!("the thinking level changed to {level}");
             let what = StepKind::Note { kind: NoteKind::Settings, text };
-            self.steps.push(RecordingStep {
-                line: self.level_line,
-                what,
-                ..RecordingStep::default()
-            });
+            self.steps.push(RecordingStep::new(self.level_line, None, what));
         }
         self.level_of_call.clone_from(&self.level);
     }
@@ -230,17 +208,15 @@ fn output_only(
     let counters = counters(m);
     (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
         id: id.clone(),
-        response: Some(format!("line {line}")),
         model: string(m, "model"),
-        pieces: pieces.to_vec(),
         counters: Ok(counters),
-        ..RecordingReply::default()
+        ..RecordingReply::new(format!("line {line}"), pieces.to_vec())
     })
 }
 
 fn counters(m: &Map<String, Value>) -> Counters {
     let none = Map::new();
-    let usage = m.get("usage").and_then(Value::as_object).unwrap_or(&none);
+    let usage = object_of(m, "usage").unwrap_or(&none);
     Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
 }
 
@@ -264,13 +240,11 @@ fn reply(
     };
     StepKind::Reply(RecordingReply {
         id,
-        response: Some(format!("line {line}")),
         model: string(m, "model"),
-        pieces,
         blocks,
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
-        ..RecordingReply::default()
+        ..RecordingReply::new(format!("line {line}"), pieces)
     })
 }
 
@@ -280,44 +254,39 @@ fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
     match m.get("content") {
         Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| {
-                b.as_object().and_then(part).map_or(MessagePart::Opaque, MessagePart::Said)
-            };
+            let piece = |b: &Value| b.as_object().and_then(part).unwrap_or(MessagePart::Opaque);
             (list.iter().map(piece).collect(), list.len())
         }
         _ => (Vec::new(), 0),
     }
 }
 
-fn part(p: &Map<String, Value>) -> Option<Part> {
-    let text = |key: &str| str_of(p, key).unwrap_or_default().to_string();
-    match str_of(p, "type").unwrap_or_default() {
-        "text" => Some(Part::Text(text("text").into())),
+fn part(p: &Map<String, Value>) -> Option<MessagePart> {
+    let text = |key: &str| str_of(p, key).unwrap_or_default();
+    Some(match text("type") {
+        "text" => MessagePart::text(text("text")),
         "thinking" => {
-            let encrypted = string(p, "thinkingSignature").filter(|s| !s.is_empty());
-            Some(Part::Reasoning {
-                text: text("thinking").into(),
-                encrypted: encrypted.map(Into::into),
-            })
+            let encrypted = str_of(p, "thinkingSignature").filter(|s| !s.is_empty());
+            MessagePart::reasoning(text("thinking"), encrypted)
         }
-        "toolCall" => {
-            let arguments = p.get("arguments").map_or_else(|| "{}".to_string(), Value::to_string);
-            Some(Part::Call(ToolCall::new(text("id"), text("name"), arguments)))
-        }
+        "toolCall" => MessagePart::call(text("id"), text("name"), p.get("arguments")),
         "image" => {
-            let media_type = text("mimeType");
-            let url = format!("data:{media_type};base64,{}", text("data"));
-            Some(Part::Image(Media { media_type, url, name: None }))
+            let url = format!("data:{};base64,{}", text("mimeType"), text("data"));
+            MessagePart::image_of(text("mimeType"), &url)
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::formats::{Source, detect};
-    use ctxbench_core::session::{Entry, RecordedCompaction};
+    use crate::Loaded;
+    use crate::formats::testing::{counted, describe, times};
+    use crate::formats::{Source, testing};
+
+    fn import(text: &str) -> Loaded {
+        testing::import("pi", &Source::of_bytes(text.as_bytes(), "s.jsonl")).remove(0)
+    }
 
     const OLD: &str = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w","provider":"anthropic","modelId":"claude-sonnet-4-5","thinkingLevel":"off"}
 {"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"list the files"}],"timestamp":1}}
@@ -329,23 +298,19 @@ mod tests {
 
     #[test]
     fn messages_results_usage_and_compactions() {
-        assert_eq!(detect(&Source::of_bytes(OLD.as_bytes(), "x")).unwrap().name, "pi");
-        let s = FORMAT.session_of(OLD, "s.jsonl").unwrap().session;
-        assert_eq!(s.entries.len(), 5, "{:?}", s.entries);
-        let Entry::Assistant(a) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
+        let s = import(OLD).session;
         assert_eq!(
-            a.usage.map(|u| (u.input, u.output, u.cache_read, u.cache_write)),
-            Some((3, 20, 0, 1_500))
+            describe(&s),
+            [
+                "user: list the files",
+                "model: bash[t1]{\"command\":\"ls\"}",
+                "result[t1]: a.txt",
+                "compaction: Some(1600) None Some(\"files were listed\")",
+                "user: thanks"
+            ]
         );
-        assert_eq!(&*a.all_calls()[0].arguments, r#"{"command":"ls"}"#);
-        let Entry::Tool(t) = &s.entries[2] else { panic!("{:?}", s.entries[2]) };
-        assert_eq!(
-            (t.call_id.as_str(), t.output.as_deref(), t.at),
-            ("t1", Some("a.txt"), Some(3_000))
-        );
-        assert!(
-            matches!(&s.entries[3], Entry::RecordedCompaction(RecordedCompaction { pre_tokens: Some(1_600), summary: Some(x), .. }) if x == "files were listed")
-        );
+        assert_eq!(counted(&s), [Some([3, 0, 1_500, 20])]);
+        assert_eq!(times(&s)[2], 3_000);
     }
 
     #[test]
@@ -353,12 +318,9 @@ mod tests {
         let text = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
 {"type":"message","message":{"role":"user","content":[]}}
 {"type":"message","message":{"role":"assistant","content":[],"usage":{"input":0,"output":7}}}"#;
-        let s = FORMAT.session_of(text, "s.jsonl").unwrap().session;
-        let [Entry::User(user), Entry::Assistant(reply)] = s.entries.as_slice() else {
-            panic!("{:?}", s.entries)
-        };
-        assert_eq!((user.text.as_deref(), &user.parts), (Some(""), &None));
-        assert_eq!(reply.usage.map(|u| (u.input, u.output)), Some((0, 7)));
+        let s = import(text).session;
+        assert_eq!(describe(&s), ["user: ", "model: "]);
+        assert_eq!(counted(&s), [Some([0, 0, 0, 7])]);
     }
 
     #[test]
@@ -369,15 +331,8 @@ mod tests {
 {"type":"message","message":{"role":"toolResult","toolCallId":"t1","content":"none"}}
 {"type":"message","message":{"role":"user","content":"again"}}
 {"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"whole"}],"usage":{"input":910,"output":9},"stopReason":"stop"}}"#;
-        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
-        let [Entry::User(go), Entry::User(again), Entry::Assistant(a), Entry::RecordedCall(failed)] =
-            loaded.session.entries.as_slice()
-        else {
-            panic!("{:?}", loaded.session.entries)
-        };
-        assert_eq!((go.text.as_deref(), again.text.as_deref()), (Some("go"), Some("again")));
-        assert_eq!((failed.usage.input, failed.usage.output), (900, 8));
-        assert_eq!(a.text.as_deref(), Some("whole"));
+        let told = describe(&import(text).session);
+        assert_eq!(told, ["user: go", "user: again", "model: whole", "call: 900"]);
     }
 
     #[test]
@@ -386,17 +341,8 @@ mod tests {
 {"type":"message","id":"1","parentId":null,"timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":"one"}}
 {"type":"message","id":"2","parentId":"1","timestamp":"2026-01-08T20:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"first try"}]}}
 {"type":"message","id":"3","parentId":"1","timestamp":"2026-01-08T20:00:03.000Z","message":{"role":"assistant","content":[{"type":"text","text":"second try"}]}}"#;
-        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
-        let said: Vec<_> = loaded
-            .session
-            .entries
-            .iter()
-            .filter_map(|e| match e {
-                Entry::Assistant(a) => a.text.as_deref(),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(said, ["second try"]);
+        let loaded = import(text);
+        assert_eq!(describe(&loaded.session), ["user: one", "model: second try"]);
         assert!(
             loaded.warnings[0].contains("left out 1 message of branches"),
             "{:?}",

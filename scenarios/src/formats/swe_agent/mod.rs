@@ -11,16 +11,13 @@
 //! - Messages of another `agent` than the first are those of a subagent.
 //! - `model_stats` are sums over the run, and so no counters of a reply.
 
-use std::collections::BTreeMap;
-
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::actions::Actions;
-use super::json::Document;
-use super::lines::{RecordedLine, flag, str_of};
+use super::json::{Document, Members};
+use super::lines::{RecordedLine, first_line, flag, list_of, str_of, string};
 use super::messages::{MessageReader, content};
-use super::recording::{ContextPlace, Input, MessagePart, Recording, RecordingStep, StepKind};
+use super::recording::{ContextPlace, Input, Recording, StepKind};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
@@ -52,22 +49,16 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let members = document.members(EXPECTED)?;
-    let whole = |key: &str| members.get(key).is_some_and(|r| r.get().len() > 2);
-    let attempts = members.get("attempts").filter(|_| !whole("history") && !whole("trajectory"));
-    let Some(attempts) = attempts else {
+    let whole = |key: &str| members.raw(key).is_some_and(|r| r.get().len() > 2);
+    if whole("history") || whole("trajectory") || members.raw("attempts").is_none() {
         let _ = sink(Ok(read_attempt(&document, &members, None)));
         return Ok(());
-    };
-    let list: Vec<&RawValue> = serde_json::from_str(attempts.get()).unwrap_or_default();
-    for (n, raw) in (1..).zip(list) {
+    }
+    for (n, raw) in (1..).zip(members.list("attempts")) {
         let attempt = document.part(raw);
         let id = format!("{}-attempt-{n}", source.stem());
-        let recording = attempt.members(EXPECTED).map(|mut of_attempt| {
-            for (key, raw) in &members {
-                of_attempt.entry(key.clone()).or_insert(raw);
-            }
-            read_attempt(&attempt, &of_attempt, Some(id))
-        });
+        let recording = attempt.members(EXPECTED);
+        let recording = recording.map(|own| read_attempt(&attempt, &own.or(&members), Some(id)));
         if sink(recording).is_break() {
             break;
         }
@@ -75,85 +66,58 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-fn read_attempt(
-    document: &Document<'_>,
-    members: &BTreeMap<String, &RawValue>,
-    id: Option<String>,
-) -> Recording {
+fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<String>) -> Recording {
     let mut out = Recording { id, ..Recording::default() };
     let (config, mut reader) = (config(members), MessageReader::default());
-    let within = |path: &[&str]| {
-        let found = path.iter().try_fold(&config, |at, key| at.get(*key))?;
-        found.as_str().map(str::to_string)
-    };
-    reader.model = within(&["agent", "model", "name"]);
-    out.title = within(&["problem_statement", "text"])
-        .and_then(|text| text.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_string));
-    let list = |key: &str, out: &mut Recording| match members.get(key) {
-        Some(raw) => document.objects(raw, out),
-        None => Vec::new(),
-    };
-    let mut lines = list("history", &mut out);
+    let within = |path: &str| config.pointer(path).and_then(Value::as_str);
+    reader.model = within("/agent/model/name").map(str::to_string);
+    out.title = within("/problem_statement/text").and_then(first_line);
+    let mut lines = document.objects(members.raw("history"), &mut out);
     if lines.is_empty() {
-        let steps = list("trajectory", &mut out);
+        let steps = document.objects(members.raw("trajectory"), &mut out);
         lines = steps.into_iter().enumerate().flat_map(|(n, s)| messages(s, n == 0)).collect();
     }
-    let first = lines.first().and_then(|l| str_of(&l.object, "agent")).map(str::to_string);
+    let first = lines.first().and_then(|l| string(&l.object, "agent"));
     let is_demo = |o: &Map<String, Value>| flag(o, "is_demo");
     let alone = lines.iter().filter(|l| is_demo(&l.object)).count() == 1;
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
         out.last_line = number;
         if alone && is_demo(&object) && str_of(&object, "role") == Some("user") {
-            reader.push(demonstration(number, &object));
+            reader.push(number, None, demonstration(&object));
             continue;
         }
-        call(&mut object, &mut actions);
-        let agent = str_of(&object, "agent").map(str::to_string);
+        if let Some(id) = list_of(&object, "tool_call_ids").first().cloned() {
+            object.insert("tool_call_id".into(), id);
+        }
+        actions.convert(&mut object, action);
+        let agent = string(&object, "agent");
         reader.agent = agent.filter(|a| first.as_ref().is_some_and(|f| f != a));
         reader.item(number, &object);
     }
-    out.steps = reader.finish();
+    out.steps = reader.steps;
     out
 }
 
-fn demonstration(line: usize, message: &Map<String, Value>) -> RecordingStep {
-    let place = |piece| match piece {
-        MessagePart::Said(part) => {
-            MessagePart::Added(part, ContextPlace::Memory("demonstration".into()))
-        }
-        other => other,
-    };
-    let pieces = content(message.get("content")).into_iter().map(place).collect();
-    let what = StepKind::Input(Input { id: None, pieces, blocks: 1 });
-    RecordingStep { line, what, ..RecordingStep::default() }
+fn demonstration(message: &Map<String, Value>) -> StepKind {
+    let place = ContextPlace::Memory("demonstration".into());
+    let pieces = content(message.get("content")).into_iter().map(|p| p.added(place.clone()));
+    StepKind::Input(Input { id: None, pieces: pieces.collect(), blocks: 1 })
 }
 
 /// Returns the configuration of the run, which is an object or the text of one.
-fn config(members: &BTreeMap<String, &RawValue>) -> Value {
-    let read = |raw: &&RawValue| escapes::from_str::<Value>(raw.get()).ok();
-    match members.get("replay_config").and_then(read) {
-        Some(Value::String(text)) => escapes::from_str(&text).unwrap_or_default(),
-        other => other.unwrap_or_default(),
+fn config(members: &Members<'_>) -> Value {
+    match members.value("replay_config") {
+        Value::String(text) => escapes::from_str(&text).unwrap_or_default(),
+        other => other,
     }
 }
 
-/// Converts a message to the form of the chat API.
-fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
-    if let Some(id) = message.get("tool_call_ids").and_then(|ids| ids.get(0)).cloned() {
-        message.insert("tool_call_id".into(), id);
-    }
-    actions.observe(message);
-    if str_of(message, "role") != Some("assistant") {
-        return;
-    }
-    let called = message.get("tool_calls").and_then(Value::as_array).is_some_and(|c| !c.is_empty());
-    let action = str_of(message, "action").unwrap_or_default().to_string();
-    if called || action.trim().is_empty() {
-        return actions.pass();
-    }
-    let said = str_of(message, "thought").unwrap_or_default().trim_end().to_string();
-    actions.act(message, &said, &action);
+/// Returns the thought and the action of a reply.
+fn action(message: &Map<String, Value>) -> Option<(String, String)> {
+    let action = string(message, "action").filter(|a| !a.trim().is_empty())?;
+    let thought = str_of(message, "thought").unwrap_or_default();
+    Some((thought.trim_end().to_string(), action))
 }
 
 /// Returns the messages of a step of `trajectory`: the query of the first one, thought and
