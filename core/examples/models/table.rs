@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use ctxbench_core::quantity;
 use serde_json::{Map, Value};
 
 use crate::Outcome;
@@ -176,15 +177,7 @@ fn rounded(x: f64, steps: f64) -> f64 {
 }
 
 fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, d) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('_');
-        }
-        out.push(d);
-    }
-    out
+    quantity::grouped(n, '_')
 }
 
 #[cfg(test)]
