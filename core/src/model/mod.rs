@@ -120,6 +120,7 @@ impl CacheRule {
 
 /// USD per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Uncached input.
     pub input: f64,
@@ -312,7 +313,7 @@ pub enum InstallError {
 /// `'static`, so call this once, before the first lookup. Later files override earlier ones.
 pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
     let table = files.iter().try_fold(table::published(), table::Table::with)?;
-    table::install(table).map_err(|_| InstallError::Late)
+    if table::install(table) { Ok(()) } else { Err(InstallError::Late) }
 }
 
 /// Finds a model by name.
