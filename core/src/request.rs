@@ -391,6 +391,12 @@ pub struct ModelError {
 }
 
 impl ModelError {
+    /// Creates the error for a request that the provider refuses with status 400 and without a code.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        let message = message.into();
+        ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message }
+    }
+
     /// Creates the error for a script without further replies.
     pub fn ended() -> Self {
         ModelError {
