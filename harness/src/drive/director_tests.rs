@@ -1,4 +1,5 @@
 use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+use ctxbench_scenarios::FaultOn;
 
 use super::*;
 
@@ -108,17 +109,7 @@ fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
 
 #[test]
 fn a_fault_is_told_of_the_request_that_it_hit() {
-    let fault = ProviderFault {
-        on: FaultOn::Summary,
-        nth: 1,
-        times: 1,
-        status: Some(500),
-        code: None,
-        message: None,
-        text: None,
-        tokens: None,
-        after_ms: 0,
-    };
+    let fault = ProviderFault { status: Some(500), ..ProviderFault::new(FaultOn::Summary, 1) };
     let mut d = director(&["one"], &[fault]);
     let hit = send(&mut d, 0, "sum up");
     let other = send(&mut d, 1, "a");
