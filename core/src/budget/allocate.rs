@@ -144,33 +144,6 @@ impl BudgetConfig {
     }
 }
 
-impl Allocation {
-    /// Returns the sum of all fields, which equals the window.
-    pub fn sum(&self) -> u64 {
-        let fixed =
-            self.output_reserve + self.safety_margin + self.system + self.current + self.reminder;
-        fixed
-            + self.repo_map
-            + self.read_only_files
-            + self.chat_files
-            + self.chat_history
-            + self.left
-    }
-
-    /// Returns the parts that got less than their demand, with the missing tokens.
-    pub fn shortfall(&self, demand: &Demand) -> Vec<(BudgetPart, u64)> {
-        [
-            (BudgetPart::RepoMap, demand.repo_map - self.repo_map),
-            (BudgetPart::ReadOnlyFiles, demand.read_only_files - self.read_only_files),
-            (BudgetPart::ChatFiles, demand.chat_files - self.chat_files),
-            (BudgetPart::ChatHistory, demand.chat_history - self.chat_history),
-        ]
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,10 +166,6 @@ mod tests {
             (8_192, 20_000, 8_192, 1_000)
         );
         assert_eq!(a.left, 159_600 - 9_600 - 8_192 - 20_000 - 8_192 - 1_000);
-        assert_eq!(
-            a.shortfall(&d),
-            [(BudgetPart::RepoMap, 41_808), (BudgetPart::ChatHistory, 21_808)]
-        );
         assert_eq!(c.history_cap(64_000), 4_000);
         assert_eq!(
             [c.repo_map_budget(4_000), c.repo_map_budget(40_000), c.repo_map_budget(500)],
@@ -253,7 +222,9 @@ mod tests {
         #[test]
         fn conserves_the_window_and_respects_every_clamp(c in config(), d in demand(), window in 0u64..300_000) {
             let Ok(a) = c.allocate(window, &d) else { return Ok(()) };
-            prop_assert_eq!(a.sum(), window);
+            let fixed = a.output_reserve + a.safety_margin + a.system + a.current + a.reminder;
+            let parts = a.repo_map + a.read_only_files + a.chat_files + a.chat_history;
+            prop_assert_eq!(fixed + parts + a.left, window);
             prop_assert!(window - a.left <= window);
             prop_assert!(a.repo_map <= c.repo_map_max && a.repo_map <= d.repo_map);
             prop_assert!(a.chat_history <= c.history_cap(window) && a.chat_history <= d.chat_history);

@@ -328,11 +328,6 @@ impl InputCost {
 }
 
 impl Validated {
-    /// Returns the share of compared calls that are predicted exactly, per cent.
-    pub fn exact_pct(&self) -> Option<f64> {
-        (self.compared > 0).then(|| 100.0 * self.exact as f64 / self.compared as f64)
-    }
-
     /// Returns whether the recording counts for `--min`. Gateways are reported separately.
     pub fn counts(&self) -> bool {
         self.route != "gateway"
