@@ -42,16 +42,8 @@ pub(super) struct HandlerState {
     pub(super) arrived: AtomicU64,
 }
 
-/// An answer that is ready to go.
-struct ReadyAnswer {
-    status: u16,
-    retry_after: Option<u64>,
-    kind: &'static str,
-    body: Body,
-}
-
-fn json(body: impl Into<Body>) -> ReadyAnswer {
-    ReadyAnswer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
+fn json(body: impl Into<Body>) -> Response<Body> {
+    response(200, "application/json", body)
 }
 
 /// Refusal with everything it needs in addition to its message.
@@ -93,7 +85,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
         ..LogLine::default()
     };
     let mut seen = None;
-    let answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
+    let mut answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
@@ -102,25 +94,26 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
             if let Some(seen) = &mut seen {
                 seen.outcome = Some(Err(error));
             }
-            ReadyAnswer { status, retry_after, ..json(body) }
+            let mut refused = response(status, "application/json", body);
+            if let Some(seconds) = retry_after {
+                refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            refused
         }
     };
-    line.http = answer.status;
+    let http = answer.status().as_u16();
+    line.http = http;
     if let Some(seen) = seen {
-        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http: answer.status, ..seen });
+        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http, ..seen });
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
-    let mut response = response(answer.status, answer.kind, answer.body);
-    let headers = response.headers_mut();
+    let headers = answer.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(id) = format!("req_{number:06}").parse() {
         headers.insert(api.request_id_header(), id);
     }
-    if let Some(seconds) = answer.retry_after {
-        headers.insert(header::RETRY_AFTER, seconds.into());
-    }
-    response
+    answer
 }
 
 fn word(kind: ErrorKind) -> &'static str {
@@ -141,7 +134,7 @@ async fn answer(
     api: Api,
     line: &mut LogLine,
     seen: &mut Option<RequestOutcome>,
-) -> Result<ReadyAnswer, Refused> {
+) -> Result<Response<Body>, Refused> {
     if let Some(why) = local::foreign(request.headers()) {
         return Err(errors::refusal(api, 403, why).into());
     }
@@ -228,10 +221,8 @@ async fn answer(
     if line.stream {
         let events = wire.events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
-        return Ok(ReadyAnswer {
-            kind: "text/event-stream; charset=utf-8",
-            ..json(sse::events(events, pause, fault.cut))
-        });
+        let body = sse::events(events, pause, fault.cut);
+        return Ok(response(200, "text/event-stream; charset=utf-8", body));
     }
     Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
 }
@@ -248,7 +239,7 @@ async fn count(
     request: Request,
     wire: Wire,
     line: &mut LogLine,
-) -> Result<ReadyAnswer, Refused> {
+) -> Result<Response<Body>, Refused> {
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
