@@ -480,6 +480,13 @@ impl Agent {
     }
 }
 
+/// Returns a valid agent with these lines at the end of its description.
+#[cfg(test)]
+pub(super) fn described_with(more: &str) -> Agent {
+    let toml = format!("{}{more}", tests::MINIMAL);
+    read("mine.toml", &toml, None).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -492,7 +499,7 @@ mod tests {
         }
     }
 
-    const MINIMAL: &str = r#"
+    pub(super) const MINIMAL: &str = r#"
         name = "mine"
         title = "Mine"
         model = "gpt-5.5"
@@ -530,9 +537,7 @@ mod tests {
 
     #[test]
     fn recorded_uses_record_section_or_environment() {
-        let of = |more: &str| {
-            read("a", &format!("{MINIMAL}{more}"), None).unwrap().recorded("http://h:1")
-        };
+        let of = |more: &str| described_with(more).recorded("http://h:1");
         assert_eq!(of(""), None);
         let env = of("[env]\nBASE = \"{url}/v1\"\nHOME = \"{scratch}\"\n").unwrap();
         assert_eq!(env.env, BTreeMap::from([("BASE".into(), "http://h:1/v1".into())]));

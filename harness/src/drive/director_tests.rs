@@ -6,11 +6,10 @@ use super::*;
 /// Creates a director for an agent that marks summary requests with a final sentence, in a session
 /// with these replies.
 fn director(replies: &[&str], faults: &[ProviderFault]) -> SharedDirector {
-    let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
-         [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
-         command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
-         [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n";
-    let agent = crate::drive::agent::read("a", description, None).unwrap();
+    let agent = crate::drive::agent::described_with(
+        "[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
+         [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n",
+    );
     let text = |t: &str| Some(t.into());
     let user = UserEntry { id: "u".into(), text: text("go"), ..Default::default() };
     let said = replies.iter().map(|t| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::model::find;
-use ctxbench_core::request::{Purpose, Reply, Request, Ttl, Usage};
+use ctxbench_core::request::{Reply, Request, Usage};
 use ctxbench_kit::monitor::SessionMeter;
 use serde_json::{Value, json};
 use wiremock::matchers::{header, method, path};
@@ -14,20 +14,8 @@ use super::*;
 
 /// Returns the meter of a session with one request of Sonnet 4.6.
 fn session() -> SessionMeter {
-    let request = Request {
-        purpose: Purpose::Sample,
-        phase: None,
-        model: Arc::new(find("claude-sonnet-4-6").unwrap().clone()),
-        max_tokens: None,
-        tools: None,
-        blocks: vec![],
-        breakpoints: vec![],
-        ttl: Ttl::FiveMinutes,
-        server_edits: vec![],
-        keep_messages: false,
-        params: Default::default(),
-        thread: None,
-    };
+    let model = find("claude-sonnet-4-6").unwrap().clone();
+    let request = Request::new(Arc::new(model), vec![]);
     let usage = Usage {
         input: 1_000,
         output: 2_000,
