@@ -8,28 +8,17 @@ use std::time::Duration;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ctxbench_benches::{blocks, model};
 use ctxbench_core::block::Block;
-use ctxbench_core::request::{Purpose, Request};
-use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
+use ctxbench_core::request::Request;
+use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_provider::wire;
 
 /// Numbers of turns in the request; a turn is about 3.7 kB.
 const TURNS: [usize; 3] = [8, 64, 512];
 
 fn request(blocks: Vec<Arc<Block>>) -> Request {
-    Request {
-        purpose: Purpose::Sample,
-        phase: None,
-        model: Arc::new(model().clone()),
-        max_tokens: Some(8_192),
-        tools: None,
-        breakpoints: default_breakpoints(&blocks),
-        blocks,
-        ttl: DEFAULT_TTL,
-        server_edits: Vec::new(),
-        thread: None,
-        keep_messages: false,
-        params: Default::default(),
-    }
+    let breakpoints = default_breakpoints(&blocks);
+    let model = Arc::new(model().clone());
+    Request { max_tokens: Some(8_192), breakpoints, ..Request::new(model, blocks) }
 }
 
 fn wire(c: &mut Criterion) {

@@ -178,18 +178,12 @@ impl Engine {
     /// Builds a normal request with the context and the default breakpoints.
     pub fn sample_request(&self) -> Request {
         Request {
-            purpose: Purpose::Sample,
-            phase: None,
-            model: self.model.clone(),
-            max_tokens: None,
             tools: self.fixed.tools.clone(),
-            blocks: self.context.blocks().to_vec(),
             breakpoints: self.breakpoints(self.context.blocks()),
             ttl: self.ttl,
             server_edits: self.fixed.server_edits.clone(),
-            keep_messages: false,
             params: self.fixed.params.clone(),
-            thread: None,
+            ..Request::new(self.model.clone(), self.context.blocks().to_vec())
         }
     }
 

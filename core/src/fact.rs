@@ -255,17 +255,8 @@ mod tests {
     use super::*;
 
     fn fact(tokens: &[&str]) -> Fact {
-        Fact {
-            id: "f".into(),
-            kind: FactKind::Value,
-            tokens: tokens.iter().map(|t| (*t).to_string()).collect(),
-            words: vec![],
-            arises: "m1".into(),
-            needs: vec![],
-            superseded_by: None,
-            forbids: vec![],
-            extra: Map::new(),
-        }
+        let tokens = tokens.iter().map(|t| (*t).to_string()).collect();
+        Fact { tokens, ..Fact::new("f", FactKind::Value, "", "m1") }
     }
 
     fn tier(tokens: &[&str], text: &str) -> Match {

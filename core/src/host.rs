@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::block::{Block, MessageId};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
-use crate::request::{ErrorKind, ModelError, Phase, Reply, Request};
+use crate::request::{ModelError, Phase, Reply, Request};
 use crate::session::{Millis, RewindMode};
 
 /// A message that the history does not contain yet: from the user, or a tool result.
@@ -136,8 +136,8 @@ pub trait Host: Send {
     }
     /// Returns the result of a background request if it has arrived; with `wait`, waits for it.
     async fn collect(&mut self, _task: Task, _wait: bool) -> Option<Result<Reply, ModelError>> {
-        let message = "this host runs no background requests".into();
-        Some(Err(ModelError { kind: ErrorKind::Invalid, status: 0, code: None, message }))
+        let refused = ModelError::invalid("this host runs no background requests");
+        Some(Err(ModelError { status: 0, ..refused }))
     }
     /// Cancels a background request.
     fn cancel(&mut self, _task: Task) {}

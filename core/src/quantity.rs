@@ -42,6 +42,19 @@ pub fn parse_decimal(text: &str, places: u32) -> Option<u64> {
     whole.checked_add(decimals.checked_mul(10_u64.checked_pow(missing)?)?)?.checked_mul(factor)
 }
 
+/// Formats a whole number with a separator between groups of three digits: `30,012`.
+pub fn grouped(n: u64, separator: char) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(separator);
+        }
+        out.push(c);
+    }
+    out
+}
+
 fn without_underscores(text: &str) -> String {
     text.chars().filter(|c| *c != '_').collect()
 }
@@ -84,6 +97,12 @@ mod tests {
         for text in ["KiB", "-1KiB", "1.5KiB", "1kKiB", "18014398509481984KiB"] {
             assert_eq!(parse_bytes(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn grouped_separates_thousands() {
+        let all = [7, 100, 1_000, 30_012, 1_234_567].map(|n| grouped(n, ','));
+        assert_eq!(all, ["7", "100", "1,000", "30,012", "1,234,567"]);
     }
 
     #[test]

@@ -213,6 +213,24 @@ pub struct Request {
 }
 
 impl Request {
+    /// Creates a normal request of these blocks only, without breakpoints.
+    pub fn new(model: Arc<Model>, blocks: Vec<Arc<Block>>) -> Request {
+        Request {
+            purpose: Purpose::Sample,
+            phase: None,
+            model,
+            max_tokens: None,
+            tools: None,
+            blocks,
+            breakpoints: Vec::new(),
+            ttl: Ttl::default(),
+            server_edits: Vec::new(),
+            keep_messages: false,
+            params: serde_json::Map::new(),
+            thread: None,
+        }
+    }
+
     /// Returns the request as sent: in a continued thread, without the blocks that the provider has.
     pub fn sent(&self) -> Cow<'_, Request> {
         let Some(Thread::Continue { after, held }) = &self.thread else {
@@ -393,6 +411,12 @@ pub struct ModelError {
 }
 
 impl ModelError {
+    /// Creates the error for a request that the provider refuses with status 400 and without a code.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        let message = message.into();
+        ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message }
+    }
+
     /// Creates the error for a script without further replies.
     pub fn ended() -> Self {
         ModelError {

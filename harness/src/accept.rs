@@ -1,12 +1,14 @@
-//! Accepts HTTP connections. Idle clients are disconnected.
+//! Accepts HTTP connections on loopback. Idle clients are disconnected.
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -23,6 +25,26 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Pause after an error of `accept`, usually because too many files are open.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Creates a response with a content type. An invalid status becomes 500.
+pub(crate) fn response(
+    status: u16,
+    content_type: &'static str,
+    body: impl Into<Body>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Opens a port on loopback, any free one for 0. Requests wait until [`listen`].
+pub(crate) async fn bind(port: u16) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
 
 /// Serves a listener until `until` completes. Open replies have [`GRACE`] to finish.
 pub(crate) async fn listen<F>(

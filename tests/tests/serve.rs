@@ -6,11 +6,10 @@ mod serving;
 use std::sync::atomic::Ordering;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::request::{ErrorKind, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_harness::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_provider::wire::find;
-use ctxbench_provider::{Wire, WireError};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
@@ -24,22 +23,6 @@ const ROUTES: [(&str, &str); 4] = [
     ("openai-chat", CHAT),
     ("gemini", GENERATE),
 ];
-
-fn wire(name: &str) -> Wire {
-    find(name).unwrap()
-}
-
-fn decode_reply(name: &str, body: &[u8]) -> Result<Reply, WireError> {
-    wire(name).decode_reply(body)
-}
-
-fn decode_error(name: &str, status: u16, body: &[u8]) -> ModelError {
-    wire(name).api().decode_error(status, body)
-}
-
-fn block_on(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
-}
 
 /// Builds a request that gets a reply with reasoning (if the wire supports it), text and two calls.
 fn asking(wire: &str, words: &str) -> Value {
@@ -77,511 +60,441 @@ fn streamed(path: &str, mut body: Value) -> (String, Value) {
     (path.into(), body)
 }
 
-#[test]
-fn assembled_stream_equals_whole_reply() {
-    block_on(async {
-        for (wire, path) in ROUTES {
-            let mut body = asking(wire, CALLS);
-            // Two servers, so that both replies are the first of a server.
-            let whole = Here::new(ServeOptions::default()).await.post(path, &body).await;
-            body["stream_options"] = json!({"include_usage": true});
-            let (at, body) = streamed(path, body);
-            let stream = Here::new(ServeOptions::default()).await.post(&at, &body).await;
-            assert_eq!((whole.status, stream.status, stream.broken), (200, 200, false), "{path}");
-            assert!(
-                stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream")
-            );
-            let events = stream.events();
-            assert!(events.len() > 7, "{path}: {} events", events.len());
-            assert_eq!(assembled(wire, &events), whole.json(), "{path}");
+#[tokio::test]
+async fn assembled_stream_equals_whole_reply() {
+    for (wire, path) in ROUTES {
+        let mut body = asking(wire, CALLS);
+        // Two servers, so that both replies are the first of a server.
+        let whole = Here::plain().await.post(path, &body).await;
+        body["stream_options"] = json!({"include_usage": true});
+        let (at, body) = streamed(path, body);
+        let stream = Here::plain().await.post(&at, &body).await;
+        assert_eq!((whole.status, stream.status, stream.broken), (200, 200, false), "{path}");
+        assert!(stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+        let events = stream.events();
+        assert!(events.len() > 7, "{path}: {} events", events.len());
+        assert_eq!(assembled(wire, &events), whole.json(), "{path}");
 
-            let reply = decode_reply(wire, &whole.body).unwrap();
-            let calls: Vec<&str> = reply
-                .parts
-                .iter()
-                .filter_map(|p| {
-                    if let Part::Call(ToolCall { arguments, .. }) = p {
-                        Some(&**arguments)
-                    } else {
-                        None
-                    }
-                })
-                .collect();
-            assert_eq!(
-                calls,
-                [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#],
-                "{path}: byte for byte"
-            );
-            assert_eq!(reply.stop, StopReason::ToolUse);
-            assert_eq!(
-                matches!(reply.parts[0], Part::Reasoning { .. }),
-                wire != "openai-chat",
-                "{path}"
-            );
-        }
-    });
-}
-
-#[test]
-fn cache_expires_by_the_clock() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        // 3,000 copies of a one-token text exceed the minimum of 1,024 tokens to cache.
-        let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
-        let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
-        body["messages"] = json!([{"role": "user", "content": "Hello"}]);
-        let mut read = Vec::new();
-        for at in [0, 1, 299_999, 599_998, 899_998] {
-            here.now.store(at, Ordering::SeqCst);
-            read.push(
-                here.post(MESSAGES, &body).await.json()["usage"]["cache_read_input_tokens"]
-                    .as_u64()
-                    .unwrap(),
-            );
-        }
-        // Each use extends the lifetime by five minutes. The last request comes exactly five
-        // minutes after the previous one, which is too late.
-        assert_eq!(read[0], 0);
-        assert!(read[1] >= 3_000 && read[1] == read[2] && read[2] == read[3], "{read:?}");
-        assert_eq!(read[4], 0);
-        let log = here.lines();
+        let reply = whole.reply(wire);
+        let calls: Vec<&str> = reply.calls().map(|c| &*c.arguments).collect();
         assert_eq!(
-            log.iter().map(|l| l["at_ms"].as_u64().unwrap()).collect::<Vec<_>>(),
-            [0, 1, 299_999, 599_998, 899_998]
+            calls,
+            [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#],
+            "{path}: byte for byte"
         );
-        assert_eq!(log[1]["cache_read"], read[1]);
-    });
-}
-
-#[test]
-fn counting_and_compaction_have_their_routes() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        let said = json!([{"role": "user", "content": "Hello there"}]);
-        // 1.17 times two o200k tokens, and the 34 tokens of each block on Claude.
-        let count = here
-            .post(
-                "/v1/messages/count_tokens",
-                &json!({"model": "claude-sonnet-4-6", "messages": said}),
-            )
-            .await;
-        assert_eq!(count.json(), json!({"input_tokens": 36}));
-        let compacted = here
-            .post("/v1/responses/compact", &json!({"model": "gpt-5.5", "input": said}))
-            .await
-            .json();
-        assert_eq!(compacted["object"], "response.compaction");
+        assert_eq!(reply.stop, StopReason::ToolUse);
         assert_eq!(
-            compacted["output"][0]["content"],
-            json!([{"type": "input_text", "text": "Hello there"}])
+            matches!(reply.parts[0], Part::Reasoning { .. }),
+            wire != "openai-chat",
+            "{path}"
         );
-        assert_eq!(compacted["output"][1]["type"], "compaction");
-        assert_eq!(compacted["output"].as_array().unwrap().len(), 2);
-        let listed =
-            here.ask("GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "").await.json();
-        assert!(
-            listed["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|m| m["id"] == "claude-sonnet-4-6" && m["type"] == "model")
-        );
-        let listed = here.ask("GET", "/v1/models", &[], "").await.json();
-        assert!(
-            listed["data"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|m| m["id"] == "gpt-5.5" && m["object"] == "model")
-        );
-        assert_eq!(here.ask("GET", "/v1/models/gpt-5.5", &[], "").await.json()["id"], "gpt-5.5");
-        assert_eq!(here.ask("GET", "/v1/models/gpt-none", &[], "").await.status, 404);
-    });
+    }
 }
 
-#[test]
-fn gemini_counts_lists_and_reports_pauses() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
-        // Two o200k tokens and the 4 tokens of each block, requested in each of the three ways.
-        let whole = json!({"generateContentRequest": {
-            "model": "models/gemini-3.5-flash", "contents": said,
-            "systemInstruction": {"parts": [{"text": "Hello there"}]}}});
-        let at = GENERATE.replace(":generateContent", ":countTokens");
-        let vertex =
-            "/v1beta1/projects/p/locations/l/publishers/google/models/gemini-3.5-flash:countTokens";
-        for (path, body, tokens) in [
-            (&*at, json!({"contents": said}), 6),
-            (&*at, whole, 12),
-            (vertex, json!({"contents": said}), 6),
-        ] {
-            assert_eq!(here.post(path, &body).await.json(), json!({"totalTokens": tokens}));
-        }
-        let key = [("x-goog-api-key", "none")];
-        let listed = here.ask("GET", "/v1/models", &key, "").await.json();
-        assert_eq!(listed, here.ask("GET", "/v1beta/models", &[], "").await.json());
-        let names: Vec<&str> = listed["models"]
+#[tokio::test]
+async fn cache_expires_by_the_clock() {
+    let here = Here::plain().await;
+    // 3,000 copies of a one-token text exceed the minimum of 1,024 tokens to cache.
+    let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
+    let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
+    body["messages"] = json!([{"role": "user", "content": "Hello"}]);
+    let mut read = Vec::new();
+    for at in [0, 1, 299_999, 599_998, 899_998] {
+        here.now.store(at, Ordering::SeqCst);
+        read.push(
+            here.post(MESSAGES, &body).await.json()["usage"]["cache_read_input_tokens"]
+                .as_u64()
+                .unwrap(),
+        );
+    }
+    // Each use extends the lifetime by five minutes. The last request comes exactly five
+    // minutes after the previous one, which is too late.
+    assert_eq!(read[0], 0);
+    assert!(read[1] >= 3_000 && read[1] == read[2] && read[2] == read[3], "{read:?}");
+    assert_eq!(read[4], 0);
+    let log = here.lines();
+    assert_eq!(
+        log.iter().map(|l| l["at_ms"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [0, 1, 299_999, 599_998, 899_998]
+    );
+    assert_eq!(log[1]["cache_read"], read[1]);
+}
+
+#[tokio::test]
+async fn counting_and_compaction_have_their_routes() {
+    let here = Here::plain().await;
+    let said = json!([{"role": "user", "content": "Hello there"}]);
+    // 1.17 times two o200k tokens, and the 34 tokens of each block on Claude.
+    let count = here
+        .post("/v1/messages/count_tokens", &json!({"model": "claude-sonnet-4-6", "messages": said}))
+        .await;
+    assert_eq!(count.json(), json!({"input_tokens": 36}));
+    let compacted = here
+        .post("/v1/responses/compact", &json!({"model": "gpt-5.5", "input": said}))
+        .await
+        .json();
+    assert_eq!(compacted["object"], "response.compaction");
+    assert_eq!(
+        compacted["output"][0]["content"],
+        json!([{"type": "input_text", "text": "Hello there"}])
+    );
+    assert_eq!(compacted["output"][1]["type"], "compaction");
+    assert_eq!(compacted["output"].as_array().unwrap().len(), 2);
+    let listed =
+        here.ask("GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "").await.json();
+    assert!(
+        listed["data"]
             .as_array()
             .unwrap()
             .iter()
-            .filter_map(|m| m["name"].as_str())
-            .collect();
-        assert!(names.contains(&"models/gemini-3.5-flash"), "{names:?}");
-        assert!(names.iter().all(|n| n.starts_with("models/gemini-")), "{names:?}");
-        let one = here.ask("GET", "/v1beta/models/gemini-3.5-flash", &[], "").await.json();
-        assert_eq!(
-            (&one["inputTokenLimit"], &one["outputTokenLimit"]),
-            (&json!(1_048_576), &json!(65_536))
-        );
-        assert_eq!(here.ask("GET", "/v1beta/models/none", &[], "").await.status, 404);
-        let limited = here.with_fault(GENERATE, "429;retry-after=3", &asking("gemini", "x")).await;
-        assert_eq!(limited.headers["retry-after"], "3");
-        let error = &limited.json()["error"];
-        assert_eq!(
-            (&error["status"], &error["details"][0]["retryDelay"]),
-            (&json!("RESOURCE_EXHAUSTED"), &json!("3s"))
-        );
-        let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
-        assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
-        // A call at the start of a conversation is refused with the provider's message.
-        let call = json!({"contents": [
-            {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]},
-            {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]}]});
-        let refused = here.post(GENERATE, &call).await;
-        assert_eq!(refused.status, 400);
-        assert!(refused.json()["error"]["message"].as_str().unwrap().contains("user turn"));
-    });
+            .any(|m| m["id"] == "claude-sonnet-4-6" && m["type"] == "model")
+    );
+    let listed = here.get("/v1/models").await;
+    assert!(
+        listed["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|m| m["id"] == "gpt-5.5" && m["object"] == "model")
+    );
+    assert_eq!(here.get("/v1/models/gpt-5.5").await["id"], "gpt-5.5");
+    assert_eq!(here.ask("GET", "/v1/models/gpt-none", &[], "").await.status, 404);
 }
 
-#[test]
-fn geminis_cache_reads_from_its_smallest_size_on() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        let ask = async |words: usize, more: &str| {
-            let system = json!({"parts": [{"text": "rule ".repeat(words)}]});
-            let body = json!({
-                "systemInstruction": system, "contents": [{"role": "user", "parts": [{"text": more}]}]});
-            let usage = here.post(GENERATE, &body).await.json()["usageMetadata"].clone();
-            let of = |key: &str| usage[key].as_u64().unwrap_or(0);
-            (of("promptTokenCount"), of("cachedContentTokenCount"))
-        };
-        // The minimum for this model is 4,096 tokens; "rule " is one token.
-        for (words, cached) in [(3_000, false), (4_200, true)] {
-            let first = ask(words, "one").await;
-            assert_eq!(first.1, 0, "{words}");
-            let (prompt, read) = ask(words, "two").await;
-            assert_eq!(read > 0, cached, "{words}: {read}");
-            // Only the end of the text differs.
-            assert!(!cached || prompt - read == 5, "{prompt} {read}");
-        }
-        let costs: Vec<f64> =
-            here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
-        // 1.5 USD per million tokens, and 10 % of that for cached tokens.
-        assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
-    });
+#[tokio::test]
+async fn gemini_counts_lists_and_reports_pauses() {
+    let here = Here::plain().await;
+    let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
+    // Two o200k tokens and the 4 tokens of each block, requested in each of the three ways.
+    let whole = json!({"generateContentRequest": {
+        "model": "models/gemini-3.5-flash", "contents": said,
+        "systemInstruction": {"parts": [{"text": "Hello there"}]}}});
+    let at = GENERATE.replace(":generateContent", ":countTokens");
+    let vertex =
+        "/v1beta1/projects/p/locations/l/publishers/google/models/gemini-3.5-flash:countTokens";
+    for (path, body, tokens) in [
+        (&*at, json!({"contents": said}), 6),
+        (&*at, whole, 12),
+        (vertex, json!({"contents": said}), 6),
+    ] {
+        assert_eq!(here.post(path, &body).await.json(), json!({"totalTokens": tokens}));
+    }
+    let key = [("x-goog-api-key", "none")];
+    let listed = here.ask("GET", "/v1/models", &key, "").await.json();
+    assert_eq!(listed, here.get("/v1beta/models").await);
+    let names: Vec<&str> =
+        listed["models"].as_array().unwrap().iter().filter_map(|m| m["name"].as_str()).collect();
+    assert!(names.contains(&"models/gemini-3.5-flash"), "{names:?}");
+    assert!(names.iter().all(|n| n.starts_with("models/gemini-")), "{names:?}");
+    let one = here.get("/v1beta/models/gemini-3.5-flash").await;
+    assert_eq!(
+        (&one["inputTokenLimit"], &one["outputTokenLimit"]),
+        (&json!(1_048_576), &json!(65_536))
+    );
+    assert_eq!(here.ask("GET", "/v1beta/models/none", &[], "").await.status, 404);
+    let limited = here.with_fault(GENERATE, "429;retry-after=3", &asking("gemini", "x")).await;
+    assert_eq!(limited.headers["retry-after"], "3");
+    let error = &limited.json()["error"];
+    assert_eq!(
+        (&error["status"], &error["details"][0]["retryDelay"]),
+        (&json!("RESOURCE_EXHAUSTED"), &json!("3s"))
+    );
+    let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
+    assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
+    // A call at the start of a conversation is refused with the provider's message.
+    let call = json!({"contents": [
+        {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]}]});
+    let refused = here.post(GENERATE, &call).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.json()["error"]["message"].as_str().unwrap().contains("user turn"));
 }
 
-#[test]
-fn malformed_requests_get_provider_errors() {
-    block_on(async {
-        let here = Here::new(ServeOptions { body_limit: 4_000, ..ServeOptions::default() }).await;
-        for (wire, path) in ROUTES {
-            let good = asking(wire, CALLS).to_string();
-            assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
-            // Bodies that end too early, and some that are not JSON of this wire.
-            let mut bad: Vec<Vec<u8>> =
-                (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
-            bad.extend([
-                b"null".to_vec(),
-                b"[]".to_vec(),
-                b"{}".to_vec(),
-                vec![0xff, 0xfe],
-                br#"{"model":"claude-sonnet-4-6","messages":7}"#.to_vec(),
-            ]);
-            for body in bad {
-                let shown = String::from_utf8_lossy(&body).into_owned();
-                let answer = here.ask("POST", path, &[], body).await;
-                let error = decode_error(wire, answer.status, &answer.body);
-                assert_eq!(
-                    (answer.status, error.kind),
-                    (400, ErrorKind::Invalid),
-                    "{path}: {shown}"
-                );
-                let code = match wire {
-                    "gemini" => "INVALID_ARGUMENT",
-                    _ => "invalid_request_error",
-                };
-                assert_eq!(error.code.as_deref(), Some(code), "{path}: {shown}");
-            }
-            // Half a surrogate pair, as JavaScript writes a text that was cut within a character.
-            let halved = asking(wire, "cut HERE").to_string().replace("HERE", "\\ud83d");
-            let at = halved.find("\\ud83d").unwrap();
-            let answer = here.ask("POST", path, &[], halved).await;
-            let error = decode_error(wire, answer.status, &answer.body);
-            let told = format!("no low surrogate in string: line 1 column {} (char {at})", at + 1);
-            assert_eq!((error.status, error.kind), (400, ErrorKind::Invalid), "{path}");
-            assert!(error.message.contains(&told), "{path}: {}", error.message);
-            let large = here.ask("POST", path, &[], " ".repeat(4_001)).await;
-            let (status, code) = match wire {
-                "gemini" => (400, "INVALID_ARGUMENT"),
-                _ => (413, "request_too_large"),
+#[tokio::test]
+async fn geminis_cache_reads_from_its_smallest_size_on() {
+    let here = Here::plain().await;
+    let ask = async |words: usize, more: &str| {
+        let system = json!({"parts": [{"text": "rule ".repeat(words)}]});
+        let body = json!({
+            "systemInstruction": system, "contents": [{"role": "user", "parts": [{"text": more}]}]});
+        let usage = here.post(GENERATE, &body).await.json()["usageMetadata"].clone();
+        let of = |key: &str| usage[key].as_u64().unwrap_or(0);
+        (of("promptTokenCount"), of("cachedContentTokenCount"))
+    };
+    // The minimum for this model is 4,096 tokens; "rule " is one token.
+    for (words, cached) in [(3_000, false), (4_200, true)] {
+        let first = ask(words, "one").await;
+        assert_eq!(first.1, 0, "{words}");
+        let (prompt, read) = ask(words, "two").await;
+        assert_eq!(read > 0, cached, "{words}: {read}");
+        // Only the end of the text differs.
+        assert!(!cached || prompt - read == 5, "{prompt} {read}");
+    }
+    let costs: Vec<f64> = here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
+    // 1.5 USD per million tokens, and 10 % of that for cached tokens.
+    assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
+}
+
+#[tokio::test]
+async fn malformed_requests_get_provider_errors() {
+    let here = Here::new(ServeOptions { body_limit: 4_000, ..ServeOptions::default() }).await;
+    for (wire, path) in ROUTES {
+        let good = asking(wire, CALLS).to_string();
+        assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
+        // Bodies that end too early, and some that are not JSON of this wire.
+        let mut bad: Vec<Vec<u8>> =
+            (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
+        bad.extend([
+            b"null".to_vec(),
+            b"[]".to_vec(),
+            b"{}".to_vec(),
+            vec![0xff, 0xfe],
+            br#"{"model":"claude-sonnet-4-6","messages":7}"#.to_vec(),
+        ]);
+        for body in bad {
+            let shown = String::from_utf8_lossy(&body).into_owned();
+            let answer = here.ask("POST", path, &[], body).await;
+            let error = answer.error(wire);
+            assert_eq!((answer.status, error.kind), (400, ErrorKind::Invalid), "{path}: {shown}");
+            let code = match wire {
+                "gemini" => "INVALID_ARGUMENT",
+                _ => "invalid_request_error",
             };
-            let error = decode_error(wire, large.status, &large.body);
-            assert_eq!((large.status, error.code.as_deref()), (status, Some(code)), "{path}");
-            assert!(error.is_overflow(), "{path}");
-            let mut unknown = asking(wire, "x");
-            unknown["model"] = "none".into();
-            let at = path.replace("gemini-3.5-flash", "none");
-            let unknown = here.post(&at, &unknown).await;
-            let code = decode_error(wire, unknown.status, &unknown.body).code.unwrap();
-            assert_eq!(
-                (unknown.status, &*code),
-                (
-                    404,
-                    match wire {
-                        "anthropic-messages" => "not_found_error",
-                        "gemini" => "NOT_FOUND",
-                        _ => "model_not_found",
-                    }
-                )
-            );
-            let fault = here.with_fault(path, "nonsense", &asking(wire, "x")).await;
-            assert!(
-                decode_error(wire, fault.status, &fault.body)
-                    .message
-                    .contains("`nonsense` is none"),
-                "{path}"
-            );
-            assert_eq!(here.ask("GET", path, &[], "").await.status, 405);
+            assert_eq!(error.code.as_deref(), Some(code), "{path}: {shown}");
         }
-        for (path, anthropic) in
-            [("/v1/messages/batches", true), ("/v1/embeddings", false), ("/", false)]
-        {
-            let answer = here.ask("POST", path, &[], "{}").await;
-            assert_eq!(
-                (answer.status, answer.json()["type"] == "error"),
-                (404, anthropic),
-                "{path}"
-            );
-        }
-        let listed = here.ask("POST", "/v1beta/cachedThings", &[], "{}").await;
-        assert_eq!((listed.status, &listed.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
-        // A model of another provider is unknown to this wire.
-        let mut foreign = asking("anthropic-messages", "x");
-        foreign["model"] = "gpt-5.5".into();
-        assert_eq!(here.post(MESSAGES, &foreign).await.status, 404);
-    });
-}
-
-#[test]
-fn browser_and_foreign_host_requests_are_refused() {
-    block_on(async {
-        let here = Here::new(ServeOptions {
-            speaker: Some(Box::new(ReplyScript::new(&session()))),
-            ..ServeOptions::default()
-        })
-        .await;
-        let body = asking("openai-chat", "first").to_string();
-        for foreign in [("host", "attacker.example"), ("origin", "https://attacker.example")] {
-            for (method, path) in [("POST", CHAT), ("GET", "/v1/models")] {
-                let answer = here.ask(method, path, &[foreign], body.clone()).await;
-                assert_eq!(answer.status, 403, "{foreign:?} {path}");
-                assert!(answer.json()["error"]["message"].is_string());
-            }
-        }
-        // The refused requests did not advance the session, and pages of this machine may send
-        // requests.
-        let own = ("origin", "http://localhost:3000");
-        assert_eq!(here.ask("POST", CHAT, &[own], body).await.status, 200);
-    });
-}
-
-#[test]
-fn one_provider_may_be_served_alone() {
-    block_on(async {
-        let here = Here::new(ServeOptions {
-            api: Some(wire("openai-chat").api()),
-            ..ServeOptions::default()
-        })
-        .await;
-        let status = |(wire, path)| {
-            let here = &here;
-            async move { here.post(path, &asking(wire, "x")).await.status }
+        // Half a surrogate pair, as JavaScript writes a text that was cut within a character.
+        let halved = asking(wire, "cut HERE").to_string().replace("HERE", "\\ud83d");
+        let at = halved.find("\\ud83d").unwrap();
+        let answer = here.ask("POST", path, &[], halved).await;
+        let error = answer.error(wire);
+        let told = format!("no low surrogate in string: line 1 column {} (char {at})", at + 1);
+        assert_eq!((error.status, error.kind), (400, ErrorKind::Invalid), "{path}");
+        assert!(error.message.contains(&told), "{path}: {}", error.message);
+        let large = here.ask("POST", path, &[], " ".repeat(4_001)).await;
+        let (status, code) = match wire {
+            "gemini" => (400, "INVALID_ARGUMENT"),
+            _ => (413, "request_too_large"),
         };
-        let [a, r, c, g] = ROUTES;
-        assert_eq!((status(a).await, status(r).await, status(c).await), (404, 200, 200));
-        assert_eq!(status(g).await, 404);
-    });
-}
-
-#[test]
-fn faults_are_selected_by_number_and_header() {
-    block_on(async {
-        let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
-        let here = Here::new(ServeOptions { faults, ..ServeOptions::default() }).await;
-        let body = asking("anthropic-messages", "x");
-        let mut seen = Vec::new();
-        for _ in 0..5 {
-            let a = here.post(MESSAGES, &body).await;
-            let kind =
-                if a.status == 200 { Value::Null } else { a.json()["error"]["type"].clone() };
-            seen.push((
-                a.status,
-                kind,
-                a.headers.get("retry-after").map(|v| v.to_str().unwrap().to_string()),
-            ));
-        }
-        let overloaded = || (529, json!("overloaded_error"), None);
-        let limited = (429, json!("rate_limit_error"), Some("3".to_string()));
+        let error = large.error(wire);
+        assert_eq!((large.status, error.code.as_deref()), (status, Some(code)), "{path}");
+        assert!(error.is_overflow(), "{path}");
+        let mut unknown = asking(wire, "x");
+        unknown["model"] = "none".into();
+        let at = path.replace("gemini-3.5-flash", "none");
+        let unknown = here.post(&at, &unknown).await;
+        let code = unknown.error(wire).code.unwrap();
         assert_eq!(
-            seen,
-            [
-                (200, Value::Null, None),
-                limited,
-                overloaded(),
-                overloaded(),
-                (200, Value::Null, None)
-            ]
-        );
-        for (wire, path) in ROUTES {
-            let body = asking(wire, "x");
-            let over = here.with_fault(path, "overflow", &body).await;
-            assert!(decode_error(wire, over.status, &over.body).is_overflow(), "{path}");
-            let (at, stream) = streamed(path, body.clone());
-            let cut = here.with_fault(&at, "cut=3", &stream).await;
-            assert_eq!((cut.status, cut.broken, cut.events().len()), (200, true, 3), "{path}");
-            let half = here.with_fault(path, "cut=1", &body).await;
-            assert!(half.broken && serde_json::from_slice::<Value>(&half.body).is_err(), "{path}");
-            let once = "500;times=1;id=".to_string() + path;
-            let statuses = [
-                here.with_fault(path, &once, &body).await.status,
-                here.with_fault(path, &once, &body).await.status,
-            ];
-            assert_eq!(statuses, [500, 200], "{path}");
-        }
-    });
-}
-
-#[test]
-fn a_thread_survives_a_connection_that_breaks() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        let ask = |words: &str, thread: Value| json!({"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": [{"role": "user", "content": words}], "thread": thread});
-        let after = |id: &Value| json!({"type": "continue", "previous_message_id": id});
-        let first = here.post(MESSAGES, &ask("one", json!({"type": "create"}))).await.json();
-        let second = ask("two", after(&first["id"]));
-        for (_, body) in [(String::new(), second.clone()), streamed(MESSAGES, second.clone())] {
-            let lost = here.with_fault(MESSAGES, "cut=1", &body).await;
-            assert!(lost.broken);
-        }
-        // The client did not receive the reply, so it sends the request again.
-        let got = here.post(MESSAGES, &second).await;
-        assert_eq!(got.status, 200, "{}", got.json());
-        let third = here.post(MESSAGES, &ask("three", after(&got.json()["id"]))).await;
-        assert_eq!(third.status, 200, "{}", third.json());
-        let lines = here.lines();
-        let input = |i: usize| lines[lines.len() - i]["input_tokens"].as_u64().unwrap();
-        assert!(input(1) > input(2), "the whole conversation is billed");
-        // The session continued, so this is not a retry.
-        let old = here.post(MESSAGES, &second).await;
-        assert_eq!(
+            (unknown.status, &*code),
             (
-                old.status,
-                old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")
-            ),
-            (404, true)
+                404,
+                match wire {
+                    "anthropic-messages" => "not_found_error",
+                    "gemini" => "NOT_FOUND",
+                    _ => "model_not_found",
+                }
+            )
         );
-    });
+        let fault = here.with_fault(path, "nonsense", &asking(wire, "x")).await;
+        assert!(fault.error(wire).message.contains("`nonsense` is none"), "{path}");
+        assert_eq!(here.ask("GET", path, &[], "").await.status, 405);
+    }
+    for (path, anthropic) in
+        [("/v1/messages/batches", true), ("/v1/embeddings", false), ("/", false)]
+    {
+        let answer = here.ask("POST", path, &[], "{}").await;
+        assert_eq!((answer.status, answer.json()["type"] == "error"), (404, anthropic), "{path}");
+    }
+    let listed = here.ask("POST", "/v1beta/cachedThings", &[], "{}").await;
+    assert_eq!((listed.status, &listed.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
+    // A model of another provider is unknown to this wire.
+    let mut foreign = asking("anthropic-messages", "x");
+    foreign["model"] = "gpt-5.5".into();
+    assert_eq!(here.post(MESSAGES, &foreign).await.status, 404);
 }
 
-#[test]
-fn narrow_window_returns_provider_overflow_error() {
-    block_on(async {
-        let here = Here::new(ServeOptions { window: Some(1_000), ..ServeOptions::default() }).await;
-        let model = here
-            .ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "")
-            .await
-            .json();
-        assert_eq!(model["max_input_tokens"], 1_000);
-        for (wire, path) in ROUTES {
-            let fits = here.post(path, &asking(wire, &"word ".repeat(800))).await;
-            let over = here.post(path, &asking(wire, &"word ".repeat(1_000))).await;
-            assert_eq!(fits.status, 200, "{path}");
-            assert!(decode_error(wire, over.status, &over.body).is_overflow(), "{path}");
+#[tokio::test]
+async fn browser_and_foreign_host_requests_are_refused() {
+    let here = Here::new(ServeOptions {
+        speaker: Some(Box::new(ReplyScript::new(&session()))),
+        ..ServeOptions::default()
+    })
+    .await;
+    let body = asking("openai-chat", "first").to_string();
+    for foreign in [("host", "attacker.example"), ("origin", "https://attacker.example")] {
+        for (method, path) in [("POST", CHAT), ("GET", "/v1/models")] {
+            let answer = here.ask(method, path, &[foreign], body.clone()).await;
+            assert_eq!(answer.status, 403, "{foreign:?} {path}");
+            assert!(answer.json()["error"]["message"].is_string());
         }
-        let last = here.lines().pop().unwrap();
-        assert_eq!((last["status"].as_str(), last["http"].as_u64()), (Some("overflow"), Some(400)));
-    });
+    }
+    // The refused requests did not advance the session, and pages of this machine may send
+    // requests.
+    let own = ("origin", "http://localhost:3000");
+    assert_eq!(here.ask("POST", CHAT, &[own], body).await.status, 200);
 }
 
-#[test]
-fn cached_contents_are_read_until_they_expire() {
-    block_on(async {
-        const STORE: &str = "/v1beta/cachedContents";
-        let here = Here::new(ServeOptions::default()).await;
-        let storing = |words: usize| {
-            json!({
-                "model": "models/gemini-2.5-pro", "ttl": "7200s", "displayName": "rules",
-                "systemInstruction": {"parts": [{"text": "rule ".repeat(words)}]},
-                "contents": [{"role": "user", "parts": [{"text": "Hello there"}]}]})
-        };
-        let small = here.post(STORE, &storing(100)).await;
-        assert_eq!(small.status, 400);
-        assert!(small.json()["error"]["message"].as_str().unwrap().contains("too small"));
-        let stored = here.post(STORE, &storing(9_994)).await.json();
-        // 9,994 repetitions and the blank after them are 9,995 tokens, and a block costs 4 more;
-        // "Hello there" is 2 and 4.
-        let tokens = stored["usageMetadata"]["totalTokenCount"].as_u64().unwrap();
-        assert!((9_999..10_010).contains(&tokens), "{stored}");
-        assert_eq!(
-            (&stored["expireTime"], &stored["displayName"], &stored["model"]),
-            (&json!("1970-01-01T02:00:00.000Z"), &json!("rules"), &json!("models/gemini-2.5-pro"))
-        );
-        // 1.25 USD per million tokens for the input, 4.50 per million and hour for the storage.
-        let million = tokens as f64 / 1e6;
-        let close = |a: &Value, b: f64| (a.as_f64().unwrap() - b).abs() < 1e-12;
-        assert!(close(&here.lines()[1]["cost_usd"], million * (1.25 + 2.0 * 4.5)));
-        let name = stored["name"].as_str().unwrap();
-        let generate = "/v1beta/models/gemini-2.5-pro:generateContent";
-        let on = json!({
-            "cachedContent": name, "contents": [{"role": "user", "parts": [{"text": "Go on"}]}]});
-        let usage = here.post(generate, &on).await.json()["usageMetadata"].clone();
-        assert_eq!(usage["cachedContentTokenCount"], tokens);
-        assert_eq!(usage["promptTokenCount"], tokens + 6);
-        let mut with_tools = on.clone();
-        with_tools["tools"] = json!([{"functionDeclarations": [{"name": "t"}]}]);
-        let refused = here.post(generate, &with_tools).await;
-        assert_eq!(
-            (refused.status, &refused.json()["error"]["status"]),
-            (400, &json!("INVALID_ARGUMENT"))
-        );
-        let other = here.post(GENERATE, &on).await;
-        assert_eq!(other.status, 400, "of another model");
+#[tokio::test]
+async fn one_provider_may_be_served_alone() {
+    let here = Here::new(ServeOptions {
+        api: find("openai-chat").map(|w| w.api()),
+        ..ServeOptions::default()
+    })
+    .await;
+    let status = |(wire, path)| {
+        let here = &here;
+        async move { here.post(path, &asking(wire, "x")).await.status }
+    };
+    let [a, r, c, g] = ROUTES;
+    assert_eq!((status(a).await, status(r).await, status(c).await), (404, 200, 200));
+    assert_eq!(status(g).await, 404);
+}
 
-        let at = format!("/v1beta/{name}");
-        let all = here.ask("GET", STORE, &[], "").await.json();
-        assert_eq!(all["cachedContents"][0]["name"], name);
-        assert_eq!(here.ask("GET", &at, &[], "").await.json(), stored);
-        here.now.store(3_600_000, Ordering::SeqCst);
-        let longer = here.ask("PATCH", &at, &[], r#"{"ttl":"7200s"}"#).await.json();
-        assert_eq!(longer["expireTime"], "1970-01-01T03:00:00.000Z");
-        assert!(close(&here.lines().last().unwrap()["cost_usd"], million * 4.5), "an hour more");
-        here.now.store(10_800_000, Ordering::SeqCst);
-        let gone = here.post(generate, &on).await;
-        assert_eq!(
-            (gone.status, &gone.json()["error"]["status"]),
-            (403, &json!("PERMISSION_DENIED"))
-        );
-        // Deleted half an hour before the end of its lifetime, which is not billed.
-        let again = here.post(STORE, &storing(9_994)).await.json();
-        here.now.store(10_800_000 + 5_400_000, Ordering::SeqCst);
-        let at = format!("/v1beta/{}", again["name"].as_str().unwrap());
-        assert_eq!(here.ask("DELETE", &at, &[], "").await.json(), json!({}));
-        assert!(close(&here.lines().last().unwrap()["cost_usd"], million * -2.25));
-        assert_eq!(here.ask("GET", &at, &[], "").await.status, 403);
-        assert_eq!(here.ask("PUT", &at, &[], "{}").await.status, 405);
-    });
+#[tokio::test]
+async fn faults_are_selected_by_number_and_header() {
+    let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
+    let here = Here::new(ServeOptions { faults, ..ServeOptions::default() }).await;
+    let body = asking("anthropic-messages", "x");
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        let a = here.post(MESSAGES, &body).await;
+        let kind = if a.status == 200 { Value::Null } else { a.json()["error"]["type"].clone() };
+        seen.push((
+            a.status,
+            kind,
+            a.headers.get("retry-after").map(|v| v.to_str().unwrap().to_string()),
+        ));
+    }
+    let overloaded = || (529, json!("overloaded_error"), None);
+    let limited = (429, json!("rate_limit_error"), Some("3".to_string()));
+    assert_eq!(
+        seen,
+        [(200, Value::Null, None), limited, overloaded(), overloaded(), (200, Value::Null, None)]
+    );
+    for (wire, path) in ROUTES {
+        let body = asking(wire, "x");
+        let over = here.with_fault(path, "overflow", &body).await;
+        assert!(over.error(wire).is_overflow(), "{path}");
+        let (at, stream) = streamed(path, body.clone());
+        let cut = here.with_fault(&at, "cut=3", &stream).await;
+        assert_eq!((cut.status, cut.broken, cut.events().len()), (200, true, 3), "{path}");
+        let half = here.with_fault(path, "cut=1", &body).await;
+        assert!(half.broken && serde_json::from_slice::<Value>(&half.body).is_err(), "{path}");
+        let once = "500;times=1;id=".to_string() + path;
+        let statuses = [
+            here.with_fault(path, &once, &body).await.status,
+            here.with_fault(path, &once, &body).await.status,
+        ];
+        assert_eq!(statuses, [500, 200], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_thread_survives_a_connection_that_breaks() {
+    let here = Here::plain().await;
+    let ask = |words: &str, thread: Value| json!({"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": [{"role": "user", "content": words}], "thread": thread});
+    let after = |id: &Value| json!({"type": "continue", "previous_message_id": id});
+    let first = here.post(MESSAGES, &ask("one", json!({"type": "create"}))).await.json();
+    let second = ask("two", after(&first["id"]));
+    for (_, body) in [(String::new(), second.clone()), streamed(MESSAGES, second.clone())] {
+        let lost = here.with_fault(MESSAGES, "cut=1", &body).await;
+        assert!(lost.broken);
+    }
+    // The client did not receive the reply, so it sends the request again.
+    let got = here.post(MESSAGES, &second).await;
+    assert_eq!(got.status, 200, "{}", got.json());
+    let third = here.post(MESSAGES, &ask("three", after(&got.json()["id"]))).await;
+    assert_eq!(third.status, 200, "{}", third.json());
+    let lines = here.lines();
+    let input = |i: usize| lines[lines.len() - i]["input_tokens"].as_u64().unwrap();
+    assert!(input(1) > input(2), "the whole conversation is billed");
+    // The session continued, so this is not a retry.
+    let old = here.post(MESSAGES, &second).await;
+    assert_eq!(
+        (old.status, old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")),
+        (404, true)
+    );
+}
+
+#[tokio::test]
+async fn narrow_window_returns_provider_overflow_error() {
+    let here = Here::new(ServeOptions { window: Some(1_000), ..ServeOptions::default() }).await;
+    let model = here
+        .ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "")
+        .await
+        .json();
+    assert_eq!(model["max_input_tokens"], 1_000);
+    for (wire, path) in ROUTES {
+        let fits = here.post(path, &asking(wire, &"word ".repeat(800))).await;
+        let over = here.post(path, &asking(wire, &"word ".repeat(1_000))).await;
+        assert_eq!(fits.status, 200, "{path}");
+        assert!(over.error(wire).is_overflow(), "{path}");
+    }
+    let last = here.lines().pop().unwrap();
+    assert_eq!((last["status"].as_str(), last["http"].as_u64()), (Some("overflow"), Some(400)));
+}
+
+#[tokio::test]
+async fn cached_contents_are_read_until_they_expire() {
+    const STORE: &str = "/v1beta/cachedContents";
+    let here = Here::plain().await;
+    let storing = |words: usize| {
+        json!({
+            "model": "models/gemini-2.5-pro", "ttl": "7200s", "displayName": "rules",
+            "systemInstruction": {"parts": [{"text": "rule ".repeat(words)}]},
+            "contents": [{"role": "user", "parts": [{"text": "Hello there"}]}]})
+    };
+    let small = here.post(STORE, &storing(100)).await;
+    assert_eq!(small.status, 400);
+    assert!(small.json()["error"]["message"].as_str().unwrap().contains("too small"));
+    let stored = here.post(STORE, &storing(9_994)).await.json();
+    // 9,994 repetitions and the blank after them are 9,995 tokens, and a block costs 4 more;
+    // "Hello there" is 2 and 4.
+    let tokens = stored["usageMetadata"]["totalTokenCount"].as_u64().unwrap();
+    assert!((9_999..10_010).contains(&tokens), "{stored}");
+    assert_eq!(
+        (&stored["expireTime"], &stored["displayName"], &stored["model"]),
+        (&json!("1970-01-01T02:00:00.000Z"), &json!("rules"), &json!("models/gemini-2.5-pro"))
+    );
+    // 1.25 USD per million tokens for the input, 4.50 per million and hour for the storage.
+    let million = tokens as f64 / 1e6;
+    let close = |a: &Value, b: f64| (a.as_f64().unwrap() - b).abs() < 1e-12;
+    assert!(close(&here.lines()[1]["cost_usd"], million * (1.25 + 2.0 * 4.5)));
+    let name = stored["name"].as_str().unwrap();
+    let generate = "/v1beta/models/gemini-2.5-pro:generateContent";
+    let on = json!({
+        "cachedContent": name, "contents": [{"role": "user", "parts": [{"text": "Go on"}]}]});
+    let usage = here.post(generate, &on).await.json()["usageMetadata"].clone();
+    assert_eq!(usage["cachedContentTokenCount"], tokens);
+    assert_eq!(usage["promptTokenCount"], tokens + 6);
+    let mut with_tools = on.clone();
+    with_tools["tools"] = json!([{"functionDeclarations": [{"name": "t"}]}]);
+    let refused = here.post(generate, &with_tools).await;
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["status"]),
+        (400, &json!("INVALID_ARGUMENT"))
+    );
+    let other = here.post(GENERATE, &on).await;
+    assert_eq!(other.status, 400, "of another model");
+
+    let at = format!("/v1beta/{name}");
+    let all = here.get(STORE).await;
+    assert_eq!(all["cachedContents"][0]["name"], name);
+    assert_eq!(here.get(&at).await, stored);
+    here.now.store(3_600_000, Ordering::SeqCst);
+    let longer = here.ask("PATCH", &at, &[], r#"{"ttl":"7200s"}"#).await.json();
+    assert_eq!(longer["expireTime"], "1970-01-01T03:00:00.000Z");
+    assert!(close(&here.lines().last().unwrap()["cost_usd"], million * 4.5), "an hour more");
+    here.now.store(10_800_000, Ordering::SeqCst);
+    let gone = here.post(generate, &on).await;
+    assert_eq!((gone.status, &gone.json()["error"]["status"]), (403, &json!("PERMISSION_DENIED")));
+    // Deleted half an hour before the end of its lifetime, which is not billed.
+    let again = here.post(STORE, &storing(9_994)).await.json();
+    here.now.store(10_800_000 + 5_400_000, Ordering::SeqCst);
+    let at = format!("/v1beta/{}", again["name"].as_str().unwrap());
+    assert_eq!(here.ask("DELETE", &at, &[], "").await.json(), json!({}));
+    assert!(close(&here.lines().last().unwrap()["cost_usd"], million * -2.25));
+    assert_eq!(here.ask("GET", &at, &[], "").await.status, 403);
+    assert_eq!(here.ask("PUT", &at, &[], "{}").await.status, 405);
 }
 
 fn session() -> Session {
@@ -612,117 +525,104 @@ fn session() -> Session {
     Session { entries, ..Default::default() }
 }
 
-#[test]
-fn session_script_works_on_every_wire() {
-    block_on(async {
-        for (wire, path) in ROUTES {
-            let here = Here::new(ServeOptions {
-                speaker: Some(Box::new(ReplyScript::new(&session()))),
-                ..ServeOptions::default()
-            })
-            .await;
-            let mut body = asking(wire, "Read a");
-            let first = here.post(path, &body).await;
-            let reply = decode_reply(wire, &first.body).unwrap();
-            assert!(
-                matches!(&reply.parts[0], Part::Reasoning { text, .. } if &**text == "hm"),
-                "{path}: {:?}",
-                reply.parts
-            );
-            assert!(
-                matches!(&reply.parts[1], Part::Call(ToolCall { id, .. }) if &**id == "c1"),
-                "{path}"
-            );
-            // A repeated request, as after a broken connection.
-            let again = here.post(path, &body).await;
-            assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
-            let talk = match wire {
-                "openai-responses" => "input",
-                "gemini" => "contents",
-                _ => "messages",
-            };
-            let more = match wire {
-                "anthropic-messages" => vec![
-                    json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}]}),
-                    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "out"}]}),
-                ],
-                "openai-responses" => vec![
-                    json!({"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a\"}"}),
-                    json!({"type": "function_call_output", "call_id": "c1", "output": "out"}),
-                ],
-                "gemini" => vec![
-                    json!({"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "read", "args": {"path": "a"}}}]}),
-                    json!({"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "out"}}}]}),
-                ],
-                _ => vec![
-                    json!({"role": "assistant", "content": null, "tool_calls": [
-                        {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]}),
-                    json!({"role": "tool", "tool_call_id": "c1", "content": "out"}),
-                ],
-            };
-            body[talk].as_array_mut().unwrap().extend(more);
-            let second = decode_reply(wire, &here.post(path, &body).await.body).unwrap();
-            assert_eq!(second.text().as_deref(), Some("It says out."), "{path}");
-            let last = match wire {
-                "gemini" => [("model", "It says out."), ("user", "And now?")]
-                    .map(|(role, t)| json!({"role": role, "parts": [{"text": t}]})),
-                _ => [("assistant", "It says out."), ("user", "And now?")]
-                    .map(|(role, t)| json!({"role": role, "content": t})),
-            };
-            body[talk].as_array_mut().unwrap().extend(last);
-            let over = here.post(path, &body).await;
-            assert_eq!(
-                decode_error(wire, over.status, &over.body).kind,
-                ErrorKind::SessionEnd,
-                "{path}"
-            );
-        }
-    });
-}
-
-#[test]
-fn log_has_requests_without_keys() {
-    block_on(async {
-        let here = Here::new(ServeOptions::default()).await;
-        let key = "sk-very-secret";
-        let headers = [
-            ("x-api-key", key),
-            ("authorization", "Bearer sk-very-secret"),
-            (FAULT_HEADER, "slow=1"),
-        ];
-        here.ask("POST", MESSAGES, &headers, asking("anthropic-messages", CALLS).to_string()).await;
-        here.ask("POST", RESPONSES, &[], "{").await;
-        let lines = here.lines();
-        let l = &lines[0];
-        assert_eq!(
-            (&l["seq"], &l["path"], &l["model"], &l["http"]),
-            (&json!(1), &json!(MESSAGES), &json!("claude-sonnet-4-6"), &json!(200))
-        );
-        assert_eq!(
-            (&l["status"], &l["tools"], &l["fault"], &l["max_tokens"]),
-            (&json!("ok"), &json!(true), &json!("slow=1"), &json!(2_000))
-        );
-        let items = l["items"].as_array().unwrap();
-        assert_eq!(
-            (items.len(), &items[0]["kind"], &items[0]["text"]),
-            (1, &json!("user"), &json!(CALLS))
+#[tokio::test]
+async fn session_script_works_on_every_wire() {
+    for (wire, path) in ROUTES {
+        let here = Here::new(ServeOptions {
+            speaker: Some(Box::new(ReplyScript::new(&session()))),
+            ..ServeOptions::default()
+        })
+        .await;
+        let mut body = asking(wire, "Read a");
+        let first = here.post(path, &body).await;
+        let reply = first.reply(wire);
+        assert!(
+            matches!(&reply.parts[0], Part::Reasoning { text, .. } if &**text == "hm"),
+            "{path}: {:?}",
+            reply.parts
         );
         assert!(
-            l["input_tokens"].as_u64() > Some(10)
-                && l["output_tokens"].as_u64() > Some(10)
-                && l["cost_usd"].as_f64() > Some(0.0)
+            matches!(&reply.parts[1], Part::Call(ToolCall { id, .. }) if &**id == "c1"),
+            "{path}"
         );
-        assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
-        assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
-    });
+        // A repeated request, as after a broken connection.
+        let again = here.post(path, &body).await;
+        assert_eq!(again.reply(wire).parts, reply.parts, "{path}");
+        let talk = match wire {
+            "openai-responses" => "input",
+            "gemini" => "contents",
+            _ => "messages",
+        };
+        let more = match wire {
+            "anthropic-messages" => vec![
+                json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}]}),
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "out"}]}),
+            ],
+            "openai-responses" => vec![
+                json!({"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a\"}"}),
+                json!({"type": "function_call_output", "call_id": "c1", "output": "out"}),
+            ],
+            "gemini" => vec![
+                json!({"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "read", "args": {"path": "a"}}}]}),
+                json!({"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "out"}}}]}),
+            ],
+            _ => vec![
+                json!({"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]}),
+                json!({"role": "tool", "tool_call_id": "c1", "content": "out"}),
+            ],
+        };
+        body[talk].as_array_mut().unwrap().extend(more);
+        let second = here.post(path, &body).await.reply(wire);
+        assert_eq!(second.text().as_deref(), Some("It says out."), "{path}");
+        let last = match wire {
+            "gemini" => [("model", "It says out."), ("user", "And now?")]
+                .map(|(role, t)| json!({"role": role, "parts": [{"text": t}]})),
+            _ => [("assistant", "It says out."), ("user", "And now?")]
+                .map(|(role, t)| json!({"role": role, "content": t})),
+        };
+        body[talk].as_array_mut().unwrap().extend(last);
+        let over = here.post(path, &body).await;
+        assert_eq!(over.error(wire).kind, ErrorKind::SessionEnd, "{path}");
+    }
 }
 
-#[test]
-fn server_stops_on_request() {
-    block_on(async {
-        let mut here = Here::new(ServeOptions::default()).await;
-        assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);
-        here.stop.take().unwrap().send(()).unwrap();
-        here.running.await.unwrap();
-    });
+#[tokio::test]
+async fn log_has_requests_without_keys() {
+    let here = Here::plain().await;
+    let key = "sk-very-secret";
+    let headers =
+        [("x-api-key", key), ("authorization", "Bearer sk-very-secret"), (FAULT_HEADER, "slow=1")];
+    here.ask("POST", MESSAGES, &headers, asking("anthropic-messages", CALLS).to_string()).await;
+    here.ask("POST", RESPONSES, &[], "{").await;
+    let lines = here.lines();
+    let l = &lines[0];
+    assert_eq!(
+        (&l["seq"], &l["path"], &l["model"], &l["http"]),
+        (&json!(1), &json!(MESSAGES), &json!("claude-sonnet-4-6"), &json!(200))
+    );
+    assert_eq!(
+        (&l["status"], &l["tools"], &l["fault"], &l["max_tokens"]),
+        (&json!("ok"), &json!(true), &json!("slow=1"), &json!(2_000))
+    );
+    let items = l["items"].as_array().unwrap();
+    assert_eq!(
+        (items.len(), &items[0]["kind"], &items[0]["text"]),
+        (1, &json!("user"), &json!(CALLS))
+    );
+    assert!(
+        l["input_tokens"].as_u64() > Some(10)
+            && l["output_tokens"].as_u64() > Some(10)
+            && l["cost_usd"].as_f64() > Some(0.0)
+    );
+    assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
+    assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
+}
+
+#[tokio::test]
+async fn server_stops_on_request() {
+    let mut here = Here::plain().await;
+    assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);
+    here.stop.take().unwrap().send(()).unwrap();
+    here.running.await.unwrap();
 }

@@ -97,17 +97,8 @@ fn sessions() -> Vec<Scenario> {
     // Every third session has a provider that fails occasionally.
     for (n, s) in out.iter_mut().enumerate().filter(|(n, _)| n % 3 == 2) {
         let on = if n % 2 == 0 { FaultOn::Sample } else { FaultOn::Summary };
-        s.faults.push(ProviderFault {
-            on,
-            nth: 1,
-            times: 2,
-            status: Some(500),
-            code: None,
-            message: None,
-            text: None,
-            tokens: None,
-            after_ms: 0,
-        });
+        let status = Some(500);
+        s.faults.push(ProviderFault { times: 2, status, ..ProviderFault::new(on, 1) });
     }
     out
 }

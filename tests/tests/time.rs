@@ -57,18 +57,7 @@ fn edit_turn(n: u64, at: u64) -> Vec<String> {
 }
 
 fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> ProviderFault {
-    let status = Some(status);
-    ProviderFault {
-        on,
-        nth,
-        times,
-        status,
-        code: None,
-        message: None,
-        text: None,
-        tokens: None,
-        after_ms,
-    }
+    ProviderFault { times, status: Some(status), after_ms, ..ProviderFault::new(on, nth) }
 }
 
 fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {

@@ -198,7 +198,6 @@ mod tests {
     use proptest::prelude::*;
 
     use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-    use ctxbench_core::request::Purpose;
 
     use super::*;
     use crate::cache::prefixes;
@@ -238,18 +237,8 @@ mod tests {
             (0..4).map(block).collect()
         });
         let of = |blocks: &[Arc<Block>], breakpoints: Vec<usize>| Request {
-            purpose: Purpose::Sample,
-            phase: None,
-            model: model(),
-            max_tokens: None,
-            tools: None,
             breakpoints,
-            blocks: blocks.to_vec(),
-            ttl: Ttl::FiveMinutes,
-            server_edits: vec![],
-            keep_messages: false,
-            params: serde_json::Map::new(),
-            thread: None,
+            ..Request::new(model(), blocks.to_vec())
         };
         for blocks in conversations {
             for &wire in ALL {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::wire::Wire;
 use crate::wire::plan::{self, BlockForm, Slot};
-use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, Role};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
@@ -110,6 +110,44 @@ impl Item {
             | Content::Compaction { text, .. } => text,
             Content::Call { arguments, .. } => arguments,
             Content::Image { .. } => "",
+        }
+    }
+
+    /// Returns the kind of block that content and role suggest.
+    pub fn block_kind(&self) -> BlockKind {
+        match &*self.content {
+            Content::Text(_) => match self.role {
+                Role::Instructions | Role::System => BlockKind::Base,
+                Role::Developer => BlockKind::Context,
+                Role::Assistant => BlockKind::Assistant,
+                Role::User | Role::Tool => BlockKind::User,
+            },
+            Content::Reasoning { .. } => BlockKind::Reasoning,
+            Content::Call { .. } => BlockKind::Call,
+            Content::Output { .. } => BlockKind::Output,
+            Content::Image { .. } => BlockKind::Image,
+            Content::Compaction { .. } => BlockKind::Compaction,
+            Content::CompactionTrigger(_) => BlockKind::CompactionTrigger,
+        }
+    }
+
+    /// Returns the draft of a block with this content, without an image of a tool.
+    pub fn draft(&self) -> Draft {
+        let draft = Draft::text(self.block_kind(), self.role, self.text());
+        let call = |id: &Arc<str>, name: Arc<str>| Some(Arc::new(CallRef { id: id.clone(), name }));
+        match &*self.content {
+            Content::Text(_) | Content::CompactionTrigger(_) => draft,
+            Content::Reasoning { encrypted: opaque, .. } | Content::Compaction { opaque, .. } => {
+                Draft { opaque: opaque.clone(), ..draft }
+            }
+            Content::Call { id, name, .. } => Draft { call: call(id, name.clone()), ..draft },
+            Content::Output { id, is_error, .. } => {
+                Draft { call: call(id, "".into()), is_error: *is_error, ..draft }
+            }
+            Content::Image { media_type, url } => {
+                let (media_type, url) = (media_type.to_string(), url.to_string());
+                Draft { media: Some(Arc::new(Media { media_type, url, name: None })), ..draft }
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! The state of the budget after a reply, for a status line (docs/sources/openoxide.md
 //! §2.8).
 
-use crate::engine::Engine;
 use crate::request::Usage;
 use crate::session::Millis;
 
@@ -29,21 +28,6 @@ pub struct BudgetSnapshot {
 }
 
 impl BudgetSnapshot {
-    /// Takes a snapshot of an engine.
-    pub fn take(s: &Engine) -> Self {
-        let (input, output) = s
-            .ledger
-            .models()
-            .fold((0, 0), |(i, o), (_, t)| (i + t.usage.prompt(), o + t.usage.output));
-        BudgetSnapshot {
-            cost_usd: s.ledger.cost_usd(),
-            duration_ms: s.now(),
-            total_input: input,
-            total_output: output,
-            ..Self::of_window(s.model.window, s.last_usage)
-        }
-    }
-
     /// Creates a snapshot of a window after a reply.
     pub fn of_window(window: u64, last_call: Option<Usage>) -> Self {
         let used = last_call.map_or(0, |u| u.prompt());

@@ -1,5 +1,7 @@
 //! Token counts of model families, estimated from o200k counts.
 
+use serde::Deserialize;
+
 use super::Provider;
 use crate::tokens::Size;
 
@@ -22,6 +24,28 @@ pub struct Counting {
     /// Bounds of the error: minimum and maximum ratio of the provider's count to this one. 1 and 1 if
     /// exact or not measured.
     pub edges: (f64, f64),
+}
+
+/// The counting model in a file of models.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnCounting {
+    family: Family,
+    per_token: Option<f64>,
+    per_visible_token: Option<f64>,
+    per_block: Option<u64>,
+    per_image: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Family {
+    /// The counting model of Claude.
+    Claude,
+    /// o200k, exactly.
+    Openai,
+    /// o200k as a substitute for an unknown vocabulary.
+    O200k,
 }
 
 impl Counting {
@@ -57,6 +81,30 @@ impl Counting {
             Provider::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },
             Provider::Gemini | Provider::Deepseek | Provider::Xai => Counting::O200K,
         }
+    }
+
+    /// Reads the counting model of a user's model: coefficients in place of those of a family.
+    pub(super) fn from_table(keys: toml::Value) -> Result<Counting, toml::de::Error> {
+        let own: OwnCounting = keys.try_into()?;
+        let base = match own.family {
+            Family::Claude => Counting::CLAUDE,
+            Family::Openai => Counting::for_provider(Provider::Openai),
+            Family::O200k => Counting::O200K,
+        };
+        let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = own;
+        if per_token.or(per_visible_token).is_none() && per_block.or(per_image).is_none() {
+            return Ok(base);
+        }
+        Ok(Counting {
+            per_token: per_token.unwrap_or(base.per_token),
+            per_visible_token: per_visible_token.or(per_token).unwrap_or(base.per_visible_token),
+            per_block: per_block.unwrap_or(base.per_block),
+            per_image: per_image.unwrap_or(base.per_image),
+            // The error was measured with other coefficients.
+            error_pct: None,
+            edges: (1.0, 1.0),
+            ..base
+        })
     }
 
     /// Returns the counting model for text without hidden additions, which cause most of the error.

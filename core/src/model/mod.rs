@@ -73,10 +73,8 @@ pub struct CacheRule {
     #[serde(default)]
     pub breakpoints: usize,
     /// Positions checked per breakpoint, including itself; absent means all before it.
-    #[serde(default)]
     pub lookback: Option<usize>,
     /// Number of earlier breakpoints considered, latest first; absent means all.
-    #[serde(default)]
     pub considered: Option<usize>,
     /// Hits are whole multiples of this many tokens.
     #[serde(default = "one_token")]
@@ -86,7 +84,6 @@ pub struct CacheRule {
     pub short_ms: Millis,
     /// Lifetime after the last use of entries with the long lifetime (`1h`), in ms; absent if there is
     /// only one.
-    #[serde(default)]
     pub long_ms: Option<Millis>,
     /// Whether cache writes cost more than input and are reported separately.
     #[serde(default)]
@@ -120,6 +117,7 @@ impl CacheRule {
 
 /// USD per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Uncached input.
     pub input: f64,
@@ -133,10 +131,8 @@ pub struct Prices {
     /// Output.
     pub output: f64,
     /// Contents stored with the provider, per hour; `None` if unsupported.
-    #[serde(default)]
     pub storage: Option<f64>,
     /// Prompt size in tokens above which the long-prompt factors apply to the whole request.
-    #[serde(default)]
     pub long_from: Option<u64>,
     /// Factor on all input kinds of long prompts.
     #[serde(default = "default_factor")]
@@ -199,7 +195,6 @@ pub struct Model {
     #[serde(skip)]
     pub published_output: u64,
     /// Separate limit on input, tokens.
-    #[serde(default)]
     pub input_limit: Option<u64>,
     /// Cheaper model of the same provider that products use for side work.
     pub weak: Arc<str>,
@@ -216,7 +211,6 @@ pub struct Model {
     /// Modelled latency (`[speed.*]` in `rules.toml`).
     pub latency: Latency,
     /// Announced day of retirement, `YYYY-MM-DD`.
-    #[serde(default)]
     pub deprecated: Option<Arc<str>>,
     /// Source of the figures: version and page of the price file, and reason and page of each override.
     pub source: String,
@@ -312,7 +306,7 @@ pub enum InstallError {
 /// `'static`, so call this once, before the first lookup. Later files override earlier ones.
 pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
     let table = files.iter().try_fold(table::published(), table::Table::with)?;
-    table::install(table).map_err(|_| InstallError::Late)
+    if table::install(table) { Ok(()) } else { Err(InstallError::Late) }
 }
 
 /// Finds a model by name.

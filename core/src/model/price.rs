@@ -36,8 +36,20 @@ impl Cost {
 
 /// Returns the cost of one request. The long-prompt factors apply per request, so price usages one by
 /// one and not their sum.
-pub fn cost(model: &Model, usage: &Usage) -> Cost {
-    priced(model, usage)
+pub fn cost(model: &Model, u: &Usage) -> Cost {
+    const MILLION: f64 = 1e6;
+    let p = &model.prices;
+    let long = p.long_from.is_some_and(|limit| u.prompt() > limit);
+    let (input_factor, output_factor) =
+        if long { (p.long_input_factor, p.long_output_factor) } else { (1.0, 1.0) };
+    let dollars = |tokens: u64, price: f64, factor: f64| tokens as f64 * price * factor / MILLION;
+    Cost {
+        input: dollars(u.input, p.input, input_factor),
+        cache_write_5m: dollars(u.cache_write, p.write_5m, input_factor),
+        cache_write_1h: dollars(u.cache_write_1h, p.write_1h, input_factor),
+        cache_read: dollars(u.cache_read, p.read, input_factor),
+        output: dollars(u.output, p.output, output_factor),
+    }
 }
 
 /// Returns the cost of a reply. A compaction by the provider is a separate inner request, so that two
@@ -72,22 +84,6 @@ pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
     const HOUR_MS: f64 = 3_600_000.0;
     let price = model.prices.storage.unwrap_or(0.0);
     tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
-}
-
-fn priced(model: &Model, u: &Usage) -> Cost {
-    const MILLION: f64 = 1e6;
-    let p = &model.prices;
-    let long = p.long_from.is_some_and(|limit| u.prompt() > limit);
-    let (input_factor, output_factor) =
-        if long { (p.long_input_factor, p.long_output_factor) } else { (1.0, 1.0) };
-    let dollars = |tokens: u64, price: f64, factor: f64| tokens as f64 * price * factor / MILLION;
-    Cost {
-        input: dollars(u.input, p.input, input_factor),
-        cache_write_5m: dollars(u.cache_write, p.write_5m, input_factor),
-        cache_write_1h: dollars(u.cache_write_1h, p.write_1h, input_factor),
-        cache_read: dollars(u.cache_read, p.read, input_factor),
-        output: dollars(u.output, p.output, output_factor),
-    }
 }
 
 #[cfg(test)]

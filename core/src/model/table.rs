@@ -1,16 +1,22 @@
 //! Reads the data files of models.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use toml::Value;
 
-use super::{CacheRule, Capabilities, Counting, Latency, Model};
+use super::own::KEYS;
+use super::{Counting, Model};
+use crate::nearest;
 use crate::tokens::content_hash;
 
 /// The table of models and its sources.
 pub(super) struct Table {
     pub(super) models: Vec<Model>,
+    /// The keys of each model as in its file, with the names of rules.
+    pub(super) keys: Vec<toml::Table>,
+    /// The tables of `rules.toml`: `cache`, `wire` and `speed`, by name.
+    pub(super) rules: toml::Table,
     /// Version of the price file, such as `litellm 1.109.1`.
     pub(super) origin: String,
     /// Date of the table, `YYYY-MM-DD`; earlier retirements count.
@@ -21,12 +27,16 @@ pub(super) struct Table {
     pub(super) changes: Vec<String>,
 }
 
-/// The tables of `rules.toml`, by their names.
 #[derive(Deserialize)]
-pub(super) struct Rules {
-    pub(super) cache: BTreeMap<String, CacheRule>,
-    pub(super) wire: BTreeMap<String, Capabilities>,
-    pub(super) speed: BTreeMap<String, Latency>,
+struct DataFile {
+    origin: String,
+    as_of: String,
+    model: Vec<toml::Table>,
+}
+
+#[derive(Deserialize)]
+struct ThinkingRule {
+    left_out: Vec<String>,
 }
 
 const MODELS: &str = include_str!("models.toml");
@@ -34,22 +44,21 @@ const RULES: &str = include_str!("rules.toml");
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
+/// An error and the key of the model that causes it.
+pub(super) type Wrong = (&'static str, String);
+
 pub(super) fn table() -> &'static Table {
     TABLE.get_or_init(published)
 }
 
-/// Sets the table of the process. Fails if a table was already used.
-pub(super) fn install(table: Table) -> Result<(), Table> {
-    TABLE.set(table)
+/// Sets the table of the process. Returns false if a table was already used.
+pub(super) fn install(table: Table) -> bool {
+    TABLE.set(table).is_ok()
 }
 
 /// Returns the built-in table.
 pub(super) fn published() -> Table {
-    read(MODELS, RULES).expect("models.toml is checked by a test")
-}
-
-pub(super) fn rules() -> Rules {
-    toml::from_str(RULES).expect("rules.toml is checked by a test")
+    read().expect("a test reads models.toml and rules.toml")
 }
 
 /// Returns the hash of both files.
@@ -57,48 +66,91 @@ pub(super) fn hash() -> u64 {
     content_hash(format!("{MODELS}\n{RULES}").as_bytes())
 }
 
-/// Parses the data files. A model's `cache` names a rule and may override its parameters, its `speed`
-/// names a latency, and its capabilities add to those of its wire.
-fn read(models: &str, rules: &str) -> Result<Table, String> {
-    let parsed = |text| toml::from_str::<toml::Table>(text).map_err(|e| e.to_string());
-    let (mut file, rules) = (parsed(models)?, parsed(rules)?);
-    let models = file.remove("model").and_then(|m| m.try_into::<Vec<toml::Table>>().ok());
-    let word = |v: Option<&toml::Value>| v.and_then(toml::Value::as_str).map(str::to_string);
-    let part = |of: &str, name: &str| {
-        let found = rules.get(of).and_then(|t| t.get(name)?.as_table().cloned());
-        found.ok_or_else(|| format!("rules.toml has no [{of}.{name}]"))
-    };
-    let left_out = rules.get("thinking").and_then(|t| t.get("left_out").cloned());
-    let leaving_thinking_out: Vec<String> = left_out
-        .and_then(|names| names.try_into().ok())
-        .ok_or("rules.toml has no list [thinking] left_out")?;
-    let resolved = models.ok_or("no tables [[model]]")?.into_iter().map(|mut m| {
-        let table = |m: &mut toml::Table, key: &str| match m.remove(key) {
-            Some(toml::Value::Table(t)) => t,
-            _ => toml::Table::new(),
-        };
-        let mut own = table(&mut m, "cache");
-        let rule = word(own.remove("rule").as_ref()).ok_or("a cache without rule")?;
-        let mut cache = part("cache", &rule)?;
-        cache.extend(own);
-        let wire = word(m.get("wire")).ok_or("a model without wire")?;
-        let mut can = part("wire", &wire).unwrap_or_default();
-        can.extend(table(&mut m, "capabilities"));
-        let speed = word(m.remove("speed").as_ref()).ok_or("a model without speed")?;
-        let latency = part("speed", &speed)?;
-        m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
-        m.insert("latency".into(), latency.into());
-        let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
-        let counting = Counting::for_provider(model.provider);
-        let keeps_thinking = !leaving_thinking_out.iter().any(|name| **name == *model.name);
-        Ok(Model { published_output: model.max_output, counting, keeps_thinking, ..model })
-    });
-    let models = resolved.collect::<Result<_, String>>()?;
-    Ok(Table {
-        models,
-        origin: word(file.get("origin")).ok_or("no origin")?,
-        as_of: word(file.get("as_of")).ok_or("no as_of")?,
-        leaving_thinking_out,
+/// Parses the data files.
+fn read() -> Result<Table, String> {
+    let DataFile { origin, as_of, model } = toml::from_str(MODELS).map_err(|e| e.to_string())?;
+    let mut rules: toml::Table = toml::from_str(RULES).map_err(|e| e.to_string())?;
+    let thinking = rules.remove("thinking").ok_or("rules.toml has no table [thinking]")?;
+    let thinking: ThinkingRule = thinking.try_into().map_err(|e| format!("rules.toml: {e}"))?;
+    let mut table = Table {
+        models: Vec::new(),
+        keys: model,
+        rules,
+        origin,
+        as_of,
+        leaving_thinking_out: thinking.left_out,
         changes: Vec::new(),
-    })
+    };
+    let models = table.keys.iter().map(|keys| table.resolve(keys.clone()));
+    table.models = models.collect::<Result<_, Wrong>>().map_err(|(_, what)| what)?;
+    Ok(table)
+}
+
+impl Table {
+    /// Builds a model. Its `cache` names a rule and may override its parameters, its `speed` names a
+    /// latency, and its capabilities add to those of its wire. Without other keys, counting follows
+    /// from the provider, and whether it keeps thinking from the name.
+    pub(super) fn resolve(&self, mut keys: toml::Table) -> Result<Model, Wrong> {
+        let mut cache = table_of(keys.remove("cache"));
+        let mut rule = self.rule("cache", cache.remove("rule"))?;
+        rule.extend(cache);
+        if let Some(Value::Table(prices)) = keys.get_mut("prices") {
+            let has = |key: &str| rule.get(key).is_some_and(|v| *v != Value::Boolean(false));
+            let writes = [("write_5m", true), ("write_1h", has("long_ms"))];
+            for (key, exists) in writes {
+                // Writing costs as much as input unless the cache charges for it.
+                if let Some(input) = prices.get("input").filter(|_| !has("write_fee") || !exists) {
+                    let input = input.clone();
+                    prices.entry(key).or_insert(input);
+                }
+            }
+        }
+        let mut can = self.rule("wire", keys.get("wire").cloned()).unwrap_or_default();
+        can.extend(table_of(keys.remove("capabilities")));
+        let latency = self.rule("speed", keys.remove("speed"))?;
+        let keeps_thinking = keys.remove("keeps_thinking").and_then(|keeps| keeps.as_bool());
+        let counting = keys.remove("counting").map(Counting::from_table).transpose();
+        let counting = counting.map_err(|e| ("counting", one_line(&e)))?;
+        keys.insert("cache".into(), rule.into());
+        keys.insert("capabilities".into(), can.into());
+        keys.insert("latency".into(), latency.into());
+        let name = keys.get("name").cloned();
+        let model: Model = Value::Table(keys).try_into().map_err(|e| {
+            let what = one_line(&e);
+            let is_cause = |key: &&str| what.contains(&format!(" in `{key}"));
+            (KEYS.into_iter().find(is_cause).unwrap_or("name"), what)
+        })?;
+        let known = |n: &String| name.as_ref().is_some_and(|name| name.as_str() == Some(n));
+        Ok(Model {
+            published_output: model.max_output,
+            counting: counting.unwrap_or(Counting::for_provider(model.provider)),
+            keeps_thinking: keeps_thinking
+                .unwrap_or_else(|| !self.leaving_thinking_out.iter().any(known)),
+            ..model
+        })
+    }
+
+    /// Returns a rule of a kind by name.
+    fn rule(&self, kind: &'static str, name: Option<Value>) -> Result<toml::Table, Wrong> {
+        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let rules = self.rules.get(kind).and_then(Value::as_table);
+        let names = || -> Vec<&str> { rules.into_iter().flatten().map(|(n, _)| &**n).collect() };
+        let found = rules.and_then(|rules| rules.get(name)?.as_table().cloned());
+        found.ok_or_else(|| {
+            let hint = nearest::hint(name, &names());
+            (kind, format!("there is no {kind} rule `{name}`; {hint}"))
+        })
+    }
+}
+
+fn table_of(value: Option<Value>) -> toml::Table {
+    match value {
+        Some(Value::Table(table)) => table,
+        _ => toml::Table::new(),
+    }
+}
+
+/// Formats an error about a value, with the path of its key.
+fn one_line(e: &toml::de::Error) -> String {
+    e.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

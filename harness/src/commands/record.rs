@@ -203,7 +203,7 @@ async fn with_program(
     drop(end);
     passing.await.context("the recorder")?;
     let name = program.name.to_string_lossy();
-    Ok(ran.with_context(|| format!("{name} cannot be started"))?.code)
+    ran.with_context(|| format!("{name} cannot be started"))
 }
 
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
@@ -215,27 +215,24 @@ async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
 
 /// Removes the recording if it contains no exchange.
 fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
-    if witness.summary().exchanges == 0 {
+    if witness.summary().0 == 0 {
         let _ = std::fs::remove_file(out);
     }
 }
 
 fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {
-    let told = witness.summary();
+    let (exchanges, failed) = witness.summary();
     let out = args.out.display();
-    if let Some(why) = told.failed {
+    if let Some(why) = failed {
         bail!("{out} is not whole: {why}");
     }
     if !args.quiet {
-        match told.exchanges {
+        match exchanges {
             0 => report!(
                 "no request came through; does the program read one of the variables? (--env, \
                  --agent; see docs/record.md)"
             ),
-            n => report!(
-                "{} in {out}; replay with: ctxbench run {out}",
-                pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
-            ),
+            n => report!("{} in {out}; replay with: ctxbench run {out}", pluralize(n, "request")),
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ctxbench_core::model::{self, Model, UnknownModel};
 use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
+use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
 use serde::Deserialize;
 use serde_json::Value;
@@ -252,6 +253,15 @@ impl Purpose {
             Purpose::Other => "other",
         }
     }
+
+    /// Returns the faults that hit such a request. `None` for side requests.
+    pub(super) fn fault_on(self) -> Option<FaultOn> {
+        match self {
+            Purpose::Work => Some(FaultOn::Sample),
+            Purpose::Summary => Some(FaultOn::Summary),
+            _ => None,
+        }
+    }
 }
 
 /// Rule that recognises a side request. Every field that is given must match.
@@ -378,24 +388,17 @@ impl Agent {
         }
         for side in &self.side {
             let Side { header, body, system, last, tools, .. } = side;
-            if header.is_none()
-                && body.is_none()
-                && system.is_none()
-                && last.is_none()
-                && tools.is_none()
-            {
+            let texts = [system.is_some(), last.is_some(), tools.is_some()];
+            if header.is_none() && body.is_none() && !texts.contains(&true) {
                 let word = side.purpose.word();
                 return Err(format!("[[side]] purpose = {word:?}: needs at least one condition"));
             }
         }
-        let texts = self.texts();
-        let unknown = texts.iter().find_map(|t| Template::unknown(t).map(|u| (u, t)));
-        match unknown {
+        match self.texts().into_iter().find_map(Template::unknown) {
             None => Ok(()),
-            Some((name, _)) => Err(format!(
-                "{{{name}}} is not name_hint here; name_hint are {}",
-                PLACEHOLDERS.join(", ")
-            )),
+            Some(name) => {
+                Err(format!("{{{name}}} is not known here; known are {}", PLACEHOLDERS.join(", ")))
+            }
         }
     }
 
@@ -477,6 +480,13 @@ impl Agent {
     }
 }
 
+/// Returns a valid agent with these lines at the end of its description.
+#[cfg(test)]
+pub(super) fn described_with(more: &str) -> Agent {
+    let toml = format!("{}{more}", tests::MINIMAL);
+    read("mine.toml", &toml, None).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -489,7 +499,7 @@ mod tests {
         }
     }
 
-    const MINIMAL: &str = r#"
+    pub(super) const MINIMAL: &str = r#"
         name = "mine"
         title = "Mine"
         model = "gpt-5.5"
@@ -527,9 +537,7 @@ mod tests {
 
     #[test]
     fn recorded_uses_record_section_or_environment() {
-        let of = |more: &str| {
-            read("a", &format!("{MINIMAL}{more}"), None).unwrap().recorded("http://h:1")
-        };
+        let of = |more: &str| described_with(more).recorded("http://h:1");
         assert_eq!(of(""), None);
         let env = of("[env]\nBASE = \"{url}/v1\"\nHOME = \"{scratch}\"\n").unwrap();
         assert_eq!(env.env, BTreeMap::from([("BASE".into(), "http://h:1/v1".into())]));

@@ -13,7 +13,7 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Prompt};
-use ctxbench_scenarios::{FaultOn, ProviderFault};
+use ctxbench_scenarios::ProviderFault;
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -194,11 +194,7 @@ impl Director {
     fn fault(&mut self, purpose: Purpose) -> Option<ProviderFault> {
         let n = self.counted.entry(purpose).or_default();
         *n += 1;
-        let on = match purpose {
-            Purpose::Work => FaultOn::Sample,
-            Purpose::Summary => FaultOn::Summary,
-            _ => return None,
-        };
+        let on = purpose.fault_on()?;
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
     }
 
@@ -238,7 +234,7 @@ impl Director {
 
     /// Stops answering.
     fn give_up(&mut self, why: String) -> ModelError {
-        let error = refused(format!("ctxbench: {why}"));
+        let error = ModelError::invalid(format!("ctxbench: {why}"));
         self.stuck.get_or_insert(why);
         self.gives_up.notify_one();
         error
@@ -262,7 +258,7 @@ impl Director {
             label: self.label.as_ref().and_then(|at| field(body, at)),
             prompt: None,
             http: 0,
-            outcome: Err(refused("no reply".into())),
+            outcome: Err(ModelError::invalid("no reply")),
             key: None,
             again: !self.heard.insert(key(path, body)),
             on_purpose,
@@ -383,10 +379,6 @@ fn field(body: &[u8], path: &str) -> Option<String> {
     Some(found.as_str().map_or_else(|| found.to_string(), str::to_string))
 }
 
-fn refused(message: String) -> ModelError {
-    ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message }
-}
-
 fn key(path: &str, body: &[u8]) -> u64 {
     tokens::content_hash(&[path.as_bytes(), b"\n", body].concat())
 }
@@ -437,7 +429,7 @@ impl Speaker for SharedDirector {
             }
         };
         let hash = key(&path, &body);
-        let outcome = outcome.unwrap_or_else(|| Err(refused("no reply".into())));
+        let outcome = outcome.unwrap_or_else(|| Err(ModelError::invalid("no reply")));
         let on_purpose = on_purpose || d.exchanges[at].on_purpose;
         let key = match &outcome {
             Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {

@@ -1,15 +1,15 @@
 use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+use ctxbench_scenarios::FaultOn;
 
 use super::*;
 
 /// Creates a director for an agent that marks summary requests with a final sentence, in a session
 /// with these replies.
 fn director(replies: &[&str], faults: &[ProviderFault]) -> SharedDirector {
-    let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
-         [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
-         command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
-         [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n";
-    let agent = crate::drive::agent::read("a", description, None).unwrap();
+    let agent = crate::drive::agent::described_with(
+        "[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
+         [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n",
+    );
     let text = |t: &str| Some(t.into());
     let user = UserEntry { id: "u".into(), text: text("go"), ..Default::default() };
     let said = replies.iter().map(|t| {
@@ -108,17 +108,7 @@ fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
 
 #[test]
 fn a_fault_is_told_of_the_request_that_it_hit() {
-    let fault = ProviderFault {
-        on: FaultOn::Summary,
-        nth: 1,
-        times: 1,
-        status: Some(500),
-        code: None,
-        message: None,
-        text: None,
-        tokens: None,
-        after_ms: 0,
-    };
+    let fault = ProviderFault { status: Some(500), ..ProviderFault::new(FaultOn::Summary, 1) };
     let mut d = director(&["one"], &[fault]);
     let hit = send(&mut d, 0, "sum up");
     let other = send(&mut d, 1, "a");

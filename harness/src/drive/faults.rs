@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
-use crate::serve::{BadFault, FaultPlan};
+use crate::serve::{self, BadFault, FaultPlan};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DriveFault {
@@ -47,24 +47,13 @@ impl FromStr for DriveFault {
 
 fn of_sort(spec: &str, on: FaultOn) -> Option<DriveFault> {
     let (at, what) = spec.split_once(':')?;
-    let (from, to) = at.split_once('-').unwrap_or((at, at));
-    let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
-    let (nth, last) = number(from).zip(number(to)).filter(|(a, b)| a <= b)?;
+    let (nth, last) = serve::request_numbers(at)?;
     let (status, text) = match what.trim() {
         "empty" => (None, Some(String::new())),
         status => (Some(status.parse().ok().filter(|s| (400..=599).contains(s))?), None),
     };
-    Some(DriveFault::Sort(ProviderFault {
-        on,
-        nth,
-        times: last - nth + 1,
-        status,
-        code: None,
-        message: None,
-        text,
-        tokens: None,
-        after_ms: 0,
-    }))
+    let times = last - nth + 1;
+    Some(DriveFault::Sort(ProviderFault { times, status, text, ..ProviderFault::new(on, nth) }))
 }
 
 /// Returns notes about faults that did not occur because the agent sent too few requests.

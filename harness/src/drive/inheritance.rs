@@ -1,7 +1,7 @@
 //! Resolves `extends` in a description: keys of the description replace those of the extended one,
 //! and `[values]` define placeholders for all its strings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::{files, toml_file};
 use serde::de::DeserializeOwned;
@@ -17,6 +17,13 @@ const MAX_DEPTH: usize = 8;
 /// Returns the text of a built-in description.
 type Named<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
 
+/// A description, as far as it is written in one file.
+struct Layer {
+    file: String,
+    text: String,
+    keys: Table,
+}
+
 /// Parses a description and those that it extends. `folder` is the folder of its file.
 pub(super) fn read<T: DeserializeOwned>(
     file: &str,
@@ -24,19 +31,18 @@ pub(super) fn read<T: DeserializeOwned>(
     folder: Option<&Path>,
     named: Named<'_>,
 ) -> Result<T, String> {
-    let mut texts = Vec::new();
-    match table(file, toml, folder, named, &mut texts)? {
+    let layers = layers(file, toml, folder, named)?;
+    match &layers[..] {
         // Without `extends` the file is parsed directly, so that errors have a line.
-        None => toml_file::read(file, toml).map_err(|e| e.to_string()),
-        Some(whole) => whole.try_into().map_err(|e| misfit(file, &e, &texts)),
+        [only] if !only.keys.contains_key("values") => {
+            toml_file::read(file, toml).map_err(|e| e.to_string())
+        }
+        _ => merged(file, &layers)?.try_into().map_err(|e| misfit(file, &e, &layers)),
     }
 }
 
-/// Texts of all files with their names, the extending ones first.
-type Texts = Vec<(String, String)>;
-
 /// Formats an error with the file and line that cause it.
-fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
+fn misfit(file: &str, e: &toml::de::Error, layers: &[Layer]) -> String {
     let (told, shown) = (toml_file::describe(e, ""), e.to_string());
     let path = shown.lines().find_map(|l| l.strip_prefix("in `")?.strip_suffix('`'));
     // For an unknown key the path leads to its table.
@@ -46,7 +52,7 @@ fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
         Some(_) if told.starts_with("it ") => format!("{}: {told}", keys.join(".")),
         _ => told,
     };
-    let place = texts.iter().find_map(|(file, text)| Some((file, line_of(text, &keys)?)));
+    let place = layers.iter().find_map(|of| Some((&of.file, line_of(&of.text, &keys)?)));
     match place.filter(|_| !e.message().starts_with("missing field")) {
         Some((file, line)) => format!("{file}:{line}: {said}"),
         None => format!("{file} or a description it extends: {said}"),
@@ -65,21 +71,53 @@ fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
     Some(toml_file::Lines::new(text).line_at(key.span().start))
 }
 
-/// Returns the merged tables. `None` without `extends` and `values`.
-fn table(
+/// Returns a description and those that it extends, the extending ones first, without `extends`.
+fn layers(
     file: &str,
     toml: &str,
     folder: Option<&Path>,
     named: Named<'_>,
-    texts: &mut Texts,
-) -> Result<Option<Table>, String> {
-    let own = parsed(file, toml)?;
-    texts.push((file.to_string(), toml.to_string()));
-    if !["extends", "values"].iter().any(|name| own.contains_key(*name)) {
-        return Ok(None);
+) -> Result<Vec<Layer>, String> {
+    let mut layers: Vec<Layer> = Vec::new();
+    let (mut file, mut text) = (file.to_string(), toml.to_string());
+    let mut folder = folder.map(Path::to_path_buf);
+    loop {
+        let mut keys: Table = toml_file::read(&file, &text).map_err(|e| e.to_string())?;
+        let extends = keys.remove("extends");
+        layers.push(Layer { file: file.clone(), text, keys });
+        let extends = match extends {
+            None => return Ok(layers),
+            Some(Value::String(extends)) => extends,
+            Some(_) => {
+                return Err(format!(
+                    "{file}: `extends` must be a string: a built-in agent, or a TOML file in the \
+                     same folder"
+                ));
+            }
+        };
+        let wrong = |why: String| format!("{file}: extends = {extends:?}: {why}");
+        if layers.len() > MAX_DEPTH {
+            return Err(wrong("the descriptions extend each other in a circle".into()));
+        }
+        (file, text, folder) = match named(&extends) {
+            Some(text) => (extends, text.to_string(), None),
+            None if !extends.ends_with(".toml") => {
+                return Err(wrong(AgentError::Unknown(extends.clone()).to_string()));
+            }
+            None => {
+                let path = folder.unwrap_or_default().join(&extends);
+                let shown = path.display().to_string();
+                let text = files::read_text(&path).map_err(|e| wrong(format!("{shown}: {e}")))?;
+                (shown, text, path.parent().map(Path::to_path_buf))
+            }
+        };
     }
-    let mut whole = joined(file, own, folder, named, MAX_DEPTH, texts)?;
-    let Some(values) = whole.remove("values") else { return Ok(Some(whole)) };
+}
+
+/// Returns the keys of all layers with their values filled in. `file` is the extending file.
+fn merged(file: &str, layers: &[Layer]) -> Result<Table, String> {
+    let mut whole = layers.iter().rev().fold(Table::new(), |b, of| over(b, of.keys.clone()));
+    let Some(values) = whole.remove("values") else { return Ok(whole) };
     let Value::Table(values) = values else {
         return Err(format!("{file}: `values` must be a table of strings"));
     };
@@ -98,49 +136,7 @@ fn table(
             fill(v, name, text);
         }
     }
-    Ok(Some(whole))
-}
-
-fn parsed(file: &str, toml: &str) -> Result<Table, String> {
-    toml_file::read(file, toml).map_err(|e| e.to_string())
-}
-
-fn joined(
-    file: &str,
-    mut own: Table,
-    folder: Option<&Path>,
-    named: Named<'_>,
-    depth: usize,
-    texts: &mut Texts,
-) -> Result<Table, String> {
-    let Some(extends) = own.remove("extends") else { return Ok(own) };
-    let Value::String(extends) = extends else {
-        return Err(format!(
-            "{file}: `extends` must be a string: a built-in agent, or a TOML file in the same folder"
-        ));
-    };
-    let wrong = |why: String| format!("{file}: extends = {extends:?}: {why}");
-    if depth == 0 {
-        return Err(wrong("the descriptions extend each other in a circle".into()));
-    }
-    let below = match named(&extends) {
-        Some(text) => {
-            texts.push((extends.clone(), text.to_string()));
-            joined(&extends, parsed(&extends, text)?, None, named, depth - 1, texts)?
-        }
-        None if !extends.ends_with(".toml") => {
-            return Err(wrong(AgentError::Unknown(extends.clone()).to_string()));
-        }
-        None => {
-            let path = folder.map_or_else(|| PathBuf::from(&extends), |f| f.join(&extends));
-            let file = path.display().to_string();
-            let text = files::read_text(&path).map_err(|e| wrong(format!("{file}: {e}")))?;
-            let own = parsed(&file, &text)?;
-            texts.push((file.clone(), text));
-            joined(&file, own, path.parent(), named, depth - 1, texts)?
-        }
-    };
-    Ok(over(below, own))
+    Ok(whole)
 }
 
 /// Merges two tables. Other values of `above` replace those of `below`.
@@ -179,13 +175,17 @@ mod tests {
         }
     }
 
+    fn table(toml: &str, folder: Option<&Path>) -> Result<Table, String> {
+        merged("f", &layers("f", toml, folder, &named)?)
+    }
+
     #[test]
     fn table_with_extends_overrides_keys() {
         let own = "extends = \"base\"\nname = \"b\"\nenv.A = \"2\"\nvalues.kind = \"other\"";
-        let got = table("f", own, None, &named, &mut vec![]).unwrap().unwrap();
+        let got = table(own, None).unwrap();
         let want = "name = \"b\"\nlist = [\"other {url}\"]\n[env]\nA = \"2\"\nB = \"other\"";
         assert_eq!(got, want.parse().unwrap());
-        let plain = table("f", BASE, None, &named, &mut vec![]).unwrap().unwrap();
+        let plain = table(BASE, None).unwrap();
         assert_eq!(plain["env"]["B"].as_str(), Some("plain"));
     }
 
@@ -194,13 +194,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("b.toml"), "extends = \"base\"\nname = \"b\"").unwrap();
         let own = "extends = \"b.toml\"";
-        let got = table("f", own, Some(dir.path()), &named, &mut vec![]).unwrap().unwrap();
+        let got = table(own, Some(dir.path())).unwrap();
         assert_eq!(got["name"].as_str(), Some("b"));
     }
 
     #[test]
     fn table_with_invalid_extends_is_an_error() {
-        let error = |text: &str| table("f", text, None, &named, &mut vec![]).unwrap_err();
+        let error = |text: &str| table(text, None).unwrap_err();
         assert!(error("extends = \"loop\"").contains("in a circle"));
         assert!(error("extends = \"no.toml\"").contains("no.toml"));
         let near = error("extends = \"bse.toml\"");
@@ -215,7 +215,7 @@ mod tests {
         assert!(error("values.url = \"x\"").contains("values.url"));
         assert!(error("values.kind = 3").contains("values.kind must be a string"));
         assert!(error("a = ").starts_with("f:1: "));
-        assert_eq!(table("f", "a = 1", None, &named, &mut vec![]), Ok(None));
+        assert_eq!(table("a = 1", None), Ok("a = 1".parse().unwrap()));
     }
 
     #[derive(Debug, serde::Deserialize)]

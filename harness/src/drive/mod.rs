@@ -23,6 +23,7 @@ mod template;
 mod unclassified;
 mod version;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ use ctxbench_core::request::Reply;
 use ctxbench_core::session::Session;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
-use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
+use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
@@ -43,7 +44,6 @@ use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
-use deliver::TurnOutcome;
 use director::{Exchange, SharedDirector};
 use plan::{Delivery, DrivePlan};
 use scratch::Scratch;
@@ -210,25 +210,17 @@ impl Driven {
     fn faults_of_ours(&self) -> Vec<ProviderFault> {
         let by_number = self.exchanges.iter().filter(|e| e.on_purpose);
         let by_number = by_number.filter_map(|e| {
-            let on = match e.purpose {
-                Purpose::Work => FaultOn::Sample,
-                Purpose::Summary => FaultOn::Summary,
-                _ => return None,
-            };
+            let on = e.purpose.fault_on()?;
             let known = self.faults.iter().any(|f| f.hits(on, e.nth));
             let error = e.outcome.as_ref().err().filter(|_| !known)?;
             // Clients treat an aborted stream as a temporary failure.
             let status = if error.status < 400 { 502 } else { error.status };
+            let (code, message) = (error.code.clone(), Some(error.message.clone()));
             Some(ProviderFault {
-                on,
-                nth: e.nth,
-                times: 1,
                 status: Some(status),
-                code: error.code.clone(),
-                message: Some(error.message.clone()),
-                text: None,
-                tokens: None,
-                after_ms: 0,
+                code,
+                message,
+                ..ProviderFault::new(on, e.nth)
             })
         });
         self.faults.iter().cloned().chain(by_number).collect()
@@ -248,32 +240,15 @@ impl Driven {
 
     /// Returns the replies of faults, by the number of the request in its row.
     fn said_by_faults(&self) -> Vec<ProviderFault> {
-        let mut numbers = [0, 0];
-        let mut out = vec![];
-        for (e, _) in self.shots() {
-            let summary = e.purpose == Purpose::Summary;
-            let on = if summary { FaultOn::Summary } else { FaultOn::Sample };
-            let nth = &mut numbers[usize::from(summary)];
+        let mut numbers = BTreeMap::<Purpose, u64>::new();
+        let said = self.shots().filter_map(|(e, _)| {
+            let nth = numbers.entry(e.purpose).or_default();
             *nth += 1;
-            let (nth, Ok(reply)) = (*nth, &e.outcome) else { continue };
-            if e.on_purpose {
-                let text = Some(words(reply).to_string());
-                let (status, code, message, tokens) = (None, None, None, None);
-                let (times, after_ms) = (1, 0);
-                out.push(ProviderFault {
-                    on,
-                    nth,
-                    times,
-                    status,
-                    code,
-                    message,
-                    text,
-                    tokens,
-                    after_ms,
-                });
-            }
-        }
-        out
+            let reply = e.outcome.as_ref().ok().filter(|_| e.on_purpose)?;
+            let text = Some(words(reply).to_string());
+            Some(ProviderFault { text, ..ProviderFault::new(e.purpose.fault_on()?, *nth) })
+        });
+        said.collect()
     }
 
     /// Returns a strategy that replays its requests.
@@ -492,9 +467,9 @@ impl Live<'_> {
     /// Runs the conversation as far as the agent continues.
     async fn converse(&self, fill: &Template) -> DriveEnd {
         let mut ended = DriveEnd::default();
-        let limit = self.options.timeout;
+        let (start, limit) = (&self.agent.start, self.options.timeout);
         let patience = Patience { limit, director: self.director.clone() };
-        let opened = deliver::open(self.agent, fill, &self.scratch, patience).await;
+        let opened = deliver::open(start, fill, &self.scratch, patience).await;
         let mut channel = match opened {
             Ok(channel) => channel,
             Err(Stopped(why)) => return DriveEnd { stopped: Some(why), ..ended },
@@ -503,14 +478,16 @@ impl Live<'_> {
             self.director.lock().begin(i);
             let mut turn = match &step.what {
                 Delivery::Wait => continue,
-                Delivery::Say(words) => channel.send_message(words).await.map(Some),
-                Delivery::Compact(more) => channel.compact(more.as_deref()).await,
+                Delivery::Say(words) => channel.send_message(words).await,
+                Delivery::Compact(more) => {
+                    deliver::compact(&mut *channel, start, more.as_deref()).await
+                }
             };
             let mut idle = Idle::default();
             loop {
                 match turn {
-                    Ok(Some(TurnOutcome::Failed(why))) => ended.failures.push((i, why)),
-                    Ok(_) => {}
+                    Ok(Err(why)) => ended.failures.push((i, why)),
+                    Ok(Ok(())) => {}
                     Err(Stopped(why)) => {
                         ended.stopped = Some(format!("at move {} of the session: {why}", i + 1));
                         break;
@@ -520,7 +497,7 @@ impl Live<'_> {
                     break;
                 }
                 ended.asked_to_go_on += 1;
-                turn = channel.send_message(GO_ON).await.map(Some);
+                turn = channel.send_message(GO_ON).await;
             }
             let director = self.director.lock();
             ended.unasked += director.open_replies();

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::fact::Fact;
@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::plan::{Delivery, DrivePlan, Planned};
-use super::replay_strategy::draft;
 
 /// Returns the answered requests of an agent's work, in order.
 pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &Prompt)> {
@@ -100,13 +99,9 @@ fn arises(plan: &DrivePlan, fact: &Fact) -> String {
 /// Returns the result of a call as the agent sent it, else the output of the tool.
 fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
-    let printed = || {
-        let number = call.id.strip_prefix("call_").and_then(|n| n.parse::<usize>().ok());
-        number.and_then(|n| plan.outputs.get(n).cloned()).unwrap_or_default()
-    };
     let (output, is_error) = match shown.get(&*call.id).map(|i| &*i.content) {
         Some(Content::Output { text, is_error, .. }) => (text.clone(), *is_error),
-        _ => (printed(), false),
+        _ => (plan.printed(&call.id).unwrap_or_default().into(), false),
     };
     Some(Entry::Tool(ctxbench_core::session::ToolEntry {
         call_id: call.id.to_string(),
@@ -137,9 +132,7 @@ pub(super) fn fixed(plan: &DrivePlan, exchanges: &[Exchange]) -> Fixed {
     // An agent without a system role begins with a developer's message.
     let base = head.iter().take_while(|i| instructs(i)).count().max(1).min(head.len());
     let block = |kind, i: &Item| -> Arc<Block> {
-        let mut draft = draft(i);
-        draft.kind = kind;
-        draft.build(MessageId(u32::MAX), vec![])
+        Draft { kind, ..i.draft() }.build(MessageId(u32::MAX), vec![])
     };
     let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
     // Examples in the form of a dialogue belong to the system prompt if all requests contain them.
@@ -169,15 +162,35 @@ fn common_prefix(head: &[Item], exchanges: &[Exchange]) -> usize {
 
 /// Returns the text that the agent adds only to the newest message of the user.
 fn reminder(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<Arc<str>> {
-    let (i, words) =
-        plan.moves.iter().enumerate().find_map(|(i, m)| Some((i, user_message(m)?)))?;
-    let shown = |p: &Prompt| {
-        let item = p.items.iter().rev().find(|item| contains_message(item, words))?;
-        item.text().split_once(words.trim()).map(|(_, after)| after.trim().to_string())
-    };
-    let first = work(exchanges).find(|(e, _)| e.step == i).and_then(|(_, p)| shown(p))?;
-    let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(|(_, p)| shown(p))?;
+    let MessageForms { words, first, later } = message_forms(plan, exchanges).next()?;
+    let after = |text: &'_ str| Some(text.split_once(words.trim())?.1.trim().to_string());
+    let (first, later) = (after(first?)?, after(later?)?);
     (!first.is_empty() && later.is_empty()).then(|| first.into())
+}
+
+/// A message of the user, and the item with it in requests.
+struct MessageForms<'a> {
+    words: &'a str,
+    /// In the first request of its move.
+    first: Option<&'a str>,
+    /// In the first request of a later move.
+    later: Option<&'a str>,
+}
+
+fn message_forms<'a>(
+    plan: &'a DrivePlan,
+    exchanges: &'a [Exchange],
+) -> impl Iterator<Item = MessageForms<'a>> {
+    plan.moves.iter().enumerate().filter_map(move |(i, step)| {
+        let words = user_message(step)?;
+        let of = |(_, p): (_, &'a Prompt)| {
+            let item = p.items.iter().rev().find(|item| contains_message(item, words));
+            item.map(Item::text)
+        };
+        let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
+        let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(of);
+        Some(MessageForms { words, first, later })
+    })
 }
 
 fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
@@ -230,23 +243,9 @@ impl<'a> UserMessages<'a> {
     /// Collects the messages. Text that an agent adds only to the newest message, such as a
     /// reminder, is left out, because later requests show the message without it.
     fn new(plan: &'a DrivePlan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
-        let forms: Vec<(&str, Option<&str>, Option<&str>)> = plan
-            .moves
-            .iter()
-            .enumerate()
-            .filter_map(|(i, step)| Some((i, user_message(step)?)))
-            .map(|(i, words)| {
-                let of = |(_, p): (_, &'a Prompt)| {
-                    let item = p.items.iter().rev().find(|item| contains_message(item, words));
-                    item.map(Item::text)
-                };
-                let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
-                let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(of);
-                (words, first, later)
-            })
-            .collect();
-        let passing = forms.iter().any(|(_, first, later)| later.is_some() && first != later);
-        let form = |(words, first, later): (&'a str, Option<&'a str>, Option<&'a str>)| {
+        let forms: Vec<MessageForms<'_>> = message_forms(plan, exchanges).collect();
+        let passing = forms.iter().any(|f| f.later.is_some() && f.first != f.later);
+        let form = |MessageForms { words, first, later }| {
             let newest = if passing { Some(words) } else { first };
             Some(later.or(newest).unwrap_or(words))
         };

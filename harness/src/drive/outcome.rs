@@ -60,28 +60,26 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     // The session of the scenario without scaling.
     let given = replay::scenario_info(&Scenario { scale: 1.0, ..scenario.clone() }, &[]);
     real.scenario = given.clone();
-    let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
-    let unused_faults = driven.unused_faults.clone();
     driven.add_errors(&mut real);
+    let mut outcome = DriveOutcome {
+        asides: driven.asides(),
+        refused: driven.refused(),
+        failed: driven.failures.len(),
+        unused_faults: driven.unused_faults.clone(),
+        ..DriveOutcome::of_row(real)
+    };
     if !driven.has_asked() {
         // There is nothing to measure or to compare.
-        real.status = Status::Error;
-        return DriveOutcome {
-            asides,
-            refused,
-            failed,
-            unused_faults,
-            ..DriveOutcome::of_row(real)
-        };
+        outcome.real.status = Status::Error;
+        return outcome;
     }
-    driven.add_request_notes(&mut real);
-    let ours = driven.strategy.as_ref().map(|spec| {
+    driven.add_request_notes(&mut outcome.real);
+    if let Some(spec) = &driven.strategy {
         let whole = lived(Extent::Whole, driven.faults_of_ours());
-        let mut ours = driven.replayed(&whole, spec, &model);
-        ours.scenario = given.clone();
-        with_agreement(&real, ours)
-    });
-    DriveOutcome { real, ours, asides, refused, failed, unused_faults }
+        let ours = RunRecord { scenario: given, ..driven.replayed(&whole, spec, &model) };
+        outcome.ours = Some(with_agreement(&outcome.real, ours));
+    }
+    outcome
 }
 
 /// Compares our row with the agent's.

@@ -288,6 +288,7 @@ fn undrivable(action: &Action) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::agent::described_with as agent;
     use ctxbench_core::session::{ToolEntry, UserEntry};
 
     fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
@@ -304,15 +305,6 @@ mod tests {
             Entry::Assistant(end),
         ];
         Session { entries, ..Default::default() }
-    }
-
-    /// Returns an agent with these lines at the end of its description.
-    fn agent(more: &str) -> Agent {
-        let toml = format!(
-            "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n[program]\n\
-             names = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\ncommand = [\"a\"]\n{more}"
-        );
-        crate::drive::agent::read("a", &toml, None).unwrap()
     }
 
     fn shell() -> Agent {

@@ -8,9 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{
-    Block, BlockForm, BlockKind, CallRef, Draft, Media, MessageId, Origin, Role,
-};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
@@ -145,7 +143,7 @@ impl Player {
         let mut out = Vec::with_capacity(prompt.items.len());
         for (i, item) in prompt.items.iter().enumerate() {
             let message = MessageId(u32::MAX - 1 - item.message as u32);
-            let mut draft = draft(item);
+            let mut draft = item.draft();
             if i == last && draft.kind == BlockKind::User {
                 draft.kind = BlockKind::SummaryPrompt;
             }
@@ -285,7 +283,7 @@ impl Player {
 
     /// Returns a block for an item that the agent has added.
     fn added_block(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
-        let mut draft = draft(item);
+        let mut draft = item.draft();
         draft.form = BlockForm::Synthetic;
         if self.is_summary(item) {
             draft.kind = BlockKind::Summary;
@@ -305,36 +303,6 @@ fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
     out.sort_unstable();
     out.dedup();
     out
-}
-
-/// Returns a draft of an item without context.
-pub(super) fn draft(item: &Item) -> Draft {
-    let text = |kind| Draft::text(kind, item.role, item.text());
-    let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
-    match &*item.content {
-        Content::Text(_) => text(match item.role {
-            Role::Instructions | Role::System => BlockKind::Base,
-            Role::Developer => BlockKind::Context,
-            Role::Assistant => BlockKind::Assistant,
-            Role::User | Role::Tool => BlockKind::User,
-        }),
-        Content::Reasoning { encrypted, .. } => {
-            Draft { opaque: encrypted.clone(), ..text(BlockKind::Reasoning) }
-        }
-        Content::Call { id, name, .. } => Draft { call: call(id, name), ..text(BlockKind::Call) },
-        Content::Output { id, is_error, .. } => {
-            Draft { call: call(id, ""), is_error: *is_error, ..text(BlockKind::Output) }
-        }
-        Content::Image { media_type, url } => {
-            let media =
-                Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
-            Draft { media: Some(Arc::new(media)), ..text(BlockKind::Image) }
-        }
-        Content::Compaction { opaque, .. } => {
-            Draft { opaque: opaque.clone(), ..text(BlockKind::Compaction) }
-        }
-        Content::CompactionTrigger(_) => text(BlockKind::CompactionTrigger),
-    }
 }
 
 fn breakpoints(prompt: &Prompt) -> Vec<usize> {

@@ -1,6 +1,6 @@
 //! Applies an answer to `context` to the conversation.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role};
@@ -25,9 +25,8 @@ const NAME_BYTES: usize = 64;
 
 /// New text of an answer. The next answer may repeat it.
 pub(super) struct NewMessage {
-    pub(super) id: Arc<str>,
     json: Box<RawValue>,
-    entry: StateEntry,
+    pub(super) entry: StateEntry,
 }
 
 /// An element of `keep`.
@@ -89,8 +88,7 @@ impl Exec {
         let gone: Vec<&StateEntry> =
             self.state.entries().iter().filter(|e| !named.contains(&*e.id)).collect();
         let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
-        let CompactionNote { kind, mechanism, ids } =
-            compaction.unwrap_or(CompactionNote { kind: None, mechanism: None, ids: None });
+        let CompactionNote { kind, mechanism, ids } = compaction.unwrap_or_default();
         let represented = match &ids {
             None => gone.clone(),
             Some(ids) => ids.iter().map(|id| self.entry(id)).collect::<Result<_, _>>()?,
@@ -179,10 +177,11 @@ impl Exec {
         let mut taken: HashSet<Arc<str>> = known.collect();
         let again = |e| match e {
             Element::New(json) => {
-                let same = |m: &&NewMessage| m.json.get() == json.get() && !taken.contains(&m.id);
+                let same =
+                    |m: &&NewMessage| m.json.get() == json.get() && !taken.contains(&m.entry.id);
                 match self.new_messages.iter().find(same) {
                     Some(message) => {
-                        taken.insert(message.id.clone());
+                        taken.insert(message.entry.id.clone());
                         Element::Repeated(message.entry.clone(), json)
                     }
                     None => Element::New(json),
@@ -203,36 +202,28 @@ impl Exec {
     ) -> Result<(Vec<StateEntry>, Vec<NewMessage>), String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let kind = if summarises { BlockKind::Summary } else { BlockKind::Reminder };
-        let mut drafted = Vec::new();
-        for e in elements {
-            drafted.push(match e {
-                Element::Known(entry) => (Some(entry), None),
-                Element::Repeated(entry, json) => (Some(entry), Some((json, vec![]))),
-                Element::New(json) => {
-                    let drafts = dialect.drafts(&json, kind)?;
-                    (None, Some((json, drafts)))
-                }
-            });
+        let drafts = elements.iter().filter_map(|e| match e {
+            Element::New(json) => Some(dialect.drafts(json, kind)),
+            _ => None,
+        });
+        let mut drafts = drafts.collect::<Result<VecDeque<_>, _>>()?;
+        if summarises && !drafts.iter().flatten().any(|d| d.kind == BlockKind::Summary) {
+            // Without new text of the user, that of the model is the summary.
+            let of_model = drafts.iter_mut().flatten().filter(|d| d.kind == BlockKind::Assistant);
+            of_model.for_each(|d| d.kind = BlockKind::Summary);
         }
-        let new = || drafted.iter().filter_map(|(_, new)| new.as_ref());
-        let has_user_summary =
-            new().flat_map(|(_, drafts)| drafts).any(|d| d.kind == BlockKind::Summary);
+        let origin = if summarises { origin } else { &[] };
         let (mut entries, mut new_messages) = (Vec::new(), Vec::new());
-        for (entry, new) in drafted {
-            let entry = match (entry, &new) {
-                (Some(entry), _) => entry,
-                (None, Some((json, drafts))) => {
-                    let mut drafts = drafts.clone();
-                    if summarises && !has_user_summary {
-                        mark_as_summary(&mut drafts);
-                    }
-                    entry_of(s, json, drafts, if summarises { origin } else { &[] })
+        for element in elements {
+            let (entry, json) = match element {
+                Element::Known(entry) => (entry, None),
+                Element::Repeated(entry, json) => (entry, Some(json)),
+                Element::New(json) => {
+                    let drafts = drafts.pop_front().unwrap_or_default();
+                    (entry_of(s, &json, drafts, origin), Some(json))
                 }
-                (None, None) => continue,
             };
-            if let Some((json, _)) = new {
-                new_messages.push(NewMessage { id: entry.id.clone(), json, entry: entry.clone() });
-            }
+            new_messages.extend(json.map(|json| NewMessage { json, entry: entry.clone() }));
             entries.push(entry);
         }
         Ok((entries, new_messages))
@@ -305,13 +296,6 @@ fn whole_pairs(before: &ExecState, after: &[StateEntry]) -> Result<(), String> {
     match had.into_iter().find(|id| called.contains(id) && !answered.contains(id)) {
         Some(id) => Err(format!("call `{id}` is shown without the result that it has")),
         None => Ok(()),
-    }
-}
-
-/// Marks the model's new text as the summary, for an answer without a summary by the user.
-fn mark_as_summary(drafts: &mut [Draft]) {
-    for d in drafts.iter_mut().filter(|d| d.kind == BlockKind::Assistant) {
-        d.kind = BlockKind::Summary;
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{
-    Block, BlockForm, BlockKind, CallRef, Draft, Media, MessageId, Origins, Role,
-};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::request::Request;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{Content, Item};
@@ -163,17 +161,16 @@ impl Dialect {
             None => (MessageId(u32::MAX), Origins::default()),
         };
         for item in items.into_iter().flatten() {
-            let draft = draft(item, BlockKind::User)?;
-            out.push(Draft { form: BlockForm::Synthetic, ..draft }.build(id, origin.clone()));
+            out.push(draft(&item, BlockKind::User)?.build(id, origin.clone()));
         }
         Ok(out)
     }
 
     /// Returns drafts of new text. User text gets `kind`.
     pub(super) fn drafts(&self, message: &RawValue, kind: BlockKind) -> Result<Vec<Draft>, String> {
-        let items = self.items(message)?.into_iter();
-        let is_text = |i: &Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
-        items.filter(is_text).map(|i| draft(i, kind)).collect()
+        let items = self.items(message)?;
+        let has_content = |i: &&Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
+        items.iter().filter(has_content).map(|i| draft(i, kind)).collect()
     }
 }
 
@@ -222,34 +219,15 @@ fn form(before: &str, after: &str) -> BlockForm {
     }
 }
 
-/// Returns the draft of a new block.
-fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
-    let call = |id: Arc<str>, name: Arc<str>| Some(Arc::new(CallRef { id, name }));
-    let made = |kind, role, text: Arc<str>| Draft::synthetic(kind, role, text);
-    Ok(match Arc::unwrap_or_clone(item.content) {
-        Content::Text(text) if item.role == Role::Assistant => {
-            made(BlockKind::Assistant, Role::Assistant, text)
-        }
-        Content::Text(text) => made(kind, item.role, text),
-        Content::Reasoning { text, encrypted } => {
-            Draft { opaque: encrypted, ..made(BlockKind::Reasoning, Role::Assistant, text) }
-        }
-        Content::Call { id, name, arguments } => {
-            Draft { call: call(id, name), ..made(BlockKind::Call, Role::Assistant, arguments) }
-        }
-        Content::Output { id, text, is_error, .. } => {
-            let call = call(id, "".into());
-            Draft { call, is_error, ..made(BlockKind::Output, Role::Tool, text) }
-        }
-        Content::Image { media_type, url } => {
-            let media =
-                Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
-            Draft { media: Some(Arc::new(media)), ..made(BlockKind::Image, Role::User, "".into()) }
-        }
-        Content::Compaction { .. } | Content::CompactionTrigger(_) => {
-            return Err("a program cannot request a compaction by the provider".into());
-        }
-    })
+/// Returns the draft of a new block. Text that is not the model's gets `kind`.
+fn draft(item: &Item, kind: BlockKind) -> Result<Draft, String> {
+    let own = item.block_kind();
+    if matches!(own, BlockKind::Compaction | BlockKind::CompactionTrigger) {
+        return Err("a program cannot request a compaction by the provider".into());
+    }
+    let is_text = matches!(*item.content, Content::Text(_)) && item.role != Role::Assistant;
+    let kind = if is_text { kind } else { own };
+    Ok(Draft { kind, form: BlockForm::Synthetic, ..item.draft() })
 }
 
 /// Converts tool definitions of any API to those of a session.

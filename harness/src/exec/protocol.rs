@@ -114,10 +114,11 @@ pub(super) enum Moment {
 }
 
 /// Why a program is asked for the context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reason {
     Turn,
+    #[default]
     Step,
     Overflow,
     Manual,
@@ -131,7 +132,7 @@ pub(super) struct MessageWithId {
     pub(super) message: std::sync::Arc<RawValue>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct ContextParams<'a> {
     pub(super) reason: Reason,
     pub(super) now: u64,
@@ -147,7 +148,7 @@ pub(super) struct ContextParams<'a> {
     pub(super) attempt: Option<u32>,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct UsageInfo {
     input_tokens: u64,
     cache_read_tokens: u64,
@@ -233,7 +234,7 @@ pub(super) enum Scope {
     Request,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CompactionNote {
     pub(super) kind: Option<CompactionKind>,

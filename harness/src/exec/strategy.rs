@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
 use ctxbench_core::engine::{Engine, Event, Incoming, Task};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason, Ttl, Usage};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason, Ttl};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, Unsupported, again_if_passing};
 use serde_json::{Map, Value, json};
@@ -95,7 +95,7 @@ impl Exec {
             new_messages: vec![],
             next: Reason::Turn,
             request_tokens: None,
-            last: (UsageInfo::from(Usage::default()), StopReason::default()),
+            last: Default::default(),
             wanted: RequestOptions::default(),
             phase: Phase::MidTurn,
             tasks: vec![],
@@ -224,7 +224,7 @@ impl Exec {
             reason,
             now: s.now(),
             added,
-            new_ids: self.new_messages.iter().map(|m| m.id.clone()).collect(),
+            new_ids: self.new_messages.iter().map(|m| m.entry.id.clone()).collect(),
             usage: s.last_usage.map(UsageInfo::from),
             request_tokens: self.request_tokens,
             ..more
@@ -240,21 +240,6 @@ impl Exec {
     async fn notify(&mut self, s: &mut Engine, method: &'static str, params: Value) {
         // An error has been recorded and ends the next call.
         let _ = self.ask::<Map<String, Value>>(s, method, params).await;
-    }
-}
-
-/// Returns the parameters of `context` that only some reasons set.
-fn default_params() -> ContextParams<'static> {
-    ContextParams {
-        reason: Reason::Step,
-        now: 0,
-        added: vec![],
-        new_ids: vec![],
-        usage: None,
-        request_tokens: None,
-        instructions: None,
-        idle_ms: None,
-        attempt: None,
     }
 }
 
@@ -303,7 +288,7 @@ impl Strategy for Exec {
             return self.down();
         }
         let reason = std::mem::replace(&mut self.next, Reason::Step);
-        match self.consult(s, reason, default_params()).await {
+        match self.consult(s, reason, ContextParams::default()).await {
             Ok(_) => self.given_up.take().map_or(Flow::Proceed, Flow::FailTurn),
             Err(Broken) => self.down(),
         }
@@ -354,7 +339,7 @@ impl Strategy for Exec {
         if !e.is_overflow() {
             return again_if_passing(e, attempt, PASSING_RETRIES);
         }
-        let more = ContextParams { attempt: Some(attempt), ..default_params() };
+        let more = ContextParams { attempt: Some(attempt), ..ContextParams::default() };
         match self.consult(s, Reason::Overflow, more).await {
             Ok(true) => Flow::Again,
             Ok(false) => Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string())),
@@ -371,7 +356,7 @@ impl Strategy for Exec {
 
     async fn on_idle(&mut self, s: &mut Engine, gap_ms: Millis) {
         if self.is_subscribed(Moment::Idle) {
-            let more = ContextParams { idle_ms: Some(gap_ms), ..default_params() };
+            let more = ContextParams { idle_ms: Some(gap_ms), ..ContextParams::default() };
             let _ = self.consult(s, Reason::Idle, more).await;
         }
     }
@@ -385,7 +370,7 @@ impl Strategy for Exec {
             return Err(Unsupported);
         }
         let _ = self
-            .consult(s, Reason::Manual, ContextParams { instructions, ..default_params() })
+            .consult(s, Reason::Manual, ContextParams { instructions, ..ContextParams::default() })
             .await;
         Ok(())
     }

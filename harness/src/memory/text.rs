@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use ctxbench_core::quantity::grouped as grouped_digits;
 use ctxbench_reports::printable;
 
 use super::{CountedFile, ProductMemory};
@@ -141,17 +142,8 @@ fn cell(f: &CountedFile) -> String {
     if f.lost.is_some() { format!("{n}*") } else { n }
 }
 
-/// Formats 30012 as `30,012`.
 fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
+    grouped_digits(n, ',')
 }
 
 /// Aligns the first column left and the others right.

@@ -18,14 +18,13 @@ pub struct DirectTransport {
     /// turns.
     outlines: VecDeque<Outline>,
     provider: ProviderModel,
-    counting: bool,
 }
 
 impl DirectTransport {
-    /// A door to a provider; `counting` = the model has a counting endpoint.
-    pub fn new(provider: ProviderModel, counting: bool) -> Self {
+    /// A door to a provider.
+    pub fn new(provider: ProviderModel) -> Self {
         let outlines = (0..OUTLINES).map(|_| Outline::new(provider.wire())).collect();
-        DirectTransport { outlines, provider, counting }
+        DirectTransport { outlines, provider }
     }
 
     /// Makes the newest outline that of this request.
@@ -61,7 +60,7 @@ impl Door for DirectTransport {
     }
 
     async fn count(&mut self, request: &Request) -> Option<u64> {
-        if !self.counting {
+        if !self.provider.has_counting() {
             return None;
         }
         if request.thread.is_none() {

@@ -1,13 +1,13 @@
 //! The door over HTTP: requests in the provider's wire format to a server on loopback, replies back.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use axum::body::Body;
 use axum::extract::Request as Posted;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, header};
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
@@ -18,11 +18,10 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::{Door, PlannedReply, ProviderModel};
-use crate::accept::listen;
+use crate::accept::{bind, listen, response};
 
 /// Header of our server with the virtual latency, which no wire transports, ms.
 const LATENCY: &str = "x-ctxbench-latency-ms";
@@ -41,71 +40,51 @@ struct ServerState {
 }
 
 impl ServerState {
-    fn answer(&mut self, path: &str, body: &[u8]) -> HttpAnswer {
+    fn answer(&mut self, path: &str, body: &[u8]) -> Response<Body> {
         let wire = self.provider.wire();
         let mut prompt = match self.decoder.decode(path, body) {
             Ok(p) => p,
-            Err(e) => return HttpAnswer::words(400, &e.to_string()),
+            Err(e) => return text(400, &e.to_string()),
         };
         if wire.endpoint(path) == Some(Endpoint::Count) {
             let (tokens, original) = self.provider.count(&prompt);
-            return HttpAnswer::json(200, wire.encode_count_reply(tokens, original));
+            return json(200, wire.encode_count_reply(tokens, original));
         }
         let Some((plan, now, blocks)) = self.next.take() else {
-            return HttpAnswer::words(500, "an unannounced request");
+            return text(500, "an unannounced request");
         };
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
-            Ok(reply) => HttpAnswer {
-                beside: Extras { latency_ms: reply.latency_ms, expired: reply.expired },
-                ..HttpAnswer::json(200, wire.encode_reply(&reply, &model))
-            },
+            Ok(reply) => {
+                let mut answer = json(200, wire.encode_reply(&reply, &model));
+                answer.headers_mut().insert(LATENCY, reply.latency_ms.into());
+                answer.headers_mut().insert(EXPIRED, reply.expired.into());
+                answer
+            }
             Err(e) => {
                 let (status, body) = wire.api().encode_error(&e);
-                HttpAnswer::json(status, body)
+                json(status, body)
             }
         }
     }
 }
 
-/// Answer to a request.
-struct HttpAnswer {
-    status: u16,
-    content_type: &'static str,
-    body: Vec<u8>,
-    beside: Extras,
+fn text(status: u16, words: &str) -> Response<Body> {
+    response(status, "text/plain", words.to_string())
 }
 
-impl HttpAnswer {
-    fn json(status: u16, body: Vec<u8>) -> HttpAnswer {
-        HttpAnswer { status, content_type: "application/json", body, beside: Extras::default() }
-    }
-
-    fn words(status: u16, words: &str) -> HttpAnswer {
-        HttpAnswer { content_type: "text/plain", ..HttpAnswer::json(status, words.into()) }
-    }
-
-    fn into_response(self) -> Response<Body> {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = Response::new(Body::from(self.body));
-        *response.status_mut() = status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(LATENCY, self.beside.latency_ms.into());
-        headers.insert(EXPIRED, self.beside.expired.into());
-        response
-    }
+fn json(status: u16, body: Vec<u8>) -> Response<Body> {
+    response(status, "application/json", body)
 }
 
 async fn respond(desk: Arc<Mutex<ServerState>>, posted: Posted) -> Response<Body> {
     let (head, body) = posted.into_parts();
-    let answer = match (body.collect().await, desk.lock()) {
+    match (body.collect().await, desk.lock()) {
         (Ok(body), Ok(mut desk)) => desk.answer(head.uri.path(), &body.to_bytes()),
-        (Err(e), _) => HttpAnswer::words(400, &e.to_string()),
-        (_, Err(_)) => HttpAnswer::words(500, PANICKED),
-    };
-    answer.into_response()
+        (Err(e), _) => text(400, &e.to_string()),
+        (_, Err(_)) => text(500, PANICKED),
+    }
 }
 
 /// A server that lives as long as this does.
@@ -116,8 +95,7 @@ struct Server {
 
 impl Server {
     async fn start(desk: Arc<Mutex<ServerState>>) -> io::Result<Server> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
+        let (listener, address) = bind(0).await?;
         let (lives, ended) = oneshot::channel::<()>();
         let until = async { drop(ended.await) };
         tokio::spawn(listen(listener, move |posted| respond(desk.clone(), posted), until));
@@ -135,9 +113,9 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// `counting` = the model has a counting endpoint.
-    pub fn new(provider: ProviderModel, counting: bool) -> Self {
-        let wire = provider.wire();
+    /// A door to a provider.
+    pub fn new(provider: ProviderModel) -> Self {
+        let (wire, counting) = (provider.wire(), provider.has_counting());
         let decoder = IncrementalDecoder::new(wire);
         let desk = Arc::new(Mutex::new(ServerState { provider, decoder, next: None }));
         let client = Client::builder(TokioExecutor::new()).build_http();
@@ -152,7 +130,8 @@ impl HttpTransport {
         Ok(self.server.insert(server).address)
     }
 
-    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Extras, Bytes), ModelError> {
+    /// Returns status, latency in ms, expired tokens, and body of the answer.
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Millis, u64, Bytes), ModelError> {
         let address = self.address().await.map_err(|e| broken(&e))?;
         let mut builder = hyper::Request::post(format!("http://{address}{}", encoded.path))
             .header(header::CONTENT_TYPE, "application/json");
@@ -170,26 +149,15 @@ impl HttpTransport {
                 .and_then(|v| v.parse().ok())
                 .unwrap_or(0)
         };
-        let beside = Extras { latency_ms: number(LATENCY), expired: number(EXPIRED) };
+        let (latency_ms, expired) = (number(LATENCY), number(EXPIRED));
         let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
-        Ok((status, beside, body))
+        Ok((status, latency_ms, expired, body))
     }
-}
-
-/// Data that is sent in addition to the body.
-#[derive(Default)]
-struct Extras {
-    latency_ms: Millis,
-    expired: u64,
 }
 
 fn broken(e: &dyn std::fmt::Display) -> ModelError {
-    ModelError {
-        kind: ErrorKind::Stream,
-        status: 0,
-        code: None,
-        message: format!("the mock server could not be reached: {e}"),
-    }
+    let message = format!("the mock server could not be reached: {e}");
+    ModelError { kind: ErrorKind::Stream, status: 0, ..ModelError::invalid(message) }
 }
 
 #[async_trait]
@@ -205,7 +173,7 @@ impl Door for HttpTransport {
             Ok(mut d) => d.next = Some((plan, now, std::mem::take(&mut encoded.shows))),
             Err(_) => return Err(broken(&PANICKED)),
         }
-        let (status, Extras { latency_ms, expired }, body) = self.post(encoded).await?;
+        let (status, latency_ms, expired, body) = self.post(encoded).await?;
         if status != 200 {
             return Err(self.wire.api().decode_error(status, &body));
         }
@@ -217,7 +185,7 @@ impl Door for HttpTransport {
         if !self.counting {
             return None;
         }
-        let (status, _, body) = self.post(self.wire.encode_count(request)?).await.ok()?;
+        let (status, .., body) = self.post(self.wire.encode_count(request)?).await.ok()?;
         (status == 200).then(|| self.wire.decode_count_reply(&body).ok()).flatten()
     }
 }

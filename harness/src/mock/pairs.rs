@@ -3,7 +3,7 @@
 
 use ctxbench_core::block::Role;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_core::request::ModelError;
 use ctxbench_provider::wire::{ResultsDue, Wire};
 use ctxbench_provider::{Content, Item, Prompt};
 
@@ -44,15 +44,11 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
     if let Some((id, _)) = open.first() {
         return refused(wire, true, id);
     }
-    wire.refuses(prompt).map_or(Ok(()), invalid)
+    wire.refuses(prompt).map_or(Ok(()), |message| Err(ModelError::invalid(message)))
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    invalid(wire.api().unpaired_message(call, id))
-}
-
-fn invalid(message: String) -> Result<(), ModelError> {
-    Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message })
+    Err(ModelError::invalid(wire.api().unpaired_message(call, id)))
 }
 
 #[cfg(test)]

@@ -120,6 +120,11 @@ impl ProviderModel {
         }
     }
 
+    /// Returns whether the run's model has a counting endpoint.
+    pub(super) fn has_counting(&self) -> bool {
+        self.options.model.capabilities.counting
+    }
+
     /// The wire format of the run's model.
     pub fn wire(&self) -> Wire {
         self.wire

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use ctxbench_core::block::Role;
 use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
 use ctxbench_core::lru_map::LruMap;
-use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
+use ctxbench_core::request::{ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt};
@@ -20,12 +20,7 @@ pub(super) fn signature(summary: &str) -> u64 {
 }
 
 fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
-    Err(ModelError {
-        kind: ErrorKind::Invalid,
-        status: 400,
-        code: Some(code.into()),
-        message: message.into(),
-    })
+    Err(ModelError { code: Some(code.into()), ..ModelError::invalid(message) })
 }
 
 /// Refuses invalid requests as the provider does. `signed` = blocks made on demand, `scale` = the

@@ -7,8 +7,8 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
-    Tools, Ttl, Usage,
+    ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread, Tools,
+    Usage,
 };
 use ctxbench_core::tokens::Size;
 use ctxbench_provider::Prompt;
@@ -46,23 +46,10 @@ fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
 }
 
 fn request(blocks: Vec<Arc<Block>>) -> Request {
-    Request {
-        purpose: Purpose::Sample,
-        phase: None,
-        model: Arc::new(Model {
-            counting: Counting::O200K,
-            ..find("claude-sonnet-4-6").unwrap().clone()
-        }),
-        max_tokens: None,
-        tools: Tools::new(&[serde_json::json!({"name": "read"})]),
-        breakpoints: vec![],
-        blocks,
-        ttl: Ttl::FiveMinutes,
-        server_edits: vec![],
-        keep_messages: false,
-        params: Default::default(),
-        thread: None,
-    }
+    let model = find("claude-sonnet-4-6").unwrap().clone();
+    let model = Arc::new(Model { counting: Counting::O200K, ..model });
+    let tools = Tools::new(&[serde_json::json!({"name": "read"})]);
+    Request { tools, ..Request::new(model, blocks) }
 }
 
 fn planned_reply(parts: Vec<Part>) -> PlannedReply {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply};
+use ctxbench_core::request::{ModelError, Reply};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Content, Item, Prompt, PromptThread};
 
@@ -67,13 +67,9 @@ impl Threads {
         let Some(end) =
             self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now))
         else {
-            let message = format!("no thread ends with the message `{after}`");
-            return Err(ModelError {
-                kind: ErrorKind::Invalid,
-                status: 404,
-                code: Some("thread_not_found".into()),
-                message,
-            });
+            let refused = ModelError::invalid(format!("no thread ends with the message `{after}`"));
+            let code = Some("thread_not_found".into());
+            return Err(ModelError { status: 404, code, ..refused });
         };
         self.uses += 1;
         end.used = self.uses;

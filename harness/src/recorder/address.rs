@@ -11,26 +11,17 @@ use crate::serve::is_loopback;
 #[error("not a usable address ({0}); expected one such as https://api.example.com/v1")]
 pub struct AddressError(&'static str);
 
-/// Address of a provider or of its substitute.
+/// Address of a provider or of its substitute: `https://host:port/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
-    /// `https://host:port`.
-    origin: String,
-    host: String,
-    /// Without a slash at its end.
-    path: String,
-    secure: bool,
-}
+pub struct Upstream(Uri);
 
 impl Upstream {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Upstream, AddressError> {
         let uri: Uri = text.trim().parse().map_err(|_| AddressError("it is not a URL"))?;
-        let secure = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(AddressError("it begins with neither http:// nor https://")),
-        };
+        if !matches!(uri.scheme_str(), Some("https" | "http")) {
+            return Err(AddressError("it begins with neither http:// nor https://"));
+        }
         let authority = uri.authority().ok_or(AddressError("no host in it"))?;
         if authority.as_str().contains('@') {
             return Err(AddressError("a user name or password in it"));
@@ -38,35 +29,31 @@ impl Upstream {
         if uri.query().is_some() {
             return Err(AddressError("a query in it"));
         }
-        let scheme = if secure { "https" } else { "http" };
-        Ok(Upstream {
-            origin: format!("{scheme}://{authority}"),
-            host: authority.as_str().to_string(),
-            path: uri.path().trim_end_matches('/').to_string(),
-            secure,
-        })
+        Ok(Upstream(uri))
     }
 
     /// Host and port, as written.
     pub fn host(&self) -> &str {
-        &self.host
+        self.0.authority().map_or("", |a| a.as_str())
     }
 
     /// Returns whether others can read keys on their way to the address.
     pub fn is_bare(&self) -> bool {
-        !self.secure && !is_loopback(&self.host)
+        self.0.scheme_str() == Some("http") && !is_loopback(self.host())
     }
 
     /// Returns the address of a request. A prefix that ends the address and begins the path, such
     /// as `/v1`, appears once.
     pub(super) fn at(&self, path: &str, query: Option<&str>) -> Result<Uri, AddressError> {
-        let ends = self.path.match_indices('/').map(|(i, _)| &self.path[i..]);
+        let base = self.0.path().trim_end_matches('/');
+        let ends = base.match_indices('/').map(|(i, _)| &base[i..]);
         let shared = ends.filter(|end| {
             path.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         let rest = shared.map(|end| &path[end.len()..]).next().unwrap_or(path);
         let query = query.map_or(String::new(), |q| format!("?{q}"));
-        let uri = format!("{}{}{rest}{query}", self.origin, self.path);
+        let scheme = self.0.scheme_str().unwrap_or_default();
+        let uri = format!("{scheme}://{}{base}{rest}{query}", self.host());
         uri.parse().map_err(|_| AddressError("the path of a request does not fit to it"))
     }
 }

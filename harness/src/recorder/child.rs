@@ -3,9 +3,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+#[cfg(unix)]
+use std::io::IsTerminal;
 use std::process::ExitStatus;
 
+#[cfg(unix)]
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
+
+#[cfg(unix)]
+use crate::signals::SignalListener;
 
 /// A program to be started.
 pub struct ChildProgram {
@@ -17,23 +26,18 @@ pub struct ChildProgram {
     pub environment: BTreeMap<String, String>,
 }
 
-/// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExitState {
-    /// Its exit code; of one that a signal ended, 128 and the number of the signal, as shells say it.
-    pub code: u8,
-}
-
-/// Runs a program to its end.
-pub async fn run(program: &ChildProgram) -> io::Result<ExitState> {
+/// Runs a program to its end and returns its exit code; of one that a signal ended, 128 and the number
+/// of the signal, as shells say it.
+pub async fn run(program: &ChildProgram) -> io::Result<u8> {
     let mut command = Command::new(&program.name);
     command.args(&program.arguments).envs(&program.environment);
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen();
     let mut child = command.spawn()?;
+    let id = child.id();
     loop {
         tokio::select! {
-            status = child.wait() => return Ok(ExitState { code: code(status?) }),
-            signal = signals.next() => signal.reach(child.id()),
+            status = child.wait() => return Ok(code(status?)),
+            () = signals.pass_on(id) => {}
         }
     }
 }
@@ -46,89 +50,53 @@ fn code(status: ExitStatus) -> u8 {
     status.code().map_or(u8::MAX, |code| u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
+/// Signals that would end us: INT, TERM and HUP.
 #[cfg(unix)]
-use unix::Signals;
+struct Signals {
+    all: [SignalListener; 3],
+    has_terminal: bool,
+}
 
 #[cfg(unix)]
-mod unix {
-    use std::io::{self, IsTerminal};
-
-    use rustix::process::{Pid, Signal, kill_process};
-    use tokio::signal::unix::SignalKind;
-
-    use crate::signals::SignalListener;
-
-    /// Signals that would end us.
-    pub(super) struct Signals {
-        interrupt: SignalListener,
-        terminate: SignalListener,
-        hang_up: SignalListener,
-        /// The terminal sends Ctrl-C to the whole foreground group; a program that gets it twice
-        /// may react differently.
-        terminal: bool,
+impl Signals {
+    fn listen() -> Signals {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let all = kinds.map(SignalListener::new);
+        Signals { all, has_terminal: io::stdin().is_terminal() }
     }
 
-    pub(super) struct Received {
-        signal: Signal,
-        told: bool,
-    }
-
-    impl Signals {
-        pub(super) fn listen() -> io::Result<Signals> {
-            Ok(Signals {
-                interrupt: SignalListener::new(SignalKind::interrupt()),
-                terminate: SignalListener::new(SignalKind::terminate()),
-                hang_up: SignalListener::new(SignalKind::hangup()),
-                terminal: io::stdin().is_terminal(),
-            })
-        }
-
-        pub(super) async fn next(&mut self) -> Received {
-            tokio::select! {
-                () = self.interrupt.recv() => Received { signal: Signal::INT, told: self.terminal },
-                () = self.terminate.recv() => Received { signal: Signal::TERM, told: false },
-                () = self.hang_up.recv() => Received { signal: Signal::HUP, told: self.terminal },
-            }
-        }
-    }
-
-    impl Received {
-        pub(super) fn reach(&self, child: Option<u32>) {
-            let child = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-            if let (false, Some(child)) = (self.told, child) {
-                // One that has ended needs no signal.
-                let _ = kill_process(child, self.signal);
-            }
+    /// Waits for a signal and sends it to the child.
+    async fn pass_on(&mut self, child: Option<u32>) {
+        let [interrupt, terminate, hang_up] = &mut self.all;
+        let signal = tokio::select! {
+            () = interrupt.recv() => Signal::INT,
+            () = terminate.recv() => Signal::TERM,
+            () = hang_up.recv() => Signal::HUP,
+        };
+        // The terminal sends the others to the whole foreground group; a program that gets Ctrl-C
+        // twice may react differently.
+        let is_told = signal != Signal::TERM && self.has_terminal;
+        let child = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(child) = child.filter(|_| !is_told) {
+            // One that has ended needs no signal.
+            let _ = kill_process(child, signal);
         }
     }
 }
 
+/// Ctrl-C, which reaches the child from the terminal.
 #[cfg(not(unix))]
-use elsewhere::Signals;
+struct Signals;
 
 #[cfg(not(unix))]
-mod elsewhere {
-    use std::io;
-
-    /// Ignores Ctrl-C, which reaches the child from the terminal.
-    pub(super) struct Signals;
-
-    pub(super) struct Received;
-
-    impl Signals {
-        pub(super) fn listen() -> io::Result<Signals> {
-            Ok(Signals)
-        }
-
-        pub(super) async fn next(&mut self) -> Received {
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            Received
-        }
+impl Signals {
+    fn listen() -> Signals {
+        Signals
     }
 
-    impl Received {
-        pub(super) fn reach(&self, _child: Option<u32>) {}
+    async fn pass_on(&mut self, _child: Option<u32>) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 }

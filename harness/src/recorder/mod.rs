@@ -13,19 +13,18 @@ mod route;
 mod tee;
 
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use axum::extract::State;
 use ctxbench_scenarios::formats::exchanges::Header;
 use tokio::net::TcpListener;
 
 pub use address::{AddressError, Upstream, Upstreams, variables};
-pub use child::{ChildProgram, ExitState, run};
+pub use child::{ChildProgram, run};
 
-use crate::accept::listen;
+use crate::accept::{bind, listen};
 use crate::serve::Clock;
 
 /// A recorder that listens.
@@ -35,22 +34,13 @@ pub struct Recorder {
     shared: Arc<proxy::ProxyState>,
 }
 
-/// Summary of a recording.
-pub struct RecordingSummary {
-    /// Requests for replies.
-    pub exchanges: u64,
-    /// Why the file is not whole.
-    pub failed: Option<String>,
-}
-
 /// Gives the summary of a recording after its end.
 pub struct RecorderHandle(Arc<proxy::ProxyState>);
 
 impl RecorderHandle {
-    /// Returns the summary of the recording.
-    pub fn summary(&self) -> RecordingSummary {
-        let (exchanges, failed) = self.0.recording.outcome();
-        RecordingSummary { exchanges, failed }
+    /// Returns the number of requests for replies, and why the file is not whole.
+    pub fn summary(&self) -> (u64, Option<String>) {
+        self.0.recording.outcome()
     }
 }
 
@@ -64,8 +54,7 @@ impl Recorder {
         header: Header,
         clock: Clock,
     ) -> std::io::Result<Recorder> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-        let address = listener.local_addr()?;
+        let (listener, address) = bind(port).await?;
         let recording = file::RecordingFile::create(out, header)?;
         let client = proxy::client();
         let number = AtomicU64::new(0);
@@ -87,7 +76,7 @@ impl Recorder {
     /// Answers that are unfinished then are recorded as left.
     pub async fn run(self, until: impl Future<Output = ()> + Send) {
         let shared = self.shared;
-        let answer = move |request| proxy::handle(State(shared.clone()), request);
+        let answer = move |request| proxy::handle(shared.clone(), request);
         listen(self.listener, answer, until).await;
     }
 }

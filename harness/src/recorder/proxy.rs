@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use ctxbench_provider::Wire;
@@ -23,6 +23,7 @@ use super::address::Upstreams;
 use super::file::RecordingFile;
 use super::route::{RecordRoute, route};
 use super::tee::{Over, Tee};
+use crate::accept::response;
 use crate::post::error_chain;
 use crate::redact::{RequestSecrets, headers};
 use crate::serve::{Clock, foreign};
@@ -76,10 +77,7 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// Forwards a request and returns the provider's answer.
-pub(super) async fn handle(
-    State(shared): State<Arc<ProxyState>>,
-    request: Request,
-) -> Response<Body> {
+pub(super) async fn handle(shared: Arc<ProxyState>, request: Request) -> Response<Body> {
     let at_ms = (shared.clock)();
     if let Some(why) = foreign(request.headers()) {
         return plain(StatusCode::FORBIDDEN, &why);
@@ -106,27 +104,22 @@ pub(super) async fn handle(
             let asked = Received { wire, path, host, at_ms };
             exchange(shared.clone(), asked, head, body, to).await
         }
-        RecordRoute::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
-        RecordRoute::Unknown(_) => pass(&shared, head, body, to, at_ms, false).await,
+        RecordRoute::Other { api, is_known } => {
+            pass(&shared, (api, is_known), head, body, to, at_ms).await
+        }
     }
 }
 
 fn plain(status: StatusCode, words: &str) -> Response<Body> {
-    let mut response = Response::new(Body::from(format!("ctxbench record: {words}\n")));
-    *response.status_mut() = status;
-    response
+    response(status.as_u16(), "text/plain", format!("ctxbench record: {words}\n"))
 }
 
 /// Builds a refusal in the provider's format, since clients read no other.
 fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
-    let code = api.status_code(status.as_u16()).unwrap_or("api_error");
-    let message = format!("ctxbench record: {why}");
-    let body = api.error_body(status.as_u16(), code, &message).to_string();
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
-    response
+    let status = status.as_u16();
+    let code = api.status_code(status).unwrap_or("api_error");
+    let body = api.error_body(status, code, &format!("ctxbench record: {why}"));
+    response(status, "application/json", body.to_string())
 }
 
 /// A request for a reply that has arrived.
@@ -166,12 +159,10 @@ async fn exchange(
         ..Exchange::default()
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
-    let mut headers = passed_on(&head.headers);
+    let mut request = forwarded(&head, to, Body::from(body));
     // A compressed reply could not be read.
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    let mut request = hyper::Request::new(Body::from(body));
-    (*request.method_mut(), *request.uri_mut()) = (head.method, to);
-    *request.headers_mut() = headers;
+    let plain = HeaderValue::from_static("identity");
+    request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
     let (wire, clock) = (asked.wire, shared.clock.clone());
     match shared.client.request(request).await {
         Err(e) => {
@@ -201,6 +192,14 @@ async fn exchange(
     }
 }
 
+/// Builds the request to the provider.
+fn forwarded(head: &Parts, to: Uri, body: Body) -> Request {
+    let mut request = Request::new(body);
+    (*request.method_mut(), *request.uri_mut()) = (head.method.clone(), to);
+    *request.headers_mut() = passed_on(&head.headers);
+    request
+}
+
 fn answered(status: StatusCode, headers: &HeaderMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -211,11 +210,11 @@ fn answered(status: StatusCode, headers: &HeaderMap, body: Body) -> Response<Bod
 /// Forwards a request that does not ask for a reply.
 async fn pass(
     shared: &ProxyState,
+    (api, known): (Api, bool),
     head: Parts,
     body: Body,
     to: Uri,
     at_ms: u64,
-    known: bool,
 ) -> Response<Body> {
     let secrets = RequestSecrets::new(&head.headers, head.uri.query());
     let path = crate::redact::Redactor::default().text(head.uri.path()).into_owned();
@@ -224,10 +223,7 @@ async fn pass(
         let path = secrets.clean(path.clone());
         shared.recording.passed(Passed { at_ms, method: method.clone(), path, status, known });
     };
-    let mut request = hyper::Request::new(body);
-    (*request.method_mut(), *request.uri_mut()) = (head.method.clone(), to);
-    *request.headers_mut() = passed_on(&head.headers);
-    match shared.client.request(request).await {
+    match shared.client.request(forwarded(&head, to, body)).await {
         Ok(answer) => {
             let (head, body) = answer.into_parts();
             noted(head.status.as_u16());
@@ -235,9 +231,6 @@ async fn pass(
         }
         Err(e) => {
             noted(0);
-            let api = ctxbench_provider::wire::detect_api(head.uri.path(), &|name| {
-                head.headers.contains_key(name)
-            });
             let why =
                 format!("the provider could not be reached: {}", secrets.clean(error_chain(&e)));
             refusal(api, StatusCode::BAD_GATEWAY, &why)

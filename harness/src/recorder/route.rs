@@ -7,16 +7,15 @@ use ctxbench_provider::wire::{ALL, Api, Endpoint, detect_api};
 pub(super) enum RecordRoute {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),
-    /// Something else that is known, such as counting tokens.
-    Known(Api),
-    Unknown(Api),
+    /// Something else, known (such as counting tokens) or not.
+    Other { api: Api, is_known: bool },
 }
 
 impl RecordRoute {
     pub(super) fn api(&self) -> Api {
         match self {
             RecordRoute::Reply(wire, _) => wire.api(),
-            RecordRoute::Known(api) | RecordRoute::Unknown(api) => *api,
+            RecordRoute::Other { api, .. } => *api,
         }
     }
 }
@@ -32,11 +31,13 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
     {
         return match endpoint {
             Endpoint::Reply | Endpoint::Compact => RecordRoute::Reply(wire, path),
-            Endpoint::Count | Endpoint::Store => RecordRoute::Known(wire.api()),
+            Endpoint::Count | Endpoint::Store => {
+                RecordRoute::Other { api: wire.api(), is_known: true }
+            }
         };
     }
-    let known = method == "GET" && paths(path).any(|p| api.model_in(&p).is_some());
-    if known { RecordRoute::Known(api) } else { RecordRoute::Unknown(api) }
+    let is_known = method == "GET" && paths(path).any(|p| api.model_in(&p).is_some());
+    RecordRoute::Other { api, is_known }
 }
 
 /// A path as it is, and as it may be meant: providers' APIs are also reached below another path, and
@@ -53,8 +54,8 @@ mod tests {
     fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name()),
-            RecordRoute::Known(api) => format!("known {}", api.name()),
-            RecordRoute::Unknown(_) => "unknown".into(),
+            RecordRoute::Other { api, is_known: true } => format!("known {}", api.name()),
+            RecordRoute::Other { .. } => "unknown".into(),
         }
     }
 

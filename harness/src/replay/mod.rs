@@ -314,8 +314,8 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         desk: (*desk).clone(),
     });
     match options.transport {
-        Transport::Http => Box::new(HttpTransport::new(provider, model.capabilities.counting)),
-        Transport::Direct => Box::new(DirectTransport::new(provider, model.capabilities.counting)),
+        Transport::Http => Box::new(HttpTransport::new(provider)),
+        Transport::Direct => Box::new(DirectTransport::new(provider)),
     }
 }
 

@@ -51,20 +51,7 @@ fn user(text: &str, message: u32) -> Arc<Block> {
 }
 
 fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
-    Request {
-        purpose: ctxbench_core::request::Purpose::Sample,
-        phase: None,
-        model: Arc::new(model.clone()),
-        max_tokens: None,
-        tools: None,
-        blocks: blocks.to_vec(),
-        breakpoints: vec![],
-        ttl: ctxbench_core::strategy::DEFAULT_TTL,
-        server_edits: vec![],
-        keep_messages: false,
-        params: Default::default(),
-        thread: None,
-    }
+    Request::new(Arc::new(model.clone()), blocks.to_vec())
 }
 
 /// Runs the session with a summary in place of everything before the last user message.

@@ -2,31 +2,22 @@
 
 use ctxbench_core::request::ModelError;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{ReplyOptions, Wire};
+use ctxbench_provider::wire::Wire;
 use serde_json::Value;
-
-use super::errors::invalid;
-
-/// Reads a body that is known to be JSON of the wire.
-pub(super) fn reply_options(
-    wire: Wire,
-    path: &str,
-    bytes: &[u8],
-) -> Result<ReplyOptions, ModelError> {
-    wire.reply_options(path, bytes).map_err(invalid)
-}
 
 /// Refuses requests that the provider refuses before it looks at the conversation. `most` = the
 /// model's largest reply, tokens.
 pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
     if !prompt.items.iter().any(|i| i.message > 0) {
         let field = wire.conversation_field();
-        return Err(invalid(format!("{field}: at least one message is required")));
+        return Err(ModelError::invalid(format!("{field}: at least one message is required")));
     }
     match prompt.max_tokens {
-        None if wire.requires_max_tokens() => Err(invalid("max_tokens: Field required")),
-        Some(0) => Err(invalid("max_tokens: must be at least 1")),
-        Some(n) if n > most => Err(invalid(format!(
+        None if wire.requires_max_tokens() => {
+            Err(ModelError::invalid("max_tokens: Field required"))
+        }
+        Some(0) => Err(ModelError::invalid("max_tokens: must be at least 1")),
+        Some(n) if n > most => Err(ModelError::invalid(format!(
             "max_tokens: {n} > {most}, the most output tokens of {}",
             prompt.model
         ))),
@@ -46,12 +37,11 @@ pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use ctxbench_provider::wire::find;
 
     #[test]
     fn what_a_body_says_beside_its_prompt() {
-        let of = |wire: &str, body: &str| reply_options(find(wire).unwrap(), "", body.as_bytes());
+        let of = |wire: &str, body: &str| find(wire).unwrap().reply_options("", body.as_bytes());
         let a = of(
             "anthropic-messages",
             r#"{"stream":true,"thinking":{"type":"enabled","budget_tokens":1024}}"#,

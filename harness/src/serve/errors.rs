@@ -12,11 +12,6 @@ pub(super) fn refusal(api: Api, status: u16, message: String) -> ModelError {
     api.refusal(status, code.map(str::to_string), message)
 }
 
-/// Error for a request that violates the wire's format.
-pub(super) fn invalid(message: impl Into<String>) -> ModelError {
-    ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: message.into() }
-}
-
 /// Error for an unreadable body. A lone surrogate, as programs in JavaScript write it, is reported
 /// as Anthropic's API does, with its position.
 pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
@@ -24,10 +19,10 @@ pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
         let read = serde_json::from_str::<serde_json::Value>(text);
         read.err().and_then(|_| Some((text, escapes::first_lone_surrogate(text)?)))
     });
-    let Some((text, at)) = half else { return invalid(why.to_string()) };
+    let Some((text, at)) = half else { return ModelError::invalid(why.to_string()) };
     let line = text[..at].matches('\n').count() + 1;
     let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
-    invalid(format!(
+    ModelError::invalid(format!(
         "The request body is not valid JSON: no low surrogate in string: line {line} column \
          {column} (char {at}); {:?} is half a character",
         &text[at..at + 6]

@@ -126,11 +126,16 @@ impl FromStr for FaultPlan {
             why: "it begins with a request's number and `:`, such as `3:500` or `2-4:500`".into(),
         };
         let (at, fault) = spec.split_once(':').ok_or_else(bad)?;
-        let (from, to) = at.split_once('-').unwrap_or((at, at));
-        let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
-        let (from, to) = number(from).zip(number(to)).filter(|(a, b)| a <= b).ok_or_else(bad)?;
+        let (from, to) = request_numbers(at).ok_or_else(bad)?;
         Ok(FaultPlan { from, to, fault: fault.parse()? })
     }
+}
+
+/// Parses the number of a request or a range of numbers, from 1: `3`, `2-4`.
+pub(crate) fn request_numbers(text: &str) -> Option<(u64, u64)> {
+    let (from, to) = text.split_once('-').unwrap_or((text, text));
+    let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
+    number(from).zip(number(to)).filter(|(from, to)| from <= to)
 }
 
 /// Counts requests and faults.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
@@ -23,6 +23,7 @@ use super::log::{LogLine, RequestLog};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, models, sse, stored};
+use crate::accept::response;
 
 /// The request header that asks for a fault.
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
@@ -41,16 +42,8 @@ pub(super) struct HandlerState {
     pub(super) arrived: AtomicU64,
 }
 
-/// An answer that is ready to go.
-struct ReadyAnswer {
-    status: u16,
-    retry_after: Option<u64>,
-    kind: &'static str,
-    body: Body,
-}
-
-fn json(body: impl Into<Body>) -> ReadyAnswer {
-    ReadyAnswer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
+fn json(body: impl Into<Body>) -> Response<Body> {
+    response(200, "application/json", body)
 }
 
 /// Refusal with everything it needs in addition to its message.
@@ -72,14 +65,12 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Answers a request and notes it.
-pub(super) async fn handle(
-    State(shared): State<Arc<HandlerState>>,
-    request: Request,
-) -> Response<Body> {
+pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Response<Body> {
     let begin = (shared.clock)();
     let path = request.uri().path().to_string();
     if request.headers().contains_key(header::UPGRADE) {
-        return no_upgrade();
+        // The status after which clients fall back to HTTP at once.
+        return response(426, "text/plain", Body::empty());
     }
     let speaker = detect_api(&path, &|name| request.headers().contains_key(name));
     let api = match route(None, request.method().as_str(), &path, speaker) {
@@ -94,7 +85,7 @@ pub(super) async fn handle(
         ..LogLine::default()
     };
     let mut seen = None;
-    let answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
+    let mut answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
@@ -103,31 +94,26 @@ pub(super) async fn handle(
             if let Some(seen) = &mut seen {
                 seen.outcome = Some(Err(error));
             }
-            ReadyAnswer { status, retry_after, ..json(body) }
+            let mut refused = response(status, "application/json", body);
+            if let Some(seconds) = retry_after {
+                refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            refused
         }
     };
-    line.http = answer.status;
+    let http = answer.status().as_u16();
+    line.http = http;
     if let Some(seen) = seen {
-        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http: answer.status, ..seen });
+        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http, ..seen });
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
-    let id = api.request_id_header();
-    let mut response = Response::builder()
-        .status(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
-        .header(header::CONTENT_TYPE, answer.kind)
-        .header(header::CACHE_CONTROL, "no-store")
-        .header(id, format!("req_{number:06}"));
-    if let Some(seconds) = answer.retry_after {
-        response = response.header(header::RETRY_AFTER, seconds);
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(id) = format!("req_{number:06}").parse() {
+        headers.insert(api.request_id_header(), id);
     }
-    response.body(answer.body).unwrap_or_else(|_| Response::new(Body::empty()))
-}
-
-/// Refuses a WebSocket with the status after which clients fall back to HTTP at once.
-fn no_upgrade() -> Response<Body> {
-    let response = Response::builder().status(StatusCode::UPGRADE_REQUIRED);
-    response.body(Body::empty()).unwrap_or_else(|_| Response::new(Body::empty()))
+    answer
 }
 
 fn word(kind: ErrorKind) -> &'static str {
@@ -148,7 +134,7 @@ async fn answer(
     api: Api,
     line: &mut LogLine,
     seen: &mut Option<RequestOutcome>,
-) -> Result<ReadyAnswer, Refused> {
+) -> Result<Response<Body>, Refused> {
     if let Some(why) = local::foreign(request.headers()) {
         return Err(errors::refusal(api, 403, why).into());
     }
@@ -235,10 +221,8 @@ async fn answer(
     if line.stream {
         let events = wire.events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
-        return Ok(ReadyAnswer {
-            kind: "text/event-stream; charset=utf-8",
-            ..json(sse::events(events, pause, fault.cut))
-        });
+        let body = sse::events(events, pause, fault.cut);
+        return Ok(response(200, "text/event-stream; charset=utf-8", body));
     }
     Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
 }
@@ -247,7 +231,7 @@ async fn answer(
 /// error.
 fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
     let message = format!("a reply of {} parts cannot be streamed: {e}", reply.parts.len());
-    ModelError { kind: ErrorKind::Server, status: 500, code: None, message }
+    ModelError { kind: ErrorKind::Server, status: 500, ..ModelError::invalid(message) }
 }
 
 async fn count(
@@ -255,7 +239,7 @@ async fn count(
     request: Request,
     wire: Wire,
     line: &mut LogLine,
-) -> Result<ReadyAnswer, Refused> {
+) -> Result<Response<Body>, Refused> {
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
@@ -271,7 +255,7 @@ fn asked_fault(
     let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
     let fault = lock(&shared.faults)
         .next(header.as_deref())
-        .map_err(|e| errors::invalid(format!("{FAULT_HEADER}: {e}")))?;
+        .map_err(|e| ModelError::invalid(format!("{FAULT_HEADER}: {e}")))?;
     line.fault = fault.as_ref().map(ToString::to_string);
     Ok(fault.unwrap_or_default())
 }
@@ -289,7 +273,7 @@ fn understood(
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);
     line.prompt(&prompt, &counting, &shared.log);
-    let asked = asked::reply_options(wire, path, body)?;
+    let asked = wire.reply_options(path, body).map_err(ModelError::invalid)?;
     let model = model?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))
@@ -306,11 +290,11 @@ pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec
     loop {
         let frame = tokio::time::timeout(SILENCE, body.frame()).await.map_err(|_| {
             let seconds = SILENCE.as_secs();
-            errors::invalid(format!("the body stopped for {seconds} s after {seen} bytes"))
+            ModelError::invalid(format!("the body stopped for {seconds} s after {seen} bytes"))
         })?;
         let Some(frame) = frame else { break };
         let frame =
-            frame.map_err(|e| errors::invalid(format!("the request body broke off: {e}")))?;
+            frame.map_err(|e| ModelError::invalid(format!("the request body broke off: {e}")))?;
         let Ok(data) = frame.into_data() else { continue };
         seen = seen.saturating_add(data.len());
         if seen <= limit {

@@ -96,23 +96,14 @@ impl LogLine {
 }
 
 fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
-    let (kind, id, name) = match &*item.content {
-        Content::Text(_) => match item.role {
-            Role::Instructions | Role::System => (BlockKind::Base, None, None),
-            Role::Developer => (BlockKind::Context, None, None),
-            Role::Assistant => (BlockKind::Assistant, None, None),
-            Role::User | Role::Tool => (BlockKind::User, None, None),
-        },
-        Content::Reasoning { .. } => (BlockKind::Reasoning, None, None),
-        Content::Call { id, name, .. } => (BlockKind::Call, Some(id), Some(name)),
-        Content::Output { id, .. } => (BlockKind::Output, Some(id), None),
-        Content::Image { .. } => (BlockKind::Image, None, None),
-        Content::Compaction { .. } => (BlockKind::Compaction, None, None),
-        Content::CompactionTrigger(_) => (BlockKind::CompactionTrigger, None, None),
+    let (id, name) = match &*item.content {
+        Content::Call { id, name, .. } => (Some(id), Some(name)),
+        Content::Output { id, .. } => (Some(id), None),
+        _ => (None, None),
     };
     let text = item.text();
     LoggedPiece {
-        kind,
+        kind: item.block_kind(),
         role: item.role,
         bytes: text.len(),
         tokens: item.tokens(by),

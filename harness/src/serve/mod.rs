@@ -24,21 +24,21 @@ mod stored;
 
 use std::future::Future;
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::Request;
 use ctxbench_core::session::Millis;
 use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
-use crate::accept::listen;
+use crate::accept::{bind, listen};
 
 pub use desk::Summaries;
+pub(crate) use faults::request_numbers;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub(crate) use local::{foreign, is_loopback};
@@ -136,7 +136,7 @@ pub async fn answer(
         .fold(Request::post(path), |r, (name, value)| r.header(*name, *value))
         .body(Body::from(body));
     let Ok(request) = request else { return (400, Vec::new()) };
-    let response = handle::handle(State(shared(options)), request).await;
+    let response = handle::handle(shared(options), request).await;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.map(|b| b.to_bytes().to_vec());
     (status, body.unwrap_or_default())
@@ -145,8 +145,7 @@ pub async fn answer(
 impl Server {
     /// Listens on loopback. Requests wait until [`Server::run`].
     pub async fn bind(options: ServeOptions) -> std::io::Result<Server> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
-        let address = listener.local_addr()?;
+        let (listener, address) = bind(options.port).await?;
         Ok(Server { listener, address, shared: shared(options) })
     }
 
@@ -158,7 +157,7 @@ impl Server {
     /// Answers until `until` is ready; replies under way may end within two seconds.
     pub async fn run(self, until: impl Future<Output = ()> + Send) {
         let shared = self.shared;
-        let answer = move |request| handle::handle(State(shared.clone()), request);
+        let answer = move |request| handle::handle(shared.clone(), request);
         listen(self.listener, answer, until).await;
     }
 }

@@ -3,7 +3,7 @@
 
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};
-use ctxbench_core::request::Usage;
+use ctxbench_core::request::{ModelError, Usage};
 use ctxbench_provider::wire::{StoredContents, Wire};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) async fn answer(
     line: &mut LogLine,
 ) -> Result<Value, Refused> {
     let (method, now) = (request.method().to_string(), (shared.clock)());
-    let wrong = |e: &dyn std::fmt::Display| errors::invalid(e.to_string());
+    let wrong = |e: &dyn std::fmt::Display| ModelError::invalid(e.to_string());
     let name = wire.stored_name(path);
     let storing = match &*method {
         "POST" | "PATCH" => {

@@ -40,7 +40,7 @@ pub struct Fit {
 }
 
 /// Bias of our counts for a recording.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Bias {
     /// Number of compared calls.
     pub calls: usize,

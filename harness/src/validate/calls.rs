@@ -215,9 +215,7 @@ impl CallBuilder {
             | StepKind::System(_)
             | StepKind::Tools(_)
             | StepKind::RolledBack { .. }
-            | StepKind::Unknown(_) => {
-                self.link(&at);
-            }
+            | StepKind::Unknown(_) => self.node(&at, NodeKind::Other),
             StepKind::Input(input) | StepKind::Summary(input) => {
                 self.input(&at, conversation, input)
             }
@@ -287,13 +285,8 @@ impl CallBuilder {
         }
     }
 
-    /// Adds a line that is only a link in the chain.
-    fn link(&mut self, at: &LinePosition) {
-        self.node(at, NodeKind::Other);
-    }
-
     fn input(&mut self, at: &LinePosition, conversation: &str, input: &Input) {
-        self.link(at);
+        self.node(at, NodeKind::Other);
         let p = self.pending.entry(conversation.to_string()).or_default();
         p.blocks += input.blocks;
         let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
@@ -305,7 +298,7 @@ impl CallBuilder {
 
     /// Adds a note for the next call of a conversation.
     fn note(&mut self, at: &LinePosition, conversation: &str, kind: NoteKind, text: &str) {
-        self.link(at);
+        self.node(at, NodeKind::Other);
         let note = Note { kind, line: at.line, text: text.to_string() };
         self.pending.entry(conversation.to_string()).or_default().notes.push(note);
     }

@@ -28,7 +28,7 @@ pub use content::ContentKind;
 pub use predict::{PredictOptions, Predicted};
 
 /// Counters of a call and their prediction, tokens.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct CallLine {
     /// Line number, from 1.
     pub line: usize,
@@ -71,7 +71,7 @@ pub struct InputCost {
 const NEAR_STEPS: u64 = 4;
 
 /// Result of validating a recording.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Validated {
     /// Path as the user named it.
     pub file: String,
@@ -194,22 +194,9 @@ pub fn validate(
         route: route.into(),
         route_evidence: route_evidence.clone(),
         calls: r.calls.len(),
-        compared: 0,
-        exact: 0,
-        law: 0,
-        near: 0,
-        size_unknown: 0,
-        read_predicted: 0,
-        read_actual: 0,
-        write_predicted: None,
-        write_actual: None,
-        causes: BTreeMap::new(),
-        misses: Vec::new(),
         bias: bias::bias(r, calibration),
-        cost: InputCost::default(),
-        compactions: Vec::new(),
-        lines: Vec::new(),
         warnings: r.warnings.clone(),
+        ..Validated::default()
     };
     let unknown: BTreeSet<&str> = r
         .calls
@@ -241,10 +228,7 @@ pub fn validate(
             input: c.input,
             read: c.read,
             write: c.write,
-            predicted_read: None,
-            predicted_write: None,
-            compared: false,
-            exact: false,
+            ..CallLine::default()
         };
         if let (Some(p), Some((rule, known))) = (predicted[i], predict::rule_of(&call.model)) {
             if !known && guessed.insert(&call.model) {
@@ -344,11 +328,6 @@ impl InputCost {
 }
 
 impl Validated {
-    /// Returns the share of compared calls that are predicted exactly, per cent.
-    pub fn exact_pct(&self) -> Option<f64> {
-        (self.compared > 0).then(|| 100.0 * self.exact as f64 / self.compared as f64)
-    }
-
     /// Returns whether the recording counts for `--min`. Gateways are reported separately.
     pub fn counts(&self) -> bool {
         self.route != "gateway"

@@ -91,6 +91,20 @@ fn drive(here: &CommandFolder, line: &str, code: i32) -> Output {
     out
 }
 
+/// Drives an agent through the small session, and returns its row, too.
+fn drive_small(
+    (how, deliver, more): (&str, &str, &str),
+    options: &str,
+    code: i32,
+) -> (CommandFolder, Output, Value) {
+    let here = CommandFolder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, how, deliver, more);
+    let out = drive(&here, &format!("small.jsonl {agent} {options}"), code);
+    let row = row(&here, &format!("fake-{how}-{deliver}"));
+    (here, out, row)
+}
+
 /// Checks that no process, port or folder of an agent remains.
 pub(crate) fn nothing_stays(here: &CommandFolder) {
     assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
@@ -145,14 +159,9 @@ fn goes_wrong(how: &str, deliver: &str, options: &str) -> (CommandFolder, String
 fn drive_good_agent_completes_over_every_protocol() {
     let mut rows = BTreeSet::new();
     for deliver in ["acp", "exec", "rpc", "lines"] {
-        let here = CommandFolder::new();
-        here.write("small.jsonl", session());
-        let agent = describe(&here, "good", deliver, "");
-        drive(&here, &format!("small.jsonl {agent}"), 0);
-        let row = row(&here, &format!("fake-good-{deliver}"));
+        let (_, _, row) = drive_small(("good", deliver, ""), "", 0);
         assert_eq!(row["status"], "completed", "{row}");
-        let requests = row["requests"].as_array().unwrap().len();
-        assert_eq!(requests, 3);
+        assert_eq!(row["requests"].as_array().unwrap().len(), 3);
         rows.insert(row["summary"]["input_tokens"].as_u64().unwrap());
     }
     assert_eq!(rows.len(), 1, "both deliveries send the same: {rows:?}");
@@ -162,11 +171,8 @@ fn drive_good_agent_completes_over_every_protocol() {
 #[ignore = "needs python3"]
 fn drive_undescribed_side_request_is_noted() {
     let told = |how: &str| {
-        let here = CommandFolder::new();
-        here.write("small.jsonl", session());
-        let agent = describe(&here, how, "acp", "");
-        drive(&here, &format!("small.jsonl {agent}"), 0);
-        row(&here, &format!("fake-{how}-acp"))["note"].as_str().unwrap_or_default().to_string()
+        let (_, _, row) = drive_small((how, "acp", ""), "", 0);
+        row["note"].as_str().unwrap_or_default().to_string()
     };
     let note = told("aside");
     let want = "2 requests of its work end with an unknown text (“The secret prompt of the \
@@ -178,16 +184,13 @@ fn drive_undescribed_side_request_is_noted() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_hanging_agent_times_out() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
-    let agent = describe(&here, "hangs", "acp", "");
-    let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
+    let (_, out, row) = drive_small(("hangs", "acp", ""), "--timeout 1", 1);
     out.stderr_contains(&[
         "ended with an error: small × real-fake-hangs-acp",
         "for 1 s",
         "larger --timeout",
     ]);
-    assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
+    assert_eq!(row["status"], "error");
 }
 
 #[test]
@@ -202,11 +205,25 @@ fn drive_crashing_agent_reports_stderr_without_colours() {
 
 #[test]
 #[ignore = "needs python3"]
-fn drive_silent_agent_is_an_error() {
-    let (_, error) = goes_wrong("mute", "acp", "");
-    assert!(error.contains("it ended with exit status: 0"), "{error}");
-    let (_, error) = goes_wrong("mute", "exec", "");
-    assert!(error.contains("it did not ask for 3 of the session's 3 replies"), "{error}");
+fn drive_failing_agent_is_an_error_with_the_reason() {
+    let endless = "it made 400 requests without continuing the session";
+    for (how, deliver, options, told) in [
+        ("mute", "acp", "", ["it ended with exit status: 0", ""]),
+        ("mute", "exec", "", ["it did not ask for 3 of the session's 3 replies", ""]),
+        (
+            "ignores-window",
+            "acp",
+            "--window 30k",
+            ["3 of the session's 3 replies", "context_length"],
+        ),
+        ("endless", "acp", "", [endless, ""]),
+        ("repeats", "acp", "", [endless, ""]),
+        ("sums-up-for-ever", "acp", "", [endless, ""]),
+        ("never-minds", "acp", "", [endless, ""]),
+    ] {
+        let (_, error) = goes_wrong(how, deliver, options);
+        assert!(told.iter().all(|t| error.contains(t)), "{how}: {error}");
+    }
 }
 
 #[test]
@@ -214,10 +231,7 @@ fn drive_silent_agent_is_an_error() {
 fn drive_agent_without_requests_has_no_second_row() {
     // An agent with an unknown model name gets no answer either.
     for how in ["mute", "misnames"] {
-        let here = CommandFolder::new();
-        here.write("small.jsonl", session());
-        let agent = describe(&here, how, "exec", "strategy = \"codex\"");
-        let out = drive(&here, &format!("small.jsonl {agent}"), 1);
+        let (here, out, _) = drive_small((how, "exec", "strategy = \"codex\""), "", 1);
         out.stderr_contains(&["ended with an error: small × real-fake-"]);
         let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
         let [row] = &rows[..] else { panic!("{how}: only our row is left") };
@@ -231,11 +245,7 @@ fn drive_agent_without_requests_has_no_second_row() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_crashing_agent_is_measured_up_to_the_crash() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
-    let agent = describe(&here, "crashes", "acp", "");
-    let out = drive(&here, &format!("small.jsonl {agent}"), 1);
-    let row = row(&here, "fake-crashes-acp");
+    let (_, out, row) = drive_small(("crashes", "acp", ""), "", 1);
     assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
     let note = row["note"].as_str().unwrap_or_default();
     assert!(!note.contains("never triggered"), "{note}");
@@ -245,16 +255,13 @@ fn drive_crashing_agent_is_measured_up_to_the_crash() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_unused_fault_is_noted() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
-    let agent = describe(&here, "good", "acp", "");
-    let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
+    let faults = "--fault 9:500 --fault summary:1:500";
+    let (here, out, row) = drive_small(("good", "acp", ""), faults, 0);
     let told = [
         "the fault `9:500` did not occur: the agent sent 3 requests",
         "the fault `summary:1:500` did not occur: the agent sent 0 requests for a summary",
     ];
     out.prints(&told);
-    let row = row(&here, "fake-good-acp");
     let note = row["note"].as_str().unwrap_or_default();
     assert!(told.iter().all(|line| note.contains(line)), "{note}");
     assert_eq!(here.json("ctxbench-out/drive.json")[0]["faults_that_never_struck"], json!(told));
@@ -389,31 +396,8 @@ fn drive_flooded_stdout_ends_with_bounded_memory() {
 #[test]
 #[ignore = "needs python3"]
 fn drive_flooded_stderr_completes() {
-    let here = CommandFolder::new();
-    here.write("small.jsonl", session());
-    let agent = describe(&here, "floods-stderr", "acp", "");
-    drive(&here, &format!("small.jsonl {agent}"), 0);
-    assert_eq!(row(&here, "fake-floods-stderr-acp")["status"], "completed");
-}
-
-#[test]
-#[ignore = "needs python3"]
-fn drive_agent_over_window_is_refused_and_noted() {
-    let (_, error) = goes_wrong("ignores-window", "acp", "--window 30k");
-    assert!(
-        error.contains("3 of the session's 3 replies") && error.contains("context_length"),
-        "{error}"
-    );
-}
-
-#[test]
-#[ignore = "needs python3"]
-fn drive_endless_requests_are_stopped() {
-    for how in ["endless", "repeats", "sums-up-for-ever", "never-minds"] {
-        let (_, error) = goes_wrong(how, "acp", "");
-        let told = "it made 400 requests without continuing the session";
-        assert!(error.contains(told), "{how}: {error}");
-    }
+    let (_, _, row) = drive_small(("floods-stderr", "acp", ""), "", 0);
+    assert_eq!(row["status"], "completed");
 }
 
 #[test]

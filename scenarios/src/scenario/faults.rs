@@ -59,6 +59,21 @@ fn default_times() -> u64 {
 }
 
 impl ProviderFault {
+    /// Creates a fault of one request, still without an answer.
+    pub fn new(on: FaultOn, nth: u64) -> ProviderFault {
+        ProviderFault {
+            on,
+            nth,
+            times: 1,
+            status: None,
+            code: None,
+            message: None,
+            text: None,
+            tokens: None,
+            after_ms: 0,
+        }
+    }
+
     /// Returns whether it applies to the `n`-th request of a kind, counted from 1.
     pub fn hits(&self, on: FaultOn, n: u64) -> bool {
         self.on == on && (self.nth..self.nth.saturating_add(self.times)).contains(&n)

@@ -13,6 +13,8 @@ mod untried;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use ctxbench_core::quantity;
+
 /// Defines the publications with figures that a replay can reproduce, with a test for each.
 macro_rules! figures {
     ($($name:ident: $figure:expr,)*) => {
@@ -121,7 +123,7 @@ impl Measure {
     fn format_ours(&self) -> String {
         let (least, most) = self.ours;
         let one = |x: f64| match self.unit {
-            Unit::Count => grouped(x),
+            Unit::Count => quantity::grouped(x.round_ties_even() as u64, ','),
             Unit::Saved | Unit::Share => format!("{x:.1} %").replace('-', "−"),
         };
         if one(least) == one(most) {
@@ -130,19 +132,6 @@ impl Measure {
             format!("{} to {}", one(least), one(most))
         }
     }
-}
-
-/// Formats a number with thousands separators, such as `82,171`.
-fn grouped(x: f64) -> String {
-    let digits = format!("{x:.0}");
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// Returns the saving in percent: `1 − with ÷ without`.

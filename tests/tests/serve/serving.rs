@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ctxbench_core::request::{ModelError, Reply};
 use ctxbench_harness::serve::{FAULT_HEADER, ServeOptions, Server};
+use ctxbench_provider::wire::find;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -30,6 +32,16 @@ impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// Decodes the reply of a wire.
+    pub fn reply(&self, wire: &str) -> Reply {
+        find(wire).unwrap().decode_reply(&self.body).unwrap()
+    }
+
+    /// Decodes the error of a wire.
+    pub fn error(&self, wire: &str) -> ModelError {
+        find(wire).unwrap().api().decode_error(self.status, &self.body)
     }
 
     /// Returns the names and data of the events.
@@ -65,6 +77,11 @@ impl Write for SharedLog {
 }
 
 impl Here {
+    /// Starts a server without options.
+    pub async fn plain() -> Here {
+        Here::new(ServeOptions::default()).await
+    }
+
     pub async fn new(options: ServeOptions) -> Here {
         let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
         let clock = now.clone();
@@ -109,6 +126,11 @@ impl Here {
             }
         }
         Answer { status, headers, body, broken }
+    }
+
+    /// Gets a path and returns the JSON.
+    pub async fn get(&self, path: &str) -> Value {
+        self.ask("GET", path, &[], "").await.json()
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -178,27 +178,16 @@ pub(super) mod tests {
     use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
     use ctxbench_core::content::{Part, ToolCall};
     use ctxbench_core::request::ErrorKind;
-    use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
+    use ctxbench_core::strategy::default_breakpoints;
 
     pub(crate) fn block(kind: BlockKind, text: &str) -> Arc<Block> {
         Draft::text(kind, Role::User, text.to_string()).build(MessageId(0), vec![])
     }
 
     pub(crate) fn request(blocks: Vec<Arc<Block>>) -> Request {
-        Request {
-            purpose: Purpose::Sample,
-            phase: None,
-            model: Arc::new(model::find("claude-sonnet-4-6").unwrap().clone()),
-            max_tokens: None,
-            tools: None,
-            breakpoints: default_breakpoints(&blocks),
-            blocks,
-            ttl: DEFAULT_TTL,
-            server_edits: vec![],
-            keep_messages: false,
-            params: Default::default(),
-            thread: None,
-        }
+        let model = Arc::new(model::find("claude-sonnet-4-6").unwrap().clone());
+        let breakpoints = default_breakpoints(&blocks);
+        Request { breakpoints, ..Request::new(model, blocks) }
     }
 
     pub(crate) fn reply(usage: Usage, parts: Vec<Part>) -> Result<Reply, ModelError> {

@@ -10,8 +10,8 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
-    Tools, Ttl, Usage,
+    Applied, ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Tools, Ttl,
+    Usage,
 };
 
 pub(crate) fn model() -> Arc<Model> {
@@ -167,18 +167,12 @@ pub(crate) fn request(wire: Wire) -> impl Strategy<Value = Request> {
         edits(),
     )
         .prop_map(|(blocks, tools, max_tokens, breakpoints, hour, server_edits)| Request {
-            purpose: Purpose::Sample,
-            phase: None,
-            model: model(),
             max_tokens,
             tools: Tools::new(&tools),
             breakpoints: breakpoints.into_iter().filter(|b| *b < blocks.len()).collect(),
-            blocks,
             ttl: if hour { Ttl::OneHour } else { Ttl::FiveMinutes },
             server_edits,
-            keep_messages: false,
-            params: serde_json::Map::new(),
-            thread: None,
+            ..Request::new(model(), blocks)
         })
 }
 

@@ -11,8 +11,7 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, ModelError, Purpose, Request, ServerEdit, StopReason,
-    Thread, Ttl,
+    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread, Ttl,
 };
 
 const ANTHROPIC: Wire = &anthropic::AnthropicMessages;
@@ -64,20 +63,7 @@ fn called(message: u32, kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
 }
 
 pub(super) fn request(blocks: Vec<Arc<Block>>) -> Request {
-    Request {
-        purpose: Purpose::Sample,
-        phase: None,
-        model: model(),
-        max_tokens: Some(100),
-        tools: None,
-        blocks,
-        breakpoints: vec![],
-        ttl: Ttl::FiveMinutes,
-        server_edits: vec![],
-        keep_messages: false,
-        params: serde_json::Map::new(),
-        thread: None,
-    }
+    Request { max_tokens: Some(100), ..Request::new(model(), blocks) }
 }
 
 /// System, user with image, a reply with thinking, text and two calls, their results, a developer

@@ -2,34 +2,26 @@
 
 use async_trait::async_trait;
 
-use super::{Channel, TurnOutcome, typed};
+use super::{Channel, TurnOutcome};
 use crate::drive::agent::Start;
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
 use crate::drive::template::{Template, replace};
 
 pub(super) struct Exec<'a> {
-    start: &'a Start,
-    fill: &'a Template,
-    scratch: &'a Scratch,
-    patience: Patience,
-    turns: u64,
+    pub(super) start: &'a Start,
+    pub(super) fill: &'a Template,
+    pub(super) scratch: &'a Scratch,
+    pub(super) patience: Patience,
+    pub(super) is_resumed: bool,
 }
 
-impl<'a> Exec<'a> {
-    pub(super) fn new(
-        start: &'a Start,
-        fill: &'a Template,
-        scratch: &'a Scratch,
-        patience: Patience,
-    ) -> Exec<'a> {
-        Exec { start, fill, scratch, patience, turns: 0 }
-    }
-
-    async fn turn(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
-        let resume = self.start.resume.as_ref().filter(|_| self.turns > 0);
+#[async_trait]
+impl Channel for Exec<'_> {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
+        let resumed = std::mem::replace(&mut self.is_resumed, true);
+        let resume = self.start.resume.as_ref().filter(|_| resumed);
         let command = resume.unwrap_or(&self.start.command);
-        self.turns += 1;
         let filled = |a: &String| replace(&self.fill.text(a), "text", words);
         let command: Vec<String> = command.iter().map(filled).collect();
         let mut child = Child::start(&command, self.scratch, self.patience.clone())?;
@@ -39,27 +31,10 @@ impl<'a> Exec<'a> {
         child.close_input();
         let code = child.finish().await?;
         if code == 0 {
-            return Ok(TurnOutcome::Over);
+            return Ok(Ok(()));
         }
         let Stopped(why) = child.stopped(format!("it ended with exit code {code}")).await;
-        Ok(TurnOutcome::Failed(why))
-    }
-}
-
-#[async_trait]
-impl Channel for Exec<'_> {
-    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
-        self.turn(words).await
-    }
-
-    async fn compact(
-        &mut self,
-        instructions: Option<&str>,
-    ) -> Result<Option<TurnOutcome>, Stopped> {
-        match &self.start.compact {
-            None => Ok(None),
-            Some(command) => self.turn(&typed(command, instructions)).await.map(Some),
-        }
+        Ok(Err(why))
     }
 
     async fn end(&mut self) {}

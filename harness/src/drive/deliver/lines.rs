@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Channel, TurnOutcome, typed};
+use super::{Channel, TurnOutcome};
 use crate::drive::agent::Start;
 use crate::drive::child::{Child, Patience, Stopped};
 use crate::drive::scratch::Scratch;
@@ -11,7 +11,6 @@ pub(super) struct LineChannel {
     child: Child,
     sign: String,
     around: Option<[String; 2]>,
-    compact: Option<String>,
 }
 
 impl LineChannel {
@@ -21,23 +20,20 @@ impl LineChannel {
         scratch: &Scratch,
         patience: Patience,
     ) -> Result<LineChannel, Stopped> {
-        let child = Child::start(command, scratch, patience)?;
-        let mut lines = LineChannel {
-            child,
-            sign: start.prompt.clone().unwrap_or_default(),
-            around: start.several_lines.clone(),
-            compact: start.compact.clone(),
-        };
-        lines.child.until(&lines.sign).await?;
-        Ok(lines)
+        let mut child = Child::start(command, scratch, patience)?;
+        let sign = start.prompt.clone().unwrap_or_default();
+        child.until(&sign).await?;
+        Ok(LineChannel { child, sign, around: start.several_lines.clone() })
     }
+}
 
-    async fn typed(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
+#[async_trait]
+impl Channel for LineChannel {
+    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
         let text = match &self.around {
             Some([before, after]) if words.contains('\n') => {
                 // An end mark inside a message would turn the rest into commands.
-                let apart: Vec<&str> = words.split(after.as_str()).collect();
-                let words = apart.join(" ");
+                let words = words.replace(after.as_str(), " ");
                 format!("{before}\n{words}\n{after}\n")
             }
             // Each line is a message.
@@ -45,22 +41,7 @@ impl LineChannel {
         };
         self.child.write(text.as_bytes()).await?;
         self.child.until(&self.sign).await?;
-        Ok(TurnOutcome::Over)
-    }
-}
-
-#[async_trait]
-impl Channel for LineChannel {
-    async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
-        self.typed(words).await
-    }
-
-    async fn compact(
-        &mut self,
-        instructions: Option<&str>,
-    ) -> Result<Option<TurnOutcome>, Stopped> {
-        let Some(command) = self.compact.clone() else { return Ok(None) };
-        self.typed(&typed(&command, instructions)).await.map(Some)
+        Ok(Ok(()))
     }
 
     async fn end(&mut self) {

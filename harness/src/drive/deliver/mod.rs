@@ -3,33 +3,32 @@
 mod acp;
 mod app_server;
 mod exec;
+mod json_rpc;
 mod lines;
 mod rpc;
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::agent::{Agent, Deliver};
+use super::agent::{Deliver, Start};
 use super::child::{Patience, Stopped};
 use super::scratch::Scratch;
 use super::template::Template;
 
-/// Outcome of a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TurnOutcome {
-    /// The agent waits for the user.
-    Over,
-    /// It failed with this message for the user.
-    Failed(String),
-}
+/// Outcome of a turn. An error is the message that the user sees.
+pub(super) type TurnOutcome = Result<(), String>;
 
 #[async_trait]
-pub(super) trait Channel {
+pub(super) trait Channel: Send {
     /// Sends a message of the user and waits for the end of the turn.
     async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped>;
-    /// Requests a compaction. `None` if the agent cannot be asked for one.
-    async fn compact(&mut self, instructions: Option<&str>)
-    -> Result<Option<TurnOutcome>, Stopped>;
+    /// Requests a compaction. `None` if the protocol has no method for it.
+    async fn compact(
+        &mut self,
+        _instructions: Option<&str>,
+    ) -> Result<Option<TurnOutcome>, Stopped> {
+        Ok(None)
+    }
     /// Ends the conversation.
     async fn end(&mut self);
     /// Returns the protocol messages about compactions, if the protocol has any.
@@ -40,30 +39,35 @@ pub(super) trait Channel {
 
 /// Starts the agent.
 pub(super) async fn open<'a>(
-    agent: &'a Agent,
+    start: &'a Start,
     fill: &'a Template,
     scratch: &'a Scratch,
     patience: Patience,
 ) -> Result<Box<dyn Channel + 'a>, Stopped> {
-    let command: Vec<String> = agent.start.command.iter().map(|a| fill.text(a)).collect();
-    let compact = agent.start.compact.as_deref();
-    Ok(match agent.start.deliver {
-        Deliver::Acp => Box::new(acp::Acp::open(&command, compact, scratch, patience).await?),
+    let command: Vec<String> = start.command.iter().map(|a| fill.text(a)).collect();
+    Ok(match start.deliver {
+        Deliver::Acp => Box::new(acp::Acp::open(&command, scratch, patience).await?),
         Deliver::AppServer => {
             Box::new(app_server::AppServer::open(&command, scratch, patience).await?)
         }
         Deliver::Rpc => Box::new(rpc::Rpc::open(&command, scratch, patience)?),
         Deliver::Lines => {
-            Box::new(lines::LineChannel::open(&agent.start, &command, scratch, patience).await?)
+            Box::new(lines::LineChannel::open(start, &command, scratch, patience).await?)
         }
-        Deliver::Exec => Box::new(exec::Exec::new(&agent.start, fill, scratch, patience)),
+        Deliver::Exec => Box::new(exec::Exec { start, fill, scratch, patience, is_resumed: false }),
     })
 }
 
-/// Returns the text that a user would type for a compaction.
-fn typed(command: &str, instructions: Option<&str>) -> String {
-    match instructions {
-        None => command.to_string(),
-        Some(more) => format!("{command} {more}"),
+/// Requests a compaction, with the command that a user would type if the protocol has no method.
+pub(super) async fn compact(
+    channel: &mut dyn Channel,
+    start: &Start,
+    instructions: Option<&str>,
+) -> Result<TurnOutcome, Stopped> {
+    if let Some(turn) = channel.compact(instructions).await? {
+        return Ok(turn);
     }
+    let command = start.compact.as_deref().unwrap_or_default();
+    let more = instructions.map(|more| format!(" {more}")).unwrap_or_default();
+    channel.send_message(&format!("{command}{more}")).await
 }

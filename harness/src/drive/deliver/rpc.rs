@@ -36,8 +36,8 @@ impl Rpc {
         Ok(message)
     }
 
-    /// Sends a command and waits for its response. Returns the error message if it failed.
-    async fn command(&mut self, mut command: Value) -> Result<Option<String>, Stopped> {
+    /// Sends a command and waits for its response.
+    async fn command(&mut self, mut command: Value) -> Result<TurnOutcome, Stopped> {
         self.calls += 1;
         let id = format!("c{}", self.calls);
         command["id"] = id.as_str().into();
@@ -46,7 +46,7 @@ impl Rpc {
             let message = self.receive().await?;
             if message["type"] == "response" && message["id"] == id.as_str() {
                 let why = message["error"].as_str().unwrap_or("it did not say why");
-                return Ok((message["success"] != true).then(|| why.to_string()));
+                return Ok(if message["success"] == true { Ok(()) } else { Err(why.to_string()) });
             }
         }
     }
@@ -55,20 +55,20 @@ impl Rpc {
 #[async_trait]
 impl Channel for Rpc {
     async fn send_message(&mut self, words: &str) -> Result<TurnOutcome, Stopped> {
-        if let Some(why) = self.command(json!({"type": "prompt", "message": words})).await? {
-            return Ok(TurnOutcome::Failed(why));
+        if let Err(why) = self.command(json!({"type": "prompt", "message": words})).await? {
+            return Ok(Err(why));
         }
-        let mut failed = None;
+        let mut failed = Ok(());
         loop {
             let message = self.receive().await?;
             match message["type"].as_str() {
                 // The agent may retry; only the last result of a turn counts.
                 Some("message_end") => {
                     let error = message["message"]["errorMessage"].as_str();
-                    failed = error.map(str::to_string);
+                    failed = error.map_or(Ok(()), |why| Err(why.to_string()));
                 }
                 Some("agent_settled") => {
-                    return Ok(failed.map_or(TurnOutcome::Over, TurnOutcome::Failed));
+                    return Ok(failed);
                 }
                 _ => {}
             }
@@ -83,8 +83,7 @@ impl Channel for Rpc {
         if let Some(more) = instructions {
             command["customInstructions"] = more.into();
         }
-        let failed = self.command(command).await?;
-        Ok(Some(failed.map_or(TurnOutcome::Over, TurnOutcome::Failed)))
+        self.command(command).await.map(Some)
     }
 
     async fn end(&mut self) {

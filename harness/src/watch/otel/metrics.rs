@@ -27,27 +27,21 @@ pub struct Instrument {
 }
 
 /// Bucket bounds of token counts: powers of 4 up to 67,108,864 (docs/sources/opentelemetry.md §5).
-const TOKENS: [f64; 14] = [
-    1.0,
-    4.0,
-    16.0,
-    64.0,
-    256.0,
-    1_024.0,
-    4_096.0,
-    16_384.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-    16_777_216.0,
-    67_108_864.0,
-];
+const TOKENS: [f64; 14] = bounds(1.0, 4.0);
 
 /// Bucket bounds of durations in s: doubling from 10 ms (GenAI conventions,
 /// `gen_ai.client.operation.duration`).
-const SECONDS: [f64; 14] =
-    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const SECONDS: [f64; 14] = bounds(0.01, 2.0);
+
+const fn bounds(first: f64, factor: f64) -> [f64; 14] {
+    let mut all = [first; 14];
+    let mut i = 1;
+    while i < all.len() {
+        all[i] = all[i - 1] * factor;
+        i += 1;
+    }
+    all
+}
 
 const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Instrument {
     Instrument { name, unit, help, kind: InstrumentKind::Counter }
@@ -95,15 +89,8 @@ pub struct Metrics {
 impl Metrics {
     /// Adds a finished session.
     pub fn add_session(&mut self, session: &str, meter: &SessionMeter) {
-        let attributes = |more: &[(&'static str, &str)]| -> Attributes {
-            let all = more
-                .iter()
-                .map(|(k, v)| (*k, v.to_string()))
-                .chain([("session.id", session.to_string())]);
-            let mut all: Attributes = all.collect();
-            all.sort();
-            all
-        };
+        let id = [("session.id", session)];
+        let attributes = |more: &[(&'static str, &str)]| sorted(more.iter().chain(&id));
         self.add("claude_code.session.count", attributes(&[("start_type", "fresh")]), 1.0);
         // A session does not record when the user typed, so the series of type `user` is omitted.
         self.add(
@@ -133,12 +120,7 @@ impl Metrics {
                     .into_iter()
                     .chain(provider_name(&c.model).map(|p| ("gen_ai.provider.name", p)))
                     .collect();
-            let plain = |more: &[(&'static str, &str)]| -> Attributes {
-                let mut all: Attributes =
-                    gen_ai.iter().chain(more).map(|(k, v)| (*k, v.to_string())).collect();
-                all.sort();
-                all
-            };
+            let plain = |more: &[(&'static str, &str)]| sorted(gen_ai.iter().chain(more));
             self.record(
                 "gen_ai.client.operation.duration",
                 plain(&[]),
@@ -168,6 +150,12 @@ impl Metrics {
         d.count += 1;
         d.sum += value;
     }
+}
+
+fn sorted<'a>(pairs: impl Iterator<Item = &'a (&'static str, &'a str)>) -> Attributes {
+    let mut all: Attributes = pairs.map(|(k, v)| (*k, v.to_string())).collect();
+    all.sort();
+    all
 }
 
 /// Returns the `gen_ai.provider.name` of a model, or `None` if it is not in the catalogue.

@@ -1,129 +1,21 @@
-//! Posts to a local server and decodes the body with only the protocol's field names.
+//! Posts to a local server and compares the whole body.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::model::find;
-use ctxbench_core::request::{Purpose, Reply, Request, Ttl, Usage};
+use ctxbench_core::request::{Reply, Request, Usage};
 use ctxbench_kit::monitor::SessionMeter;
-use serde::Deserialize;
+use serde_json::{Value, json};
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
 use super::*;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Export {
-    resource_metrics: Vec<ResourceMetrics>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ResourceMetrics {
-    resource: Resource,
-    scope_metrics: Vec<ScopeMetrics>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Resource {
-    attributes: Vec<KeyValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScopeMetrics {
-    scope: Scope,
-    metrics: Vec<Metric>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Scope {
-    name: String,
-    version: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Metric {
-    name: String,
-    unit: String,
-    description: String,
-    sum: Option<Sum>,
-    histogram: Option<Histogram>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Sum {
-    data_points: Vec<Number>,
-    aggregation_temporality: u32,
-    is_monotonic: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Histogram {
-    data_points: Vec<HistogramPoint>,
-    aggregation_temporality: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Number {
-    attributes: Vec<KeyValue>,
-    start_time_unix_nano: String,
-    time_unix_nano: String,
-    as_double: f64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct HistogramPoint {
-    attributes: Vec<KeyValue>,
-    start_time_unix_nano: String,
-    time_unix_nano: String,
-    count: String,
-    sum: f64,
-    bucket_counts: Vec<String>,
-    explicit_bounds: Vec<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyValue {
-    key: String,
-    value: AnyValue,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct AnyValue {
-    string_value: String,
-}
-
-fn flat(all: &[KeyValue]) -> String {
-    all.iter().map(|a| format!("{}={}", a.key, a.value.string_value)).collect::<Vec<_>>().join(",")
-}
-
 /// Returns the meter of a session with one request of Sonnet 4.6.
 fn session() -> SessionMeter {
-    let request = Request {
-        purpose: Purpose::Sample,
-        phase: None,
-        model: Arc::new(find("claude-sonnet-4-6").unwrap().clone()),
-        max_tokens: None,
-        tools: None,
-        blocks: vec![],
-        breakpoints: vec![],
-        ttl: Ttl::FiveMinutes,
-        server_edits: vec![],
-        keep_messages: false,
-        params: Default::default(),
-        thread: None,
-    };
+    let model = find("claude-sonnet-4-6").unwrap().clone();
+    let request = Request::new(Arc::new(model), vec![]);
     let usage = Usage {
         input: 1_000,
         output: 2_000,
@@ -160,77 +52,90 @@ async fn receiver(response: ResponseTemplate) -> (MockServer, Collector) {
 
 const START: u64 = 1_700_000_000_000;
 
+/// Returns a metric with one data point for each of these fields, with their attributes as
+/// `name=value,…`.
+fn metric(name: &str, unit: &str, help: &str, kind: &str, points: Vec<(String, Value)>) -> Value {
+    let points: Vec<Value> = points
+        .into_iter()
+        .map(|(attributes, mut point)| {
+            point["attributes"] = attributes_of(&attributes);
+            point["startTimeUnixNano"] = "1700000000000000000".into();
+            point["timeUnixNano"] = "1700000005000000000".into();
+            point
+        })
+        .collect();
+    let mut data = json!({"dataPoints": points, "aggregationTemporality": 2});
+    if kind == "sum" {
+        data["isMonotonic"] = true.into();
+    }
+    json!({"name": name, "unit": unit, "description": help, kind: data})
+}
+
+fn attributes_of(text: &str) -> Value {
+    let pairs = text.split(',').map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(k, v)| json!({"key": k, "value": {"stringValue": v}})).collect()
+}
+
+/// Returns a data point of a histogram with one value.
+fn one_value(bounds: &[f64], bucket: usize, sum: f64) -> Value {
+    let counts: Vec<&str> =
+        (0..=bounds.len()).map(|i| if i == bucket { "1" } else { "0" }).collect();
+    json!({"count": "1", "sum": sum, "bucketCounts": counts, "explicitBounds": bounds})
+}
+
 #[tokio::test]
 async fn export_posts_all_metrics_in_otlp_json() {
     let (server, collector) = receiver(ResponseTemplate::new(200).set_body_string("{}")).await;
     blocking(move || collector.export(&metrics(), START, START + 5_000).unwrap()).await;
     let posted = server.received_requests().await.unwrap();
     assert_eq!(posted.len(), 1);
-    let export: Export = serde_json::from_slice(&posted[0].body).unwrap();
-    let [r] = &export.resource_metrics[..] else { panic!() };
-    let version = env!("CARGO_PKG_VERSION");
-    let source = format!("service.name=ctxbench,service.version={version}");
-    assert_eq!(flat(&r.resource.attributes), source);
-    let [s] = &r.scope_metrics[..] else { panic!() };
-    assert_eq!(
-        (s.scope.name.as_str(), s.scope.version.as_str()),
-        ("ctxbench", env!("CARGO_PKG_VERSION"))
-    );
-    // By hand: 1,000×3 + 100,000×0.3 + 10,000×3.75 + 2,000×15 = 100,500 µUSD; 12.5 s.
-    let model = "model=claude-sonnet-4-6,query_source=main,session.id=s";
-    let expected: BTreeMap<(&str, String), (&str, f64)> = [
-        ("claude_code.session.count", "session.id=s,start_type=fresh".into(), "count", 1.0),
-        ("claude_code.cost.usage", model.into(), "USD", 0.1005),
-        ("claude_code.token.usage", format!("{model},type=input"), "tokens", 1_000.0),
-        ("claude_code.token.usage", format!("{model},type=output"), "tokens", 2_000.0),
-        ("claude_code.token.usage", format!("{model},type=cacheRead"), "tokens", 100_000.0),
-        ("claude_code.token.usage", format!("{model},type=cacheCreation"), "tokens", 10_000.0),
-        ("claude_code.active_time.total", "session.id=s,type=cli".into(), "s", 12.5),
-    ]
-    .into_iter()
-    .map(|(n, a, u, x)| ((n, a), (u, x)))
-    .collect();
-    let mut received = BTreeMap::new();
-    for m in &s.metrics {
-        assert!(!m.description.is_empty());
-        let Some(sum) = &m.sum else { continue };
-        assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
-        for p in &sum.data_points {
-            assert_eq!(
-                (p.start_time_unix_nano.as_str(), p.time_unix_nano.as_str()),
-                ("1700000000000000000", "1700000005000000000")
-            );
-            received.insert(
-                (m.name.as_str(), flat(&p.attributes)),
-                (m.unit.as_str(), (p.as_double * 1e9).round() / 1e9),
-            );
-        }
-    }
-    assert_eq!(received, expected);
-    let gen_ai = |name: &str| {
-        let m = s.metrics.iter().find(|m| m.name == name).unwrap();
-        let h = m.histogram.as_ref().unwrap();
-        assert_eq!(h.aggregation_temporality, 2);
-        (m.unit.clone(), &h.data_points)
-    };
-    let (unit, tokens) = gen_ai("gen_ai.client.token.usage");
-    assert_eq!((unit.as_str(), tokens.len()), ("{token}", 2));
-    let attributes = "gen_ai.operation.name=chat,gen_ai.provider.name=anthropic,gen_ai.request.model=claude-sonnet-4-6";
-    assert_eq!(flat(&tokens[0].attributes), format!("{attributes},gen_ai.token.type=input"));
+    let mut export: Value = serde_json::from_slice(&posted[0].body).unwrap();
+    let cost = "/resourceMetrics/0/scopeMetrics/0/metrics/1/sum/dataPoints/0/asDouble";
+    let cost = export.pointer_mut(cost).unwrap();
+    *cost = json!((cost.as_f64().unwrap() * 1e9).round() / 1e9);
+    let of = "model=claude-sonnet-4-6,query_source=main,session.id=s";
+    let tokens = |kind: &str, n: f64| (format!("{of},type={kind}"), json!({"asDouble": n}));
+    let one = |attributes: &str, x: f64| vec![(attributes.to_string(), json!({"asDouble": x}))];
+    let call = "gen_ai.operation.name=chat,gen_ai.provider.name=anthropic,\
+                gen_ai.request.model=claude-sonnet-4-6";
+    let powers: Vec<f64> = (0..14).map(|n| 4_f64.powi(n)).collect();
+    let seconds: Vec<f64> = (0..14).map(|n| 0.01 * 2_f64.powi(n)).collect();
     // 111,000 is between 65,536 = 4^8 and 262,144 = 4^9: the tenth bucket.
-    let filled: Vec<usize> = (0..15).filter(|i| tokens[0].bucket_counts[*i] == "1").collect();
-    assert_eq!((filled, tokens[0].sum, tokens[0].explicit_bounds.len()), (vec![9], 111_000.0, 14));
-    assert_eq!((tokens[1].count.as_str(), tokens[1].sum), ("1", 2_000.0));
-    let (unit, took) = gen_ai("gen_ai.client.operation.duration");
-    assert_eq!(
-        (
-            unit.as_str(),
-            took[0].sum,
-            took[0].start_time_unix_nano.len(),
-            took[0].time_unix_nano.len()
+    let sizes = [("input", 9, 111_000.0), ("output", 6, 2_000.0)].map(|(kind, bucket, sum)| {
+        (format!("{call},gen_ai.token.type={kind}"), one_value(&powers, bucket, sum))
+    });
+    // By hand: 1,000×3 + 100,000×0.3 + 10,000×3.75 + 2,000×15 = 100,500 µUSD; 12.5 s.
+    let used = [
+        tokens("cacheCreation", 10_000.0),
+        tokens("cacheRead", 100_000.0),
+        tokens("input", 1_000.0),
+        tokens("output", 2_000.0),
+    ];
+    let took = vec![(call.to_string(), one_value(&seconds, 11, 12.5))];
+    let begun = one("session.id=s,start_type=fresh", 1.0);
+    let active = one("session.id=s,type=cli", 12.5);
+    let all = [
+        metric("claude_code.session.count", "count", "Sessions", "sum", begun),
+        metric("claude_code.cost.usage", "USD", "Cost of requests", "sum", one(of, 0.1005)),
+        metric("claude_code.token.usage", "tokens", "Tokens of requests", "sum", used.into()),
+        metric("claude_code.active_time.total", "s", "Working time of the agent", "sum", active),
+        metric(
+            "gen_ai.client.token.usage",
+            "{token}",
+            "Tokens per request",
+            "histogram",
+            sizes.into(),
         ),
-        ("s", 12.5, 19, 19)
-    );
+        metric("gen_ai.client.operation.duration", "s", "Duration per request", "histogram", took),
+    ];
+    let version = env!("CARGO_PKG_VERSION");
+    let source = attributes_of(&format!("service.name=ctxbench,service.version={version}"));
+    let scope = json!({"name": "ctxbench", "version": version});
+    let expected = json!({"resourceMetrics": [{
+        "resource": {"attributes": source},
+        "scopeMetrics": [{"scope": scope, "metrics": all}],
+    }]});
+    assert_eq!(export, expected);
 }
 
 #[tokio::test]
