@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::wire::Wire;
 use crate::wire::plan::{self, BlockForm, Slot};
 use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
@@ -195,6 +196,21 @@ impl Content {
                 Size { images: u64::from(image.is_some()), ..Size::text(text) }
             }
             Content::Image { .. } => Size { images: 1, ..Size::default() },
+        }
+    }
+
+    /// Returns the part of a reply; `None` for content that only requests have.
+    pub(crate) fn into_part(self) -> Option<Part> {
+        match self {
+            Content::Text(text) => Some(Part::Text(text)),
+            Content::Reasoning { text, encrypted } => Some(Part::Reasoning { text, encrypted }),
+            Content::Call { id, name, arguments } => {
+                Some(Part::Call(ToolCall { id, name, arguments }))
+            }
+            Content::Compaction { text, opaque } => {
+                Some(Part::Compaction(Some(text).filter(|t| !t.is_empty()).or(opaque)))
+            }
+            Content::Output { .. } | Content::Image { .. } | Content::CompactionTrigger(_) => None,
         }
     }
 

@@ -1,17 +1,43 @@
 //! Shared parts of OpenAI's two wires: content parts, usage, errors, stop reasons.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Media};
+use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
-use serde::Deserialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::json::{field, list, raw, sane};
-use super::{ApiFormat, ReplyOptions};
+use super::json::sane;
+use super::{ApiFormat, ReplyOptions, WireError};
 use crate::prompt::Content;
+
+/// Roles and their words. Tools have no messages in Responses.
+const ROLES: [(Role, &str); 5] = [
+    (Role::User, "user"),
+    (Role::Assistant, "assistant"),
+    (Role::System, "system"),
+    (Role::Developer, "developer"),
+    (Role::Tool, "tool"),
+];
+
+pub(super) fn role_word(role: Role) -> Cow<'static, str> {
+    ROLES.iter().find(|(r, _)| *r == role).map_or("user", |(_, word)| *word).into()
+}
+
+/// Returns the role of a word; `known` lists the words of the wire.
+pub(super) fn role(word: &str, known: &'static str) -> Result<Role, WireError> {
+    let is_known = known.split(", ").any(|k| k == word);
+    let role = ROLES.iter().find(|(_, w)| is_known && *w == word);
+    role.map(|(role, _)| *role).ok_or_else(|| WireError::Unsupported {
+        what: "role",
+        value: word.into(),
+        known,
+    })
+}
 
 /// Names of the usage fields.
 pub(super) struct Names {
@@ -21,60 +47,51 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Encodes usage. Cached tokens are part of the prompt tokens. DeepSeek reports hits and misses
-/// separately; writes are reported if they are charged.
-pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
-    use std::io::Write;
-    let Names { prompt, details, output, output_details } = n;
-    let (input, cached, out, reasoning, total) =
-        (u.prompt(), u.cache_read, u.output, u.reasoning, u.total());
-    let written = u.cache_write + u.cache_write_1h;
-    let writes = if written > 0 || model.cache.write_fee {
-        format!(",\"cache_write_tokens\":{written}")
-    } else {
-        String::new()
-    };
-    let cache = if model.provider == Provider::Deepseek {
-        format!(
-            "\"prompt_cache_hit_tokens\":{cached},\"prompt_cache_miss_tokens\":{}",
-            input - cached
-        )
-    } else {
-        format!("\"{details}\":{{\"cached_tokens\":{cached}{writes}}}")
-    };
-    write!(
-        o,
-        ",\"usage\":{{\"{prompt}\":{input},{cache},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
-    )
-    .expect("writing to memory does not fail");
+/// Usage of a reply by a model, encoded under the names of a wire. Cached tokens are part of the prompt
+/// tokens. DeepSeek reports hits and misses separately; writes are reported if they are charged.
+pub(super) struct EncodedUsage<'a>(pub(super) Usage, pub(super) &'a Names, pub(super) &'a Model);
+
+impl Serialize for EncodedUsage<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Input {
+            cached_tokens: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cache_write_tokens: Option<u64>,
+        }
+        #[derive(Serialize)]
+        struct Output {
+            reasoning_tokens: u64,
+        }
+        let EncodedUsage(u, names, model) = self;
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry(names.prompt, &u.prompt())?;
+        if model.provider == Provider::Deepseek {
+            map.serialize_entry("prompt_cache_hit_tokens", &u.cache_read)?;
+            map.serialize_entry("prompt_cache_miss_tokens", &(u.prompt() - u.cache_read))?;
+        } else {
+            let written = u.cache_write + u.cache_write_1h;
+            let cache_write_tokens = Some(written).filter(|n| *n > 0 || model.cache.write_fee);
+            let input = Input { cached_tokens: u.cache_read, cache_write_tokens };
+            map.serialize_entry(names.details, &input)?;
+        }
+        map.serialize_entry(names.output, &u.output)?;
+        map.serialize_entry(names.output_details, &Output { reasoning_tokens: u.reasoning })?;
+        map.serialize_entry("total_tokens", &u.total())?;
+        map.end()
+    }
 }
 
-/// Writes one content part per part of a split text.
-pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
-    let open = |o: &mut Vec<u8>, json: &str| {
-        field(o, "{\"type\":", kind);
-        raw(o, ",\"text\":");
-        raw(o, json);
-        o.push(b'}');
-    };
-    if b.splits.is_empty() {
-        return open(o, b.json_text());
+/// Joins neighbouring texts, which are parts of one.
+pub(super) fn joined(parts: Vec<Content>) -> Vec<Content> {
+    let mut joined: Vec<Content> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(Content::Text(a)), Content::Text(b)) => *a = format!("{a}{b}").into(),
+            (_, next) => joined.push(next),
+        }
     }
-    list(o, b.parts(), |o, p| open(o, &Value::from(p).to_string()));
-}
-
-/// Writes a tool result: its text, or text and file as content parts.
-pub(super) fn output(o: &mut Vec<u8>, kind: &str, b: &Block, media: fn(&mut Vec<u8>, &Media)) {
-    if b.media.is_none() && b.splits.is_empty() {
-        return raw(o, b.json_text());
-    }
-    o.push(b'[');
-    texts(o, kind, b);
-    if let Some(m) = &b.media {
-        o.push(b',');
-        media(o, m);
-    }
-    o.push(b']');
+    joined
 }
 
 /// Builds a tool result from content parts.

@@ -7,6 +7,7 @@ use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::{Request, Ttl};
 
 use super::WireFormat;
+use super::json::{OneOrMany, Text};
 
 /// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,28 @@ pub(crate) fn carried_media(media: &Media) -> Media {
         None => "",
     };
     Media { media_type: media_type.into(), url: media.url.clone(), name: None }
+}
+
+/// Returns a content part for each part of a split text.
+pub(crate) fn texts<'a, P>(b: &'a Block, text: impl Fn(Text<'a>) -> P) -> Vec<P> {
+    if b.splits.is_empty() {
+        return vec![text(Text::Block(b))];
+    }
+    b.parts().map(|part| text(part.into())).collect()
+}
+
+/// Returns the content of a tool result: its text, or text and file as content parts.
+pub(crate) fn output<'a, P>(
+    b: &'a Block,
+    text: impl Fn(Text<'a>) -> P,
+    media: impl Fn(&'a Media) -> P,
+) -> OneOrMany<'a, P> {
+    if b.media.is_none() && b.splits.is_empty() {
+        return OneOrMany::One(Text::Block(b));
+    }
+    let mut parts = texts(b, text);
+    parts.extend(b.media.as_deref().map(media));
+    OneOrMany::Many(parts)
 }
 
 /// Lays out a request.

@@ -13,7 +13,6 @@ mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod whole;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::model::Model;
@@ -141,7 +140,7 @@ impl WireFormat for Gemini {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::assemble(events)
+        stream::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("response-{number:04}")
