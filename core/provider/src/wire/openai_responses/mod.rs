@@ -115,9 +115,6 @@ impl WireFormat for OpenaiResponses {
         )
     }
 
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["instructions", "tools"]
-    }
     fn conversation_field(&self) -> &'static str {
         "input"
     }
