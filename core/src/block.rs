@@ -1,6 +1,5 @@
 //! Blocks: the immutable pieces of a request.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -266,7 +265,6 @@ impl Draft {
             origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
-            encoded: OnceLock::new(),
         })
     }
 
@@ -303,7 +301,6 @@ pub struct Block {
     pub hash: u64,
     size: OnceLock<Size>,
     json: OnceLock<Box<RawValue>>,
-    encoded: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl std::ops::Deref for Block {
@@ -333,12 +330,6 @@ impl Block {
     /// Returns the text as a JSON string with quotes. Computed once.
     pub fn json_text(&self) -> &RawValue {
         self.json.get_or_init(|| to_raw_value(&*self.text).expect("a string always serialises"))
-    }
-
-    /// Returns the cached encoding of the block, computed once; `None` if another encoder uses the
-    /// slot.
-    pub fn encoded<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        self.encoded.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
     /// Returns the size of the text in bytes.

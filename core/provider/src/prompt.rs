@@ -116,20 +116,8 @@ impl Item {
 
     pub(crate) fn from_slot(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
         let content = Content::of(wire, slot.show, block);
-        let made =
-            || AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role) };
-        let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
-        let kept = block.encoded(made).filter(as_asked);
-        let hash = kept.map_or_else(|| content.hash(slot.role), |i| i.hash);
-        let item = Item {
-            role: slot.role,
-            content: content.into(),
-            message: slot.message,
-            cache: slot.cache,
-            hash,
-            shows: Some(block.clone()),
-            size: OnceLock::new(),
-        };
+        let mut item = Item::new(slot.role, content, slot.message, slot.cache);
+        item.shows = Some(block.clone());
         // If the wire carries the whole block, its size is already known.
         let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
             && (block.media.is_none() || slot.show == BlockForm::Output);
@@ -173,15 +161,6 @@ impl PromptItem for Item {
     fn deleted(&self, text: &str) -> Self {
         Item { hash: self.hash, ..self.cleared(text) }
     }
-}
-
-/// The hash of a block's item on a wire, cached in the block for its first use: a run has one wire, and
-/// few blocks change their role.
-struct AsItem {
-    wire: Wire,
-    show: BlockForm,
-    role: Role,
-    hash: u64,
 }
 
 impl Content {
