@@ -93,7 +93,7 @@ pub(super) async fn handle(
     let route = route(head.method.as_str(), path, &header);
     let api = route.api();
     let Some(upstream) = shared.upstreams.get(api) else {
-        let why = format!("no address of {} is known; give --upstream URL", api.name());
+        let why = format!("no address of {} is known; give --upstream URL", api.name);
         return refusal(api, StatusCode::BAD_GATEWAY, &why);
     };
     let to = match upstream.at(path, head.uri.query()) {
@@ -121,7 +121,7 @@ fn plain(status: StatusCode, words: &str) -> Response<Body> {
 fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     let code = api.status_code(status.as_u16()).unwrap_or("api_error");
     let message = format!("ctxbench record: {why}");
-    let body = api.error_body(status.as_u16(), code, &message).to_string();
+    let body = (api.error_body)(status.as_u16(), code, &message).to_string();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");

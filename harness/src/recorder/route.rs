@@ -16,7 +16,7 @@ impl RecordRoute {
     pub(super) fn api(&self) -> Api {
         match self {
             RecordRoute::Reply(wire, _) => wire.api(),
-            RecordRoute::Known(api) | RecordRoute::Unknown(api) => *api,
+            RecordRoute::Known(api) | RecordRoute::Unknown(api) => api,
         }
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name()),
-            RecordRoute::Known(api) => format!("known {}", api.name()),
+            RecordRoute::Known(api) => format!("known {}", api.name),
             RecordRoute::Unknown(_) => "unknown".into(),
         }
     }

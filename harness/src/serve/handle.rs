@@ -112,7 +112,7 @@ pub(super) async fn handle(
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
-    let id = api.request_id_header();
+    let id = api.request_id_header;
     let mut response = Response::builder()
         .status(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .header(header::CONTENT_TYPE, answer.kind)

@@ -9,10 +9,10 @@ use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::json::sane;
-use super::{ApiFormat, ReplyOptions, WireError};
+use super::{ApiFormat, ReplyOptions, WireError, too_large};
 use crate::prompt::Content;
 
 /// Roles and their words. Tools have no messages in Responses.
@@ -226,51 +226,43 @@ pub(super) fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
     Ok(ReplyOptions { stream: given.stream == Some(true), thinking: false, usage })
 }
 
-pub(super) struct Openai;
+pub(super) static OPENAI: ApiFormat = ApiFormat {
+    name: "openai",
+    address: "https://api.openai.com",
+    // The SDKs read the first variable, LiteLLM and Aider the second.
+    base_urls: &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")],
+    request_id_header: "x-request-id",
+    models_paths: &["/v1/models"],
+    matches_client: |_, _| false,
 
-impl ApiFormat for Openai {
-    fn name(&self) -> &'static str {
-        "openai"
-    }
-    fn address(&self) -> Option<&'static str> {
-        Some("https://api.openai.com")
-    }
-    /// The SDKs read the first variable, LiteLLM and Aider the second.
-    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
-        &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")]
-    }
-    fn error_code(&self, kind: ErrorKind) -> &'static str {
-        match kind {
-            ErrorKind::Overflow => "context_length_exceeded",
-            ErrorKind::RateLimited => "rate_limit_exceeded",
-            ErrorKind::Server | ErrorKind::Stream => "server_error",
-            ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
-        }
-    }
-    fn error_body(&self, status: u16, code: &str, message: &str) -> Value {
+    error_code: |kind| match kind {
+        ErrorKind::Overflow => "context_length_exceeded",
+        ErrorKind::RateLimited => "rate_limit_exceeded",
+        ErrorKind::Server | ErrorKind::Stream => "server_error",
+        ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
+    },
+    status_codes: &[(413, "request_too_large")],
+    error_body: |status, code, message| {
         let kind = if status == 429 || status >= 500 { code } else { "invalid_request_error" };
         json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-    }
-    fn code_of(&self, error: &Value) -> Option<String> {
-        error["code"].as_str().or(error["type"].as_str()).map(str::to_string)
-    }
-    fn unknown_model(&self, name: &str) -> (&'static str, String) {
-        ("model_not_found", format!("The model `{name}` does not exist here."))
-    }
-    fn unpaired_message(&self, call: bool, id: &str) -> String {
+    },
+    add_retry_delay: |_, _| {},
+    too_large,
+    code_of: |error| error["code"].as_str().or(error["type"].as_str()),
+    unknown_model: |name| ("model_not_found", format!("The model `{name}` does not exist here.")),
+    unpaired_message: |call, id| {
         if call {
             return format!("No tool output was found for the function call {id}.");
         }
         format!("No tool call was found for the function call output {id}.")
-    }
-    fn model(&self, m: &Model, _window: Option<u64>) -> Value {
+    },
+
+    model: |m, _window| {
         let owner = format!("{:?}", m.provider).to_lowercase();
         json!({"id": m.name, "object": "model", "created": 0, "owned_by": owner})
-    }
-    fn model_list(&self, all: Vec<Value>) -> Value {
-        json!({"object": "list", "data": all})
-    }
-}
+    },
+    model_list: |all| json!({"object": "list", "data": all}),
+};
 
 #[cfg(test)]
 mod tests {

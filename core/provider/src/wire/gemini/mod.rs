@@ -28,6 +28,8 @@ use super::{
 use crate::prompt::Prompt;
 use path::Method;
 
+pub(super) use api::GOOGLE;
+
 pub(super) struct Gemini;
 
 impl WireFormat for Gemini {
@@ -35,7 +37,7 @@ impl WireFormat for Gemini {
         "gemini"
     }
     fn api(&self) -> Api {
-        &api::Google
+        &GOOGLE
     }
     fn path(&self, model: &str) -> String {
         path::method_path(model, Method::Generate)

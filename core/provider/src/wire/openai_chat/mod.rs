@@ -23,7 +23,7 @@ impl WireFormat for OpenaiChat {
         "openai-chat"
     }
     fn api(&self) -> Api {
-        &openai::Openai
+        &openai::OPENAI
     }
     fn path(&self, _model: &str) -> String {
         PATH.into()

@@ -27,7 +27,7 @@ impl WireFormat for OpenaiResponses {
         "openai-responses"
     }
     fn api(&self) -> Api {
-        &openai::Openai
+        &openai::OPENAI
     }
     fn path(&self, _model: &str) -> String {
         PATH.into()
