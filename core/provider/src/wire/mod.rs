@@ -101,6 +101,12 @@ pub enum WireError {
     },
 }
 
+impl WireError {
+    pub(crate) fn unsupported(what: &'static str, value: &str, known: &'static str) -> Self {
+        WireError::Unsupported { what, value: value.into(), known }
+    }
+}
+
 /// The endpoint of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {

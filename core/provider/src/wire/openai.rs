@@ -1,9 +1,8 @@
 //! Shared parts of OpenAI's two wires: content parts, usage, errors, stop reasons.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
@@ -12,32 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::json::sane;
-use super::{ApiFormat, ReplyOptions, WireError, too_large};
+use super::{ApiFormat, ReplyOptions, too_large};
 use crate::prompt::Content;
-
-/// Roles and their words. Tools have no messages in Responses.
-const ROLES: [(Role, &str); 5] = [
-    (Role::User, "user"),
-    (Role::Assistant, "assistant"),
-    (Role::System, "system"),
-    (Role::Developer, "developer"),
-    (Role::Tool, "tool"),
-];
-
-pub(super) fn role_word(role: Role) -> Cow<'static, str> {
-    ROLES.iter().find(|(r, _)| *r == role).map_or("user", |(_, word)| *word).into()
-}
-
-/// Returns the role of a word; `known` lists the words of the wire.
-pub(super) fn role(word: &str, known: &'static str) -> Result<Role, WireError> {
-    let is_known = known.split(", ").any(|k| k == word);
-    let role = ROLES.iter().find(|(_, w)| is_known && *w == word);
-    role.map(|(role, _)| *role).ok_or_else(|| WireError::Unsupported {
-        what: "role",
-        value: word.into(),
-        known,
-    })
-}
 
 /// Names of the usage fields.
 pub(super) struct Names {

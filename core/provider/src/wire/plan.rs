@@ -1,13 +1,14 @@
 //! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
 //! user messages on every wire.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::{Request, Ttl};
 
-use super::WireFormat;
 use super::json::{OneOrMany, Text};
+use super::{WireError, WireFormat};
 
 /// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,26 @@ pub(crate) fn carried_media(media: &Media) -> Media {
         None => "",
     };
     Media { media_type: media_type.into(), url: media.url.clone(), name: None }
+}
+
+/// Roles and their words on most wires.
+const ROLES: [(Role, &str); 5] = [
+    (Role::User, "user"),
+    (Role::Assistant, "assistant"),
+    (Role::System, "system"),
+    (Role::Developer, "developer"),
+    (Role::Tool, "tool"),
+];
+
+pub(crate) fn role_word(role: Role) -> Cow<'static, str> {
+    ROLES.iter().find(|(r, _)| *r == role).map_or("user", |(_, word)| *word).into()
+}
+
+/// Returns the role of a word; `known` lists the words of the wire.
+pub(crate) fn role_named(word: &str, known: &'static str) -> Result<Role, WireError> {
+    let is_known = known.split(", ").any(|k| k == word);
+    let role = ROLES.iter().find(|(_, w)| is_known && *w == word);
+    role.map(|(role, _)| *role).ok_or_else(|| WireError::unsupported("role", word, known))
 }
 
 /// Returns a content part for each part of a split text.

@@ -108,11 +108,7 @@ impl Amount {
         match this {
             None => Ok(default),
             Some(a) if a.kind == "input_tokens" => Ok(a.value),
-            Some(a) => Err(WireError::Unsupported {
-                what: "trigger",
-                value: a.kind,
-                known: "input_tokens",
-            }),
+            Some(a) => Err(WireError::unsupported("trigger", &a.kind, "input_tokens")),
         }
     }
 
@@ -172,13 +168,7 @@ impl ContextManagement<'_> {
                 "cache_edits" => ServerEdit::CacheEdits {
                     results: e.delete.into_iter().flatten().map(Text::into_shared).collect(),
                 },
-                _ => {
-                    return Err(WireError::Unsupported {
-                        what: "context edit",
-                        value: e.kind,
-                        known: ACCEPTED,
-                    });
-                }
+                _ => return Err(WireError::unsupported("context edit", &e.kind, ACCEPTED)),
             });
         }
         Ok(edits)

@@ -214,10 +214,7 @@ fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
             None => payload,
         }));
     }
-    let kind = p.kind.to_string();
-    p.into_content()?.into_part().ok_or(WireError::Unsupported {
-        what: "reply part",
-        value: kind,
-        known: "text, thinking, tool_use, compaction",
-    })
+    let known = "text, thinking, tool_use, compaction";
+    let other = WireError::unsupported("reply part", &p.kind, known);
+    p.into_content()?.into_part().ok_or(other)
 }

@@ -11,7 +11,7 @@ use super::edits::ContextManagement;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object, opt, or_empty, unwrapped};
-use crate::wire::plan::{BlockForm, PDF, Slot, data_url, output};
+use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
@@ -290,18 +290,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         push(&mut items, Role::System, 0, system)?;
     }
     for (i, m) in body.messages.into_iter().enumerate() {
-        let role = match &*m.role {
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
-            "system" => Role::System,
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "role",
-                    value: other.into(),
-                    known: "user, assistant, system",
-                });
-            }
-        };
+        let role = plan::role_named(&m.role, "user, assistant, system")?;
         push(&mut items, role, i + 1, m.content)?;
     }
     if let (Some(c), Some(last)) = (body.cache_control, items.last_mut()) {
@@ -385,13 +374,7 @@ impl ContentBlock<'_> {
                 text: output_of(self.content.flatten())?.0,
                 opaque: opt(self.encrypted_content.flatten().or(self.signature)),
             },
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "content part",
-                    value: other.into(),
-                    known: KNOWN_PARTS,
-                });
-            }
+            other => return Err(WireError::unsupported("content part", other, KNOWN_PARTS)),
         })
     }
 }
@@ -413,11 +396,11 @@ pub(crate) fn output_of(
                 image = image.or(Some(Box::new(s.media(&p.kind))))
             }
             (other, ..) => {
-                return Err(WireError::Unsupported {
-                    what: "part of a tool result",
-                    value: other.into(),
-                    known: "text, image, document",
-                });
+                return Err(WireError::unsupported(
+                    "part of a tool result",
+                    other,
+                    "text, image, document",
+                ));
             }
         }
     }

@@ -217,11 +217,11 @@ impl<'a> GeminiPart<'a> {
             Content::Text(text.into_shared())
         } else {
             return match self.unsupported() {
-                Some(value) => Err(WireError::Unsupported {
-                    what: "part",
-                    value: value.into(),
-                    known: "text, functionCall, functionResponse, inlineData, fileData",
-                }),
+                Some(value) => Err(WireError::unsupported(
+                    "part",
+                    value,
+                    "text, functionCall, functionResponse, inlineData, fileData",
+                )),
                 // A signature may be on an empty part.
                 None => Ok(()),
             };

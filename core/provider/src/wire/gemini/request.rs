@@ -159,10 +159,7 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
     match given.unwrap_or("user") {
         "user" | "function" => Ok(Role::User),
         "model" => Ok(Role::Assistant),
-        other => {
-            let (what, known) = ("role", "user, model");
-            Err(WireError::Unsupported { what, value: other.into(), known })
-        }
+        other => Err(WireError::unsupported("role", other, "user, model")),
     }
 }
 

@@ -45,9 +45,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     }
     let about: About<'_> = parse(bytes)?;
     if let Some(time) = about.expire_time.filter(|_| about.ttl.is_none()) {
-        let (what, known) =
-            ("expireTime", "ttl, such as 3600s: this server has a clock of its own");
-        return Err(WireError::Unsupported { what, value: time.as_str().to_string(), known });
+        let known = "ttl, such as 3600s: this server has a clock of its own";
+        return Err(WireError::unsupported("expireTime", time.as_str(), known));
     }
     let ttl_ms = about.ttl.map(|t| seconds(t.as_str())).transpose()?;
     let model = about.model.as_ref().map_or("", Text::as_str);
@@ -59,8 +58,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
 
 /// Parses a duration such as `3.5s` to ms.
 fn seconds(text: &str) -> Result<Millis, WireError> {
-    let wrong =
-        || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
+    let wrong = || WireError::unsupported("ttl", text, "such as 3600s");
     let seconds: f64 = text.strip_suffix('s').and_then(|s| s.parse().ok()).ok_or_else(wrong)?;
     // At most a hundred years.
     if !(seconds > 0.0 && seconds < 3.2e9) {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
-use crate::wire::openai::{self, result, role_word};
-use crate::wire::plan::{BlockForm, PDF, Slot, data_url, output, texts};
+use crate::wire::openai::{self, result};
+use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output, role_word, texts};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
@@ -181,11 +181,7 @@ impl ContentPart<'_> {
                 Content::Image { media_type: PDF.into(), url: f.file_data.into_shared() }
             }
             (other, ..) => {
-                return Err(WireError::Unsupported {
-                    what: "content part",
-                    value: other.into(),
-                    known: "text, image_url, file",
-                });
+                return Err(WireError::unsupported("content part", other, "text, image_url, file"));
             }
         })
     }
@@ -196,7 +192,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: ChatRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
     for (i, m) in body.messages.into_iter().enumerate() {
-        let role = openai::role(&m.role, "user, assistant, system, developer, tool")?;
+        let role = plan::role_named(&m.role, "user, assistant, system, developer, tool")?;
         items.extend(m.contents(role)?.into_iter().map(|c| Item::new(role, c, i + 1, None)));
     }
     Ok(Prompt {

@@ -12,9 +12,8 @@ use super::request::{ContentPart, InputItem, contents};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, Text};
-use crate::wire::openai::{
-    EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage, role_word,
-};
+use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
+use crate::wire::plan::role_word;
 
 const NAMES: Names = Names {
     prompt: "input_tokens",

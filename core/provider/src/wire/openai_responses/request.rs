@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
-use crate::wire::openai::{self, result, role_word};
-use crate::wire::plan::{BlockForm, PDF, Slot, data_url, output, texts};
+use crate::wire::openai::{self, result};
+use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output, role_word, texts};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
@@ -263,7 +263,7 @@ impl InputItem<'_> {
     fn push(self, items: &mut Vec<Item>, message: usize) -> Result<(), WireError> {
         if matches!(&*self.kind, "message" | "") {
             let role = self.role.as_deref().unwrap_or("");
-            let role = openai::role(role, "user, assistant, system, developer")?;
+            let role = plan::role_named(role, "user, assistant, system, developer")?;
             let contents = contents(self.content)?.into_iter();
             items.extend(contents.map(|c| Item::new(role, c, message, None)));
             return Ok(());
@@ -299,13 +299,7 @@ impl InputItem<'_> {
             "compaction" => {
                 Content::Compaction { text: "".into(), opaque: opt(self.encrypted_content) }
             }
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "conversation item",
-                    value: other.into(),
-                    known,
-                });
-            }
+            other => return Err(WireError::unsupported("conversation item", other, known)),
         })
     }
 }
@@ -341,11 +335,11 @@ impl ContentPart<'_> {
                 Content::Image { media_type: PDF.into(), url: u.into_shared() }
             }
             (other, ..) => {
-                return Err(WireError::Unsupported {
-                    what: "content part",
-                    value: other.into(),
-                    known: "input_text, output_text, input_image, input_file",
-                });
+                return Err(WireError::unsupported(
+                    "content part",
+                    other,
+                    "input_text, output_text, input_image, input_file",
+                ));
             }
         })
     }
