@@ -1,10 +1,10 @@
 //! Blocks: the immutable pieces of a request.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::model::Counting;
 use crate::tokens::{self, Size};
@@ -265,8 +265,6 @@ impl Draft {
             origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
-            is_object: OnceLock::new(),
-            encoded: OnceLock::new(),
         })
     }
 
@@ -302,9 +300,7 @@ pub struct Block {
     /// Content hash of role, kind, text, call, opaque payload and media address.
     pub hash: u64,
     size: OnceLock<Size>,
-    json: OnceLock<String>,
-    is_object: OnceLock<bool>,
-    encoded: OnceLock<Box<dyn Any + Send + Sync>>,
+    json: OnceLock<Box<RawValue>>,
 }
 
 impl std::ops::Deref for Block {
@@ -332,20 +328,8 @@ impl Block {
     }
 
     /// Returns the text as a JSON string with quotes. Computed once.
-    pub fn json_text(&self) -> &str {
-        self.json
-            .get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
-    }
-
-    /// Returns whether the text is exactly one JSON object. Computed once.
-    pub fn is_json_object(&self) -> bool {
-        *self.is_object.get_or_init(|| is_json_object(&self.text))
-    }
-
-    /// Returns the cached encoding of the block, computed once; `None` if another encoder uses the
-    /// slot.
-    pub fn encoded<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        self.encoded.get_or_init(|| Box::new(make())).downcast_ref()
+    pub fn json_text(&self) -> &RawValue {
+        self.json.get_or_init(|| to_raw_value(&*self.text).expect("a string always serialises"))
     }
 
     /// Returns the size of the text in bytes.
@@ -385,12 +369,6 @@ impl Block {
     pub fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|c| &*c.id)
     }
-}
-
-/// Returns whether a text is exactly one JSON object.
-pub fn is_json_object(text: &str) -> bool {
-    let braces = text.starts_with('{') && text.ends_with('}');
-    braces && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Returns the tokens of a sequence of blocks.

@@ -176,22 +176,9 @@ impl PromptCache {
         now_ms: Millis,
         usable_at_ms: Millis,
     ) -> CacheUse {
-        let marked: Vec<usize> = (0..all.len()).filter(|&i| all[i].cache.is_some()).collect();
-        self.use_marked(all, &marked, now_ms, usable_at_ms)
-    }
-
-    /// Uses the cache like [`PromptCache::use_prefixes`], with the positions of breakpoints in
-    /// order.
-    pub fn use_marked(
-        &mut self,
-        all: &[Prefix],
-        marked: &[usize],
-        now_ms: Millis,
-        usable_at_ms: Millis,
-    ) -> CacheUse {
         self.follow(all);
         let total = all.last().map_or(0, |p| p.tokens);
-        let marks = self.marks(all, marked);
+        let marks = self.marks(all);
         let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
         // Expired entries remain, to compute the tokens that they would have served.
         let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
@@ -283,11 +270,11 @@ impl PromptCache {
     }
 
     /// Returns the positions at which a prompt may create entries.
-    fn marks(&self, all: &[Prefix], marked: &[usize]) -> Marks {
+    fn marks(&self, all: &[Prefix]) -> Marks {
         // Tokens never decrease along a prompt.
         let large = all.partition_point(|p| p.tokens < self.rule.minimum);
         let end = all.len().checked_sub(1);
-        let set = || marked.iter().filter_map(|&i| Some((i, all[i].cache?)));
+        let set = || all.iter().enumerate().filter_map(|(i, p)| Some((i, p.cache?)));
         let mut marks: Vec<(usize, Ttl)> = match self.rule.entries {
             Entries::Everywhere => return Marks::From(large),
             Entries::Units => end.map(|i| (i, Ttl::default())).into_iter().collect(),

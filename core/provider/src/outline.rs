@@ -27,16 +27,12 @@ pub struct Outline {
     base: Prefix,
     /// Prefix of the tool definitions, if any, and prefixes of the items.
     prefixes: Vec<Prefix>,
-    /// Positions of prefixes with a breakpoint.
-    marked: Vec<usize>,
     items: Vec<Counts>,
 }
 
 /// Counts of all items up to one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    /// Number of the last wire message.
-    message: usize,
     /// Number of thinking items.
     thinking: usize,
     /// Number of compactions and compaction triggers.
@@ -96,7 +92,6 @@ impl Outline {
             items_before: Vec::new(),
             base: Prefix::empty(""),
             prefixes: Vec::new(),
-            marked: Vec::new(),
             items: Vec::new(),
         }
     }
@@ -115,7 +110,6 @@ impl Outline {
         if from == 0 {
             self.base = Prefix::empty(&request.model.name);
             self.prefixes.clear();
-            self.marked.clear();
             if let Some(t) = &request.tools {
                 self.base = self.base.with_tools(t.hash(), t.tokens(by), None);
                 self.prefixes.push(self.base);
@@ -124,7 +118,6 @@ impl Outline {
         let tools = usize::from(request.tools.is_some());
         let items = self.items_before.get(from).copied().unwrap_or(0);
         self.prefixes.truncate(tools + items);
-        self.marked.truncate(self.marked.partition_point(|at| *at < tools + items));
         self.items.truncate(items);
         self.items_before.truncate(from);
         self.blocks.truncate(from);
@@ -138,18 +131,13 @@ impl Outline {
             before += n;
         }
         let mut counts = self.items.last().copied().unwrap_or_default();
-        let first_message = counts.message;
         for slot in &slots {
             let item = Item::from_slot(self.wire, slot, &request.blocks[slot.block]);
             let last = self.prefixes.last().copied().unwrap_or(self.base);
-            if item.cache.is_some() {
-                self.marked.push(self.prefixes.len());
-            }
             self.prefixes.push(last.with(&item, by));
             counts.thinking += usize::from(slot.show == BlockForm::Reasoning);
             let compaction = matches!(slot.show, BlockForm::Compaction | BlockForm::Trigger);
             counts.compactions += usize::from(compaction);
-            counts.message = counts.message.max(first_message + slot.message);
             self.items.push(counts);
         }
         self.setting = Some(setting);
@@ -170,11 +158,6 @@ impl Outline {
     /// Returns the prefixes in order.
     pub fn prefixes(&self) -> &[Prefix] {
         &self.prefixes
-    }
-
-    /// Returns the positions of prefixes with a breakpoint, in order.
-    pub fn marked(&self) -> &[usize] {
-        &self.marked
     }
 
     /// Returns the billed tokens of the prompt.
@@ -206,15 +189,14 @@ mod tests {
     use crate::wire::properties::{any_wire, model, request};
 
     /// Computes the prefixes of a request from its prompt.
-    fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
+    fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, bool, bool) {
         let prompt = Prompt::from_block(wire, request);
         let all = prefixes(&prompt, &request.model.counting);
-        let marked = (0..all.len()).filter(|&i| all[i].cache.is_some()).collect();
         let any = |of: fn(&Content) -> bool| prompt.items.iter().any(|i| of(&i.content));
         let thinking = any(|c| matches!(c, Content::Reasoning { .. }));
         let compaction =
             any(|c| matches!(c, Content::Compaction { .. } | Content::CompactionTrigger(_)));
-        (all, marked, thinking, compaction)
+        (all, thinking, compaction)
     }
 
     /// A breakpoint on an item that allows none moves to an earlier one. Tests every short conversation
@@ -251,10 +233,9 @@ mod tests {
                     let mut outline = Outline::new(wire);
                     outline.follow(&request(from));
                     outline.follow(&request(to));
-                    let (all, marked, ..) = by_prompt(wire, &request(to));
+                    let (all, ..) = by_prompt(wire, &request(to));
                     let kinds: Vec<BlockKind> = blocks.iter().map(|b| b.kind).collect();
                     let case = || format!("{} {kinds:?} {from:?} {to:?}", wire.name());
-                    assert_eq!(outline.marked(), &marked[..], "{}", case());
                     assert_eq!(outline.prefixes(), &all[..], "{}", case());
                 }
             }
@@ -279,9 +260,8 @@ mod tests {
                     let blocks = request.blocks[..end].to_vec();
                     let request = Request { blocks, breakpoints, keep_messages, ..request.clone() };
                     outline.follow(&request);
-                    let (all, marked, thinking, compaction) = by_prompt(wire, &request);
+                    let (all, thinking, compaction) = by_prompt(wire, &request);
                     prop_assert_eq!(outline.prefixes(), &all[..]);
-                    prop_assert_eq!(outline.marked(), &marked[..]);
                     prop_assert_eq!(outline.tokens(), all.last().map_or(0, |p| p.tokens));
                     prop_assert_eq!(outline.has_thinking(), thinking);
                     prop_assert_eq!(outline.has_compaction(), compaction);

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::wire::Wire;
 use crate::wire::plan::{self, BlockForm, Slot};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
@@ -153,20 +154,8 @@ impl Item {
 
     pub(crate) fn from_slot(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
         let content = Content::of(wire, slot.show, block);
-        let made =
-            || AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role) };
-        let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
-        let kept = block.encoded(made).filter(as_asked);
-        let hash = kept.map_or_else(|| content.hash(slot.role), |i| i.hash);
-        let item = Item {
-            role: slot.role,
-            content: content.into(),
-            message: slot.message,
-            cache: slot.cache,
-            hash,
-            shows: Some(block.clone()),
-            size: OnceLock::new(),
-        };
+        let mut item = Item::new(slot.role, content, slot.message, slot.cache);
+        item.shows = Some(block.clone());
         // If the wire carries the whole block, its size is already known.
         let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
             && (block.media.is_none() || slot.show == BlockForm::Output);
@@ -212,15 +201,6 @@ impl PromptItem for Item {
     }
 }
 
-/// The hash of a block's item on a wire, cached in the block for its first use: a run has one wire, and
-/// few blocks change their role.
-struct AsItem {
-    wire: Wire,
-    show: BlockForm,
-    role: Role,
-    hash: u64,
-}
-
 impl Content {
     fn size(&self) -> Size {
         match self {
@@ -233,6 +213,21 @@ impl Content {
                 Size { images: u64::from(image.is_some()), ..Size::text(text) }
             }
             Content::Image { .. } => Size { images: 1, ..Size::default() },
+        }
+    }
+
+    /// Returns the part of a reply; `None` for content that only requests have.
+    pub(crate) fn into_part(self) -> Option<Part> {
+        match self {
+            Content::Text(text) => Some(Part::Text(text)),
+            Content::Reasoning { text, encrypted } => Some(Part::Reasoning { text, encrypted }),
+            Content::Call { id, name, arguments } => {
+                Some(Part::Call(ToolCall { id, name, arguments }))
+            }
+            Content::Compaction { text, opaque } => {
+                Some(Part::Compaction(Some(text).filter(|t| !t.is_empty()).or(opaque)))
+            }
+            Content::Output { .. } | Content::Image { .. } | Content::CompactionTrigger(_) => None,
         }
     }
 

@@ -25,7 +25,7 @@ Examples:
 #[command(after_help = HELP)]
 pub(crate) struct ServeArgs {
     /// Provider API [default: all]
-    #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
+    #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name)))]
     provider: Option<String>,
     /// Port on 127.0.0.1; 0 = any free port
     #[arg(long, default_value_t = 0)]
@@ -65,7 +65,7 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
         }
     };
     let options = ServeOptions {
-        api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name() == p)),
+        api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name == p)),
         port: args.port,
         speaker: args.script.as_deref().map(script).transpose()?.map(|s| Box::new(s) as _),
         faults: args.fault,

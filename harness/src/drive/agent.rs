@@ -422,7 +422,7 @@ impl Agent {
         let all = model::catalogue().iter().filter(|m| *api(m) == *speaks);
         Err(AgentError::Model {
             title: self.title.clone(),
-            speaks: speaks.name(),
+            speaks: speaks.name,
             model: model.name.to_string(),
             models: all.map(|m| &*m.name).collect::<Vec<_>>().join(", "),
         })

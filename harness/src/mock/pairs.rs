@@ -48,7 +48,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    Err(ModelError::invalid(wire.api().unpaired_message(call, id)))
+    Err(ModelError::invalid((wire.api().unpaired_message)(call, id)))
 }
 
 #[cfg(test)]

@@ -210,9 +210,9 @@ impl ProviderModel {
         now: Millis,
     ) -> Result<Result<Reply, ModelError>, PlannedReply> {
         let model = self.model(&request.model.name);
-        let most = model.cache.breakpoints;
+        let (all, most) = (outline.prefixes(), model.cache.breakpoints);
         let decides = self.is_outlined(request, outline, &model)
-            && (most == 0 || outline.marked().len() <= most);
+            && (most == 0 || all.iter().filter(|p| p.cache.is_some()).count() <= most);
         let (parts, stop) = match plan {
             PlannedReply::Say { parts, stop } if decides => (parts, stop),
             other => return Err(other),
@@ -221,9 +221,8 @@ impl ProviderModel {
         if total > limit && !self.options.unlimited {
             return Ok(Err(self.wire.overflow(total, limit)));
         }
-        let (all, marked) = (outline.prefixes(), outline.marked());
         let (usage, first_token) =
-            self.billed(&model, now, |cache, usable| cache.use_marked(all, marked, now, usable));
+            self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
         let mut reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
         reply.expired = self.expired;
         if model.capabilities.message_threads {

@@ -72,14 +72,14 @@ impl Upstreams {
     pub fn of_providers(variable: impl Fn(&str) -> Option<String>) -> Result<Upstreams, String> {
         let mut out = Vec::new();
         for api in apis() {
-            let set = api.base_urls().iter().find_map(|(name, _)| {
+            let set = api.base_urls.iter().find_map(|(name, _)| {
                 Some((*name, variable(name).filter(|v| !v.trim().is_empty())?))
             });
             let upstream = match set {
                 Some((name, value)) => {
                     Some(Upstream::parse(&value).map_err(|e| format!("{name}: {e}"))?)
                 }
-                None => api.address().and_then(|a| Upstream::parse(a).ok()),
+                None => Upstream::parse(api.address).ok(),
             };
             out.extend(upstream.map(|u| (Some(api), u)));
         }
@@ -99,7 +99,7 @@ impl Upstreams {
 
 /// Returns the environment variables for clients of all providers, with their values.
 pub fn variables(url: &str) -> Vec<(&'static str, String)> {
-    let all = apis().into_iter().flat_map(|a| a.base_urls());
+    let all = apis().into_iter().flat_map(|a| a.base_urls);
     all.map(|(name, path)| (*name, format!("{url}{path}"))).collect()
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let set = |name: &str| (name == "OPENAI_BASE_URL").then(|| "https://g.example/v1".into());
         let all = Upstreams::of_providers(set).unwrap();
         let host = |name: &str| {
-            let api = apis().into_iter().find(|a| a.name() == name).unwrap();
+            let api = apis().into_iter().find(|a| a.name == name).unwrap();
             all.get(api).unwrap().host().to_string()
         };
         assert_eq!(host("openai"), "g.example");

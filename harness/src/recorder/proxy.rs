@@ -91,7 +91,7 @@ pub(super) async fn handle(shared: Arc<ProxyState>, request: Request) -> Respons
     let route = route(head.method.as_str(), path, &header);
     let api = route.api();
     let Some(upstream) = shared.upstreams.get(api) else {
-        let why = format!("no address of {} is known; give --upstream URL", api.name());
+        let why = format!("no address of {} is known; give --upstream URL", api.name);
         return refusal(api, StatusCode::BAD_GATEWAY, &why);
     };
     let to = match upstream.at(path, head.uri.query()) {
@@ -118,7 +118,7 @@ fn plain(status: StatusCode, words: &str) -> Response<Body> {
 fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     let status = status.as_u16();
     let code = api.status_code(status).unwrap_or("api_error");
-    let body = api.error_body(status, code, &format!("ctxbench record: {why}"));
+    let body = (api.error_body)(status, code, &format!("ctxbench record: {why}"));
     response(status, "application/json", body.to_string())
 }
 

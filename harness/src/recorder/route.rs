@@ -15,7 +15,7 @@ impl RecordRoute {
     pub(super) fn api(&self) -> Api {
         match self {
             RecordRoute::Reply(wire, _) => wire.api(),
-            RecordRoute::Other { api, .. } => *api,
+            RecordRoute::Other { api, .. } => api,
         }
     }
 }
@@ -54,7 +54,7 @@ mod tests {
     fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name()),
-            RecordRoute::Other { api, is_known: true } => format!("known {}", api.name()),
+            RecordRoute::Other { api, is_known: true } => format!("known {}", api.name),
             RecordRoute::Other { .. } => "unknown".into(),
         }
     }

@@ -31,13 +31,13 @@ pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
 
 /// No such model here.
 pub(super) fn no_model(api: Api, name: &str) -> ModelError {
-    let (code, message) = api.unknown_model(name);
+    let (code, message) = (api.unknown_model)(name);
     api.refusal(404, Some(code.into()), message)
 }
 
 /// The body is larger than the server takes.
 pub(super) fn too_large(api: Api, limit: usize) -> ModelError {
-    let (status, message) = api.too_large(limit);
+    let (status, message) = (api.too_large)(limit);
     refusal(api, status, message)
 }
 

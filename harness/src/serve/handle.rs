@@ -111,7 +111,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
     let headers = answer.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(id) = format!("req_{number:06}").parse() {
-        headers.insert(api.request_id_header(), id);
+        headers.insert(api.request_id_header, id);
     }
     answer
 }

@@ -45,7 +45,7 @@ fn standard_status(kind: ErrorKind) -> u16 {
     }
 }
 
-impl dyn ApiFormat {
+impl ApiFormat {
     /// Builds a refusal with the provider's message, as a client decodes it from the wire.
     pub fn refusal(&self, status: u16, code: Option<String>, message: String) -> ModelError {
         let kind = match status {
@@ -67,10 +67,11 @@ impl dyn ApiFormat {
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::SessionEnd;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
-        let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(self.error_code(e.kind)) };
-        let mut body = self.error_body(status, code, &e.message);
+        let code =
+            if ended { ENDED } else { e.code.as_deref().unwrap_or((self.error_code)(e.kind)) };
+        let mut body = (self.error_body)(status, code, &e.message);
         if let Some(seconds) = retry_after {
-            self.add_retry_delay(&mut body, seconds);
+            (self.add_retry_delay)(&mut body, seconds);
         }
         (status, body.to_string().into_bytes())
     }
@@ -79,9 +80,10 @@ impl dyn ApiFormat {
     pub fn decode_error(&self, status: u16, bytes: &[u8]) -> ModelError {
         let body = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let (code, message) = match &body["error"] {
-            error @ Value::Object(_) => {
-                (self.code_of(error), error["message"].as_str().unwrap_or_default().to_string())
-            }
+            error @ Value::Object(_) => (
+                (self.code_of)(error).map(str::to_string),
+                error["message"].as_str().unwrap_or_default().to_string(),
+            ),
             _ => (None, String::from_utf8_lossy(bytes).into_owned()),
         };
         if code.as_deref() == Some(ENDED) {
@@ -123,7 +125,7 @@ mod tests {
                 ErrorKind::Server,
                 ErrorKind::SessionEnd,
             ] {
-                let (status, code) = (standard_status(kind), api.error_code(kind));
+                let (status, code) = (standard_status(kind), (api.error_code)(kind));
                 let e = match kind {
                     ErrorKind::SessionEnd => ModelError::ended(),
                     _ => ModelError {

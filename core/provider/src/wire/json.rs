@@ -1,151 +1,132 @@
-//! Writes and reads provider JSON without building trees.
+//! JSON of the wires: texts and arguments that are copied unchanged.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
-use ctxbench_core::block::{Block, is_json_object};
-
-/// Appends raw bytes.
-pub(crate) fn raw(out: &mut Vec<u8>, s: &str) {
-    out.extend_from_slice(s.as_bytes());
-}
-
-/// Appends a JSON string with its quotes.
-pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
-    // Most strings are ids and names without escapes.
-    if s.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
-        out.push(b'"');
-        raw(out, s);
-        return out.push(b'"');
-    }
-    serde_json::to_writer(out, s).expect("a string always serialises");
-}
-
-/// Appends `key` unchanged and a JSON string.
-pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &str) {
-    raw(out, key);
-    string(out, value);
-}
-
-/// Appends a whole number.
-pub(crate) fn number(out: &mut Vec<u8>, n: u64) {
-    use std::io::Write;
-    write!(out, "{n}").expect("writing to memory does not fail");
-}
-
-/// Appends `items`, separated by commas.
-pub(crate) fn list<T>(
-    out: &mut Vec<u8>,
-    items: impl IntoIterator<Item = T>,
-    mut write: impl FnMut(&mut Vec<u8>, T),
-) {
-    for (i, item) in items.into_iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        write(out, item);
-    }
-}
+use ctxbench_core::block::Block;
 
 /// Limits a token count so that sums cannot overflow.
 pub(crate) fn sane(tokens: u64) -> u64 {
     tokens.min(1 << 48)
 }
 
-/// Allocates a buffer for a body, rounded up so that growing conversations reuse memory.
-pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
-    let payload = |b: &Block| {
-        b.json_text().len()
-            + b.opaque.as_ref().map_or(0, |o| o.len())
-            + b.media.as_ref().map_or(0, |m| m.url.len())
-    };
-    let bytes = blocks.iter().map(|b| payload(b) + 160).sum::<usize>() + tools + 512;
-    Vec::with_capacity(bytes.next_power_of_two())
+/// Encodes a body.
+pub(crate) fn bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("bodies have text keys and cannot fail to serialise")
 }
 
-/// Key for arguments that are not a JSON object, on wires that require one.
+/// Start of arguments that are not a JSON object, on wires that require one.
 const WRAP: &str = "{\"_raw\":";
 
-/// Writes a call's arguments unchanged if they are a JSON object, else wrapped.
-pub(crate) fn object(o: &mut Vec<u8>, text: &str) {
-    object_or(o, text, is_json_object(text), |o| string(o, text));
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped<'a> {
+    #[serde(borrow, rename = "_raw")]
+    text: Cow<'a, str>,
 }
 
-/// Like [`object`], for the call of a block.
-pub(crate) fn block_object(o: &mut Vec<u8>, b: &Block) {
-    object_or(o, &b.text, b.is_json_object(), |o| raw(o, b.json_text()));
-}
-
-fn object_or(o: &mut Vec<u8>, text: &str, is_object: bool, quoted: impl Fn(&mut Vec<u8>)) {
-    if is_object && !text.starts_with(WRAP) {
-        return raw(o, text);
+/// Returns a call's arguments unchanged if they are a JSON object, else wrapped.
+pub(crate) fn object(text: &str) -> Cow<'_, RawValue> {
+    let braces = text.starts_with('{') && text.ends_with('}') && !text.starts_with(WRAP);
+    match braces.then(|| serde_json::from_str(text)) {
+        Some(Ok(given)) => Cow::Borrowed(given),
+        _ => {
+            let wrapped = to_raw_value(&Wrapped { text: text.into() });
+            Cow::Owned(wrapped.expect("a string always serialises"))
+        }
     }
-    raw(o, WRAP);
-    quoted(o);
-    o.push(b'}');
 }
 
 /// Reads the arguments that [`object`] wrote.
 pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     let given = input.map_or("{}", RawValue::get);
-    let wrapped = given.strip_prefix(WRAP).and_then(|rest| rest.strip_suffix('}'));
-    match wrapped.and_then(|w| serde_json::from_str::<Text>(w).ok()) {
-        Some(t) => t.0,
-        None => given.into(),
+    let wrapped = given.starts_with(WRAP).then(|| serde_json::from_str::<Wrapped<'_>>(given));
+    wrapped.and_then(Result::ok).map_or_else(|| given.into(), |w| w.text.into())
+}
+
+/// A JSON string.
+#[derive(Clone, Debug)]
+pub(crate) enum Text<'a> {
+    /// Text that was decoded into shared memory.
+    Shared(Arc<str>),
+    Plain(&'a str),
+    /// The text of a block, whose JSON is already known.
+    Block(&'a Block),
+}
+
+impl Text<'_> {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Text::Shared(text) => text,
+            Text::Plain(text) => text,
+            Text::Block(block) => &block.text,
+        }
+    }
+
+    pub(crate) fn into_shared(self) -> Arc<str> {
+        match self {
+            Text::Shared(text) => text,
+            Text::Plain(text) => text.into(),
+            Text::Block(block) => block.text.clone(),
+        }
     }
 }
 
-/// A string deserialised directly into shared memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Text(pub(crate) Arc<str>);
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Text::Plain(text)
+    }
+}
 
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl Visitor<'_> for TextVisitor {
-            type Value = Text;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_str<E>(self, s: &str) -> Result<Text, E> {
-                Ok(Text(s.into()))
-            }
+impl Serialize for Text<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Text::Shared(text) => s.serialize_str(text),
+            Text::Plain(text) => s.serialize_str(text),
+            Text::Block(block) => block.json_text().serialize(s),
         }
-        d.deserialize_str(TextVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text<'_> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(Text::Shared(<Arc<str>>::deserialize(d)?))
     }
 }
 
 /// Returns an optional string; `None` if empty.
-pub(crate) fn opt(t: Option<Text>) -> Option<Arc<str>> {
-    t.map(|t| t.0).filter(|t| !t.is_empty())
+pub(crate) fn opt(t: Option<Text<'_>>) -> Option<Arc<str>> {
+    t.map(Text::into_shared).filter(|t| !t.is_empty())
 }
 
 /// Returns an optional string, empty if absent.
-pub(crate) fn or_empty(t: Option<Text>) -> Arc<str> {
-    t.map_or_else(|| "".into(), |t| t.0)
+pub(crate) fn or_empty(t: Option<Text<'_>>) -> Arc<str> {
+    t.map_or_else(|| "".into(), Text::into_shared)
 }
 
 /// Content that is a string or a list of parts.
-#[derive(Debug)]
-pub(crate) enum OneOrMany<T> {
-    One(Text),
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum OneOrMany<'a, T> {
+    One(Text<'a>),
     Many(Vec<T>),
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<'_, T> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
-            type Value = OneOrMany<T>;
+        struct V<'a, T>(std::marker::PhantomData<(&'a (), T)>);
+        impl<'de, 'a, T: Deserialize<'de>> Visitor<'de> for V<'a, T> {
+            type Value = OneOrMany<'a, T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string or a list of content parts")
             }
             fn visit_str<E: serde::de::Error>(self, s: &str) -> Result<Self::Value, E> {
-                Ok(OneOrMany::One(Text(s.into())))
+                Ok(OneOrMany::One(Text::Shared(s.into())))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut parts = Vec::new();
@@ -156,19 +137,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
             }
         }
         d.deserialize_any(V(std::marker::PhantomData))
-    }
-}
-
-/// `"5m"` or `"1h"` inside a breakpoint.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct CacheControl {
-    #[serde(default)]
-    ttl: ctxbench_core::request::Ttl,
-}
-
-impl CacheControl {
-    pub(crate) fn ttl(self) -> ctxbench_core::request::Ttl {
-        self.ttl
     }
 }
 

@@ -4,7 +4,6 @@
 mod anthropic;
 pub(crate) mod errors;
 mod gemini;
-mod incremental;
 pub(crate) mod json;
 mod openai;
 mod openai_chat;
@@ -26,15 +25,16 @@ use ctxbench_core::session::Millis;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::prompt::{Item, Prompt};
+use crate::prompt::Prompt;
 
-pub use incremental::IncrementalDecoder;
 pub use stream::{StreamEvent, event_data};
 
 /// A reference to a wire format.
 pub type Wire = &'static dyn WireFormat;
+/// Returns whether a request has a header.
+pub type HasHeader<'a> = &'a dyn Fn(&str) -> bool;
 /// A reference to a provider's API.
-pub type Api = &'static dyn ApiFormat;
+pub type Api = &'static ApiFormat;
 
 /// All wire formats. The first is the default for unknown clients.
 pub const ALL: &[Wire] = &[
@@ -59,19 +59,13 @@ pub fn for_model(model: &Model) -> Wire {
 }
 
 /// Returns the providers' APIs, in the order of their wires.
-pub fn apis() -> Vec<Api> {
-    let mut all: Vec<Api> = Vec::new();
-    for api in ALL.iter().map(|w| w.api()) {
-        if !all.contains(&api) {
-            all.push(api);
-        }
-    }
-    all
+pub fn apis() -> [Api; 3] {
+    [&openai::OPENAI, &anthropic::ANTHROPIC, &gemini::GOOGLE]
 }
 
 /// Detects the API of a client by path and headers.
-pub fn detect_api(path: &str, header: &dyn Fn(&str) -> bool) -> Api {
-    let known = apis().into_iter().find(|a| a.matches_client(path, header));
+pub fn detect_api(path: &str, header: HasHeader<'_>) -> Api {
+    let known = apis().into_iter().find(|a| (a.matches_client)(path, header));
     known.unwrap_or_else(|| ALL[0].api())
 }
 
@@ -105,6 +99,12 @@ pub enum WireError {
         /// Supported values.
         known: &'static str,
     },
+}
+
+impl WireError {
+    pub(crate) fn unsupported(what: &'static str, value: &str, known: &'static str) -> Self {
+        WireError::Unsupported { what, value: value.into(), known }
+    }
 }
 
 /// The endpoint of a path.
@@ -166,57 +166,46 @@ pub struct ReplyOptions {
 }
 
 /// The API of a provider, shared by its wires: errors, models, and detection of clients.
-pub trait ApiFormat: Sync {
-    /// Returns the name for users.
-    fn name(&self) -> &'static str;
+pub struct ApiFormat {
+    /// Name for users.
+    pub name: &'static str,
+    /// Address of the provider.
+    pub address: &'static str,
+    /// Environment variables with which SDKs and common clients set another address, each with the path
+    /// that the address must end with.
+    pub base_urls: &'static [(&'static str, &'static str)],
+    /// Response header with the request id.
+    pub request_id_header: &'static str,
+    /// Paths of the list of models; a single model follows after a slash.
+    models_paths: &'static [&'static str],
     /// Returns whether path and headers are those of a client of this API.
-    fn matches_client(&self, _path: &str, _header: &dyn Fn(&str) -> bool) -> bool {
-        false
-    }
+    matches_client: fn(&str, HasHeader<'_>) -> bool,
 
-    /// Returns the address of the provider.
-    fn address(&self) -> Option<&'static str> {
-        None
-    }
-    /// Returns the environment variables with which SDKs and common clients set another address, each
-    /// with the path that the address must end with.
-    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
-    /// Returns the default error code of a kind of error.
-    fn error_code(&self, kind: ErrorKind) -> &'static str;
-    /// Returns the error code of a refusal by the server instead of the model.
-    fn status_code(&self, status: u16) -> Option<&'static str> {
-        (status == 413).then_some("request_too_large")
-    }
-    /// Builds the body of an error response.
-    fn error_body(&self, status: u16, code: &str, message: &str) -> Value;
-    /// Adds the time to wait to the body of an error, if the header `retry-after` is not enough.
-    fn add_retry_delay(&self, _body: &mut Value, _seconds: u64) {}
-    /// Returns status and message for a body of more than `limit` bytes.
-    fn too_large(&self, limit: usize) -> (u16, String) {
-        (413, format!("the request body is larger than {limit} bytes"))
-    }
+    /// Default error code of a kind of error.
+    error_code: fn(ErrorKind) -> &'static str,
+    /// Error codes of refusals by the server instead of the model, by status.
+    status_codes: &'static [(u16, &'static str)],
+    /// Builds the body of an error response from status, code and message.
+    pub error_body: fn(u16, &str, &str) -> Value,
+    /// Adds the seconds to wait to the body of an error, if the header `retry-after` is not enough.
+    add_retry_delay: fn(&mut Value, u64),
+    /// Returns status and message for a body of more bytes than a limit.
+    pub too_large: fn(usize) -> (u16, String),
     /// Returns the code in the `error` of an error response.
-    fn code_of(&self, error: &Value) -> Option<String>;
+    code_of: fn(&Value) -> Option<&str>,
     /// Returns code and message for an unknown model.
-    fn unknown_model(&self, name: &str) -> (&'static str, String);
-    /// Returns the message for a call without its result (`call`) or a result without its call.
-    fn unpaired_message(&self, call: bool, id: &str) -> String;
-    /// Returns the response header with the request id.
-    fn request_id_header(&self) -> &'static str {
-        "x-request-id"
-    }
+    pub unknown_model: fn(&str) -> (&'static str, String),
+    /// Returns the message for a call without its result (`true`) or a result without its call, by id.
+    pub unpaired_message: fn(bool, &str) -> String,
 
-    /// Returns the paths of the list of models; a single model follows after a slash.
-    fn models_paths(&self) -> &'static [&'static str] {
-        &["/v1/models"]
-    }
-    /// Builds the entry of a model; `window` overrides its window in tokens.
-    fn model(&self, model: &Model, window: Option<u64>) -> Value;
+    /// Builds the entry of a model; the second argument overrides its window in tokens.
+    pub model: fn(&Model, Option<u64>) -> Value,
     /// Builds the list of models.
-    fn model_list(&self, all: Vec<Value>) -> Value;
+    pub model_list: fn(Vec<Value>) -> Value,
+}
+
+fn too_large(limit: usize) -> (u16, String) {
+    (413, format!("the request body is larger than {limit} bytes"))
 }
 
 /// A wire format: requests, replies and streams, and the rules of its servers.
@@ -240,19 +229,6 @@ pub trait WireFormat: Sync {
     }
     /// Decodes the body of a request to a path.
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError>;
-    /// Returns whether a message decodes independently of earlier ones.
-    fn has_independent_messages(&self) -> bool {
-        true
-    }
-    /// Decodes a body without the first messages of its conversation, which are given decoded.
-    fn decode_rest(
-        &self,
-        path: &str,
-        body: &[u8],
-        _first: &[Vec<Item>],
-    ) -> Result<Prompt, WireError> {
-        self.decode(path, body)
-    }
     /// Decodes the reply options of a valid request, or returns why this server cannot answer.
     fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String>;
     /// Builds a tool definition of the wire; `None` to use that of the session unchanged.
@@ -368,8 +344,6 @@ pub trait WireFormat: Sync {
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
-    /// Returns the body's fields for tools and text outside the messages.
-    fn head_fields(&self) -> &'static [&'static str];
     /// Returns whether a request must limit its reply.
     fn requires_max_tokens(&self) -> bool {
         false
@@ -380,11 +354,16 @@ pub trait WireFormat: Sync {
     }
 }
 
-impl dyn ApiFormat {
+impl ApiFormat {
     /// Returns the model in a path, empty for the list of all; `None` for other paths.
     pub fn model_in<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let rest = self.models_paths().iter().find_map(|models| path.strip_prefix(models))?;
+        let rest = self.models_paths.iter().find_map(|models| path.strip_prefix(models))?;
         if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+    }
+
+    /// Returns the error code of a refusal by the server instead of the model.
+    pub fn status_code(&self, status: u16) -> Option<&'static str> {
+        self.status_codes.iter().find(|(s, _)| *s == status).map(|(_, code)| *code)
     }
 }
 
@@ -436,14 +415,14 @@ impl fmt::Debug for dyn WireFormat {
     }
 }
 
-impl PartialEq for dyn ApiFormat {
+impl PartialEq for ApiFormat {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.name == other.name
     }
 }
 
-impl fmt::Debug for dyn ApiFormat {
+impl fmt::Debug for ApiFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Media};
+use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::json::{field, list, raw, sane};
-use super::{ApiFormat, ReplyOptions};
+use super::json::sane;
+use super::{ApiFormat, ReplyOptions, too_large};
 use crate::prompt::Content;
 
 /// Names of the usage fields.
@@ -21,60 +22,51 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Encodes usage. Cached tokens are part of the prompt tokens. DeepSeek reports hits and misses
-/// separately; writes are reported if they are charged.
-pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
-    use std::io::Write;
-    let Names { prompt, details, output, output_details } = n;
-    let (input, cached, out, reasoning, total) =
-        (u.prompt(), u.cache_read, u.output, u.reasoning, u.total());
-    let written = u.cache_write + u.cache_write_1h;
-    let writes = if written > 0 || model.cache.write_fee {
-        format!(",\"cache_write_tokens\":{written}")
-    } else {
-        String::new()
-    };
-    let cache = if model.provider == Provider::Deepseek {
-        format!(
-            "\"prompt_cache_hit_tokens\":{cached},\"prompt_cache_miss_tokens\":{}",
-            input - cached
-        )
-    } else {
-        format!("\"{details}\":{{\"cached_tokens\":{cached}{writes}}}")
-    };
-    write!(
-        o,
-        ",\"usage\":{{\"{prompt}\":{input},{cache},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
-    )
-    .expect("writing to memory does not fail");
+/// Usage of a reply by a model, encoded under the names of a wire. Cached tokens are part of the prompt
+/// tokens. DeepSeek reports hits and misses separately; writes are reported if they are charged.
+pub(super) struct EncodedUsage<'a>(pub(super) Usage, pub(super) &'a Names, pub(super) &'a Model);
+
+impl Serialize for EncodedUsage<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Input {
+            cached_tokens: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cache_write_tokens: Option<u64>,
+        }
+        #[derive(Serialize)]
+        struct Output {
+            reasoning_tokens: u64,
+        }
+        let EncodedUsage(u, names, model) = self;
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry(names.prompt, &u.prompt())?;
+        if model.provider == Provider::Deepseek {
+            map.serialize_entry("prompt_cache_hit_tokens", &u.cache_read)?;
+            map.serialize_entry("prompt_cache_miss_tokens", &(u.prompt() - u.cache_read))?;
+        } else {
+            let written = u.cache_write + u.cache_write_1h;
+            let cache_write_tokens = Some(written).filter(|n| *n > 0 || model.cache.write_fee);
+            let input = Input { cached_tokens: u.cache_read, cache_write_tokens };
+            map.serialize_entry(names.details, &input)?;
+        }
+        map.serialize_entry(names.output, &u.output)?;
+        map.serialize_entry(names.output_details, &Output { reasoning_tokens: u.reasoning })?;
+        map.serialize_entry("total_tokens", &u.total())?;
+        map.end()
+    }
 }
 
-/// Writes one content part per part of a split text.
-pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
-    let open = |o: &mut Vec<u8>, json: &str| {
-        field(o, "{\"type\":", kind);
-        raw(o, ",\"text\":");
-        raw(o, json);
-        o.push(b'}');
-    };
-    if b.splits.is_empty() {
-        return open(o, b.json_text());
+/// Joins neighbouring texts, which are parts of one.
+pub(super) fn joined(parts: Vec<Content>) -> Vec<Content> {
+    let mut joined: Vec<Content> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(Content::Text(a)), Content::Text(b)) => *a = format!("{a}{b}").into(),
+            (_, next) => joined.push(next),
+        }
     }
-    list(o, b.parts(), |o, p| open(o, &Value::from(p).to_string()));
-}
-
-/// Writes a tool result: its text, or text and file as content parts.
-pub(super) fn output(o: &mut Vec<u8>, kind: &str, b: &Block, media: fn(&mut Vec<u8>, &Media)) {
-    if b.media.is_none() && b.splits.is_empty() {
-        return raw(o, b.json_text());
-    }
-    o.push(b'[');
-    texts(o, kind, b);
-    if let Some(m) = &b.media {
-        o.push(b',');
-        media(o, m);
-    }
-    o.push(b']');
+    joined
 }
 
 /// Builds a tool result from content parts.
@@ -209,51 +201,43 @@ pub(super) fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
     Ok(ReplyOptions { stream: given.stream == Some(true), thinking: false, usage })
 }
 
-pub(super) struct Openai;
+pub(super) static OPENAI: ApiFormat = ApiFormat {
+    name: "openai",
+    address: "https://api.openai.com",
+    // The SDKs read the first variable, LiteLLM and Aider the second.
+    base_urls: &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")],
+    request_id_header: "x-request-id",
+    models_paths: &["/v1/models"],
+    matches_client: |_, _| false,
 
-impl ApiFormat for Openai {
-    fn name(&self) -> &'static str {
-        "openai"
-    }
-    fn address(&self) -> Option<&'static str> {
-        Some("https://api.openai.com")
-    }
-    /// The SDKs read the first variable, LiteLLM and Aider the second.
-    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
-        &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")]
-    }
-    fn error_code(&self, kind: ErrorKind) -> &'static str {
-        match kind {
-            ErrorKind::Overflow => "context_length_exceeded",
-            ErrorKind::RateLimited => "rate_limit_exceeded",
-            ErrorKind::Server | ErrorKind::Stream => "server_error",
-            ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
-        }
-    }
-    fn error_body(&self, status: u16, code: &str, message: &str) -> Value {
+    error_code: |kind| match kind {
+        ErrorKind::Overflow => "context_length_exceeded",
+        ErrorKind::RateLimited => "rate_limit_exceeded",
+        ErrorKind::Server | ErrorKind::Stream => "server_error",
+        ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
+    },
+    status_codes: &[(413, "request_too_large")],
+    error_body: |status, code, message| {
         let kind = if status == 429 || status >= 500 { code } else { "invalid_request_error" };
         json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-    }
-    fn code_of(&self, error: &Value) -> Option<String> {
-        error["code"].as_str().or(error["type"].as_str()).map(str::to_string)
-    }
-    fn unknown_model(&self, name: &str) -> (&'static str, String) {
-        ("model_not_found", format!("The model `{name}` does not exist here."))
-    }
-    fn unpaired_message(&self, call: bool, id: &str) -> String {
+    },
+    add_retry_delay: |_, _| {},
+    too_large,
+    code_of: |error| error["code"].as_str().or(error["type"].as_str()),
+    unknown_model: |name| ("model_not_found", format!("The model `{name}` does not exist here.")),
+    unpaired_message: |call, id| {
         if call {
             return format!("No tool output was found for the function call {id}.");
         }
         format!("No tool call was found for the function call output {id}.")
-    }
-    fn model(&self, m: &Model, _window: Option<u64>) -> Value {
+    },
+
+    model: |m, _window| {
         let owner = format!("{:?}", m.provider).to_lowercase();
         json!({"id": m.name, "object": "model", "created": 0, "owned_by": owner})
-    }
-    fn model_list(&self, all: Vec<Value>) -> Value {
-        json!({"object": "list", "data": all})
-    }
-}
+    },
+    model_list: |all| json!({"object": "list", "data": all}),
+};
 
 #[cfg(test)]
 mod tests {

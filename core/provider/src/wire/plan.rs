@@ -1,12 +1,14 @@
 //! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
 //! user messages on every wire.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::{Request, Ttl};
 
-use super::WireFormat;
+use super::json::{OneOrMany, Text};
+use super::{WireError, WireFormat};
 
 /// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,48 @@ pub(crate) fn carried_media(media: &Media) -> Media {
         None => "",
     };
     Media { media_type: media_type.into(), url: media.url.clone(), name: None }
+}
+
+/// Roles and their words on most wires.
+const ROLES: [(Role, &str); 5] = [
+    (Role::User, "user"),
+    (Role::Assistant, "assistant"),
+    (Role::System, "system"),
+    (Role::Developer, "developer"),
+    (Role::Tool, "tool"),
+];
+
+pub(crate) fn role_word(role: Role) -> Cow<'static, str> {
+    ROLES.iter().find(|(r, _)| *r == role).map_or("user", |(_, word)| *word).into()
+}
+
+/// Returns the role of a word; `known` lists the words of the wire.
+pub(crate) fn role_named(word: &str, known: &'static str) -> Result<Role, WireError> {
+    let is_known = known.split(", ").any(|k| k == word);
+    let role = ROLES.iter().find(|(_, w)| is_known && *w == word);
+    role.map(|(role, _)| *role).ok_or_else(|| WireError::unsupported("role", word, known))
+}
+
+/// Returns a content part for each part of a split text.
+pub(crate) fn texts<'a, P>(b: &'a Block, text: impl Fn(Text<'a>) -> P) -> Vec<P> {
+    if b.splits.is_empty() {
+        return vec![text(Text::Block(b))];
+    }
+    b.parts().map(|part| text(part.into())).collect()
+}
+
+/// Returns the content of a tool result: its text, or text and file as content parts.
+pub(crate) fn output<'a, P>(
+    b: &'a Block,
+    text: impl Fn(Text<'a>) -> P,
+    media: impl Fn(&'a Media) -> P,
+) -> OneOrMany<'a, P> {
+    if b.media.is_none() && b.splits.is_empty() {
+        return OneOrMany::One(Text::Block(b));
+    }
+    let mut parts = texts(b, text);
+    parts.extend(b.media.as_deref().map(media));
+    OneOrMany::Many(parts)
 }
 
 /// Lays out a request.

@@ -1,6 +1,6 @@
 //! Streams of events, generated from the encoded reply so that both agree.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +82,16 @@ pub(super) fn with(of: &Value, key: &str, value: Value) -> Value {
         fields.insert(key.into(), value);
     }
     of
+}
+
+/// Adds a piece to a field: appends texts and lists, and replaces other values.
+pub(super) fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
+    match (fields.get_mut(key), more) {
+        (_, Value::Null) => {}
+        (Some(Value::String(begun)), Value::String(more)) => begun.push_str(&more),
+        (Some(Value::Array(begun)), Value::Array(more)) => begun.extend(more),
+        (_, more) => drop(fields.insert(key.into(), more)),
+    }
 }
 
 #[cfg(test)]

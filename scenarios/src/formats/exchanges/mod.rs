@@ -77,7 +77,7 @@ fn route(all: &seen::Exchanges) -> ProviderRoute {
     let hosts: Vec<&str> = all.hosts.keys().map(String::as_str).collect();
     let told = hosts.join(", ");
     let of_provider = |host: &&str| {
-        let addresses = wire::apis().into_iter().filter_map(|a| a.address());
+        let addresses = wire::apis().into_iter().map(|a| a.address);
         addresses.filter_map(|a| a.split_once("://")).any(|(_, known)| known == *host)
     };
     match hosts.as_slice() {

@@ -1,125 +1,114 @@
 //! Anthropic Messages: context edits.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::wire::WireError;
-use crate::wire::json::{Text, field, list, number, raw, string};
+use crate::wire::json::Text;
 use ctxbench_core::request::{ClearInputs, ClearTrigger, ServerEdit};
 
-fn amount(o: &mut Vec<u8>, key: &str, kind: &str, n: u64) {
-    raw(o, ",\"");
-    raw(o, key);
-    raw(o, "\":{\"type\":\"");
-    raw(o, kind);
-    raw(o, "\",\"value\":");
-    number(o, n);
-    o.push(b'}');
-}
-
-fn names(o: &mut Vec<u8>, key: &str, names: &[String]) {
-    raw(o, key);
-    list(o, names, |o, x| string(o, x));
-    o.push(b']');
-}
-
-/// Encodes one edit.
-pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
-    match e {
-        ServerEdit::ClearThinking { keep } => {
-            raw(o, "{\"type\":\"clear_thinking_20251015\"");
-            match keep {
-                Some(n) => amount(o, "keep", "thinking_turns", *n as u64),
-                None => raw(o, ",\"keep\":\"all\""),
-            }
-        }
-        ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs } => {
-            raw(o, "{\"type\":\"clear_tool_uses_20250919\"");
-            match trigger {
-                ClearTrigger::InputTokens(n) => amount(o, "trigger", "input_tokens", *n),
-                ClearTrigger::ToolUses(n) => amount(o, "trigger", "tool_uses", *n),
-            }
-            amount(o, "keep", "tool_uses", *keep as u64);
-            if *clear_at_least > 0 {
-                amount(o, "clear_at_least", "input_tokens", *clear_at_least);
-            }
-            if !exclude.is_empty() {
-                names(o, ",\"exclude_tools\":[", exclude);
-            }
-            match inputs {
-                ClearInputs::None => {}
-                ClearInputs::All => raw(o, ",\"clear_tool_inputs\":true"),
-                ClearInputs::Of(tools) => names(o, ",\"clear_tool_inputs\":[", tools),
-            }
-        }
-        ServerEdit::Compact { trigger: t, instructions, pause } => {
-            raw(o, "{\"type\":\"compact_20260112\"");
-            amount(o, "trigger", "input_tokens", *t);
-            raw(
-                o,
-                if *pause {
-                    ",\"pause_after_compaction\":true"
-                } else {
-                    ",\"pause_after_compaction\":false"
-                },
-            );
-            if let Some(i) = instructions {
-                field(o, ",\"instructions\":", i);
-            }
-        }
-        ServerEdit::CacheEdits { results } => {
-            raw(o, "{\"type\":\"cache_edits\",\"delete\":[");
-            list(o, results, |o, x| string(o, x));
-            o.push(b']');
-        }
-    }
-    o.push(b'}');
-}
-
 /// `context_management` of a request.
-#[derive(Deserialize)]
-pub(crate) struct ContextManagement {
+#[derive(Deserialize, Serialize)]
+pub(crate) struct ContextManagement<'a> {
     #[serde(default)]
-    edits: Vec<GivenEdit>,
+    edits: Vec<GivenEdit<'a>>,
 }
 
-#[derive(Deserialize)]
-struct GivenEdit {
+#[derive(Default, Deserialize, Serialize)]
+struct GivenEdit<'a> {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<Amount>,
-    keep: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     clear_at_least: Option<Amount>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     exclude_tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     clear_tool_inputs: Option<Inputs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pause_after_compaction: Option<bool>,
-    instructions: Option<Text>,
-    delete: Option<Vec<Text>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete: Option<Vec<Text<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct Amount {
     #[serde(rename = "type")]
     kind: String,
     value: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(untagged)]
 enum Inputs {
     All(bool),
     Of(Vec<String>),
 }
 
+impl<'a> ContextManagement<'a> {
+    /// Creates the edits of a request.
+    pub(super) fn new(edits: &'a [ServerEdit]) -> Self {
+        ContextManagement { edits: edits.iter().map(GivenEdit::new).collect() }
+    }
+}
+
+impl<'a> GivenEdit<'a> {
+    fn new(edit: &'a ServerEdit) -> Self {
+        let of = |kind: &str| GivenEdit { kind: kind.into(), ..GivenEdit::default() };
+        match edit {
+            ServerEdit::ClearThinking { keep } => {
+                let turns = |n| json!({"type": "thinking_turns", "value": n});
+                let keep = keep.map_or_else(|| "all".into(), turns);
+                GivenEdit { keep: Some(keep), ..of("clear_thinking_20251015") }
+            }
+            ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs } => {
+                let trigger = match trigger {
+                    ClearTrigger::InputTokens(n) => Amount::of_tokens(*n),
+                    ClearTrigger::ToolUses(n) => Amount { kind: "tool_uses".into(), value: *n },
+                };
+                GivenEdit {
+                    trigger: Some(trigger),
+                    keep: Some(json!({"type": "tool_uses", "value": keep})),
+                    clear_at_least: (*clear_at_least > 0)
+                        .then(|| Amount::of_tokens(*clear_at_least)),
+                    exclude_tools: Some(exclude.clone()).filter(|names| !names.is_empty()),
+                    clear_tool_inputs: match inputs {
+                        ClearInputs::None => None,
+                        ClearInputs::All => Some(Inputs::All(true)),
+                        ClearInputs::Of(tools) => Some(Inputs::Of(tools.clone())),
+                    },
+                    ..of("clear_tool_uses_20250919")
+                }
+            }
+            ServerEdit::Compact { trigger, instructions, pause } => GivenEdit {
+                trigger: Some(Amount::of_tokens(*trigger)),
+                pause_after_compaction: Some(*pause),
+                instructions: instructions.as_deref().map(Text::Plain),
+                ..of("compact_20260112")
+            },
+            ServerEdit::CacheEdits { results } => GivenEdit {
+                delete: Some(results.iter().map(|id| Text::Plain(id)).collect()),
+                ..of("cache_edits")
+            },
+        }
+    }
+}
+
 impl Amount {
+    fn of_tokens(value: u64) -> Amount {
+        Amount { kind: "input_tokens".into(), value }
+    }
+
     fn tokens(this: Option<Self>, default: u64) -> Result<u64, WireError> {
         match this {
             None => Ok(default),
             Some(a) if a.kind == "input_tokens" => Ok(a.value),
-            Some(a) => Err(WireError::Unsupported {
-                what: "trigger",
-                value: a.kind,
-                known: "input_tokens",
-            }),
+            Some(a) => Err(WireError::unsupported("trigger", &a.kind, "input_tokens")),
         }
     }
 
@@ -142,13 +131,13 @@ impl Inputs {
 }
 
 /// Decodes the edits in raw parameters.
-pub(super) fn among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
+pub(super) fn among(params: &serde_json::Map<String, Value>) -> Vec<ServerEdit> {
     let given =
         params.get("context_management").and_then(|g| ContextManagement::deserialize(g).ok());
     given.and_then(|m| m.edits().ok()).unwrap_or_default()
 }
 
-impl ContextManagement {
+impl ContextManagement<'_> {
     /// Documented defaults: clear from 100,000 tokens and keep 3 tool uses, compact from 150,000, keep
     /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
@@ -160,7 +149,7 @@ impl ContextManagement {
                 .keep
                 .as_ref()
                 .and_then(|k| k.get("value"))
-                .and_then(serde_json::Value::as_u64)
+                .and_then(Value::as_u64)
                 .map(|n| n as usize);
             edits.push(match e.kind.as_str() {
                 "clear_tool_uses_20250919" => ServerEdit::ClearToolUses {
@@ -173,19 +162,13 @@ impl ContextManagement {
                 "clear_thinking_20251015" => ServerEdit::ClearThinking { keep: number },
                 "compact_20260112" => ServerEdit::Compact {
                     trigger: Amount::tokens(e.trigger, 150_000)?,
-                    instructions: e.instructions.map(|t| t.0),
+                    instructions: e.instructions.map(Text::into_shared),
                     pause: e.pause_after_compaction.unwrap_or(false),
                 },
                 "cache_edits" => ServerEdit::CacheEdits {
-                    results: e.delete.unwrap_or_default().into_iter().map(|t| t.0).collect(),
+                    results: e.delete.into_iter().flatten().map(Text::into_shared).collect(),
                 },
-                _ => {
-                    return Err(WireError::Unsupported {
-                        what: "context edit",
-                        value: e.kind,
-                        known: ACCEPTED,
-                    });
-                }
+                _ => return Err(WireError::unsupported("context edit", &e.kind, ACCEPTED)),
             });
         }
         Ok(edits)

@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::plan::{Slot, plan};
 use super::{
-    Api, ApiFormat, Encoded, Endpoint, ReplyOptions, ResultsDue, StreamEvent, WireError, WireFormat,
+    Api, ApiFormat, Encoded, Endpoint, ReplyOptions, ResultsDue, StreamEvent, WireError,
+    WireFormat, too_large,
 };
 use crate::prompt::Prompt;
 
@@ -25,43 +26,29 @@ const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
 /// Prefix of detailed error codes.
 const DETAILED: [&str; 2] = ["compaction_", "thread_"];
 
-struct Anthropic;
+pub(super) static ANTHROPIC: ApiFormat = ApiFormat {
+    name: "anthropic",
+    address: "https://api.anthropic.com",
+    base_urls: &[("ANTHROPIC_BASE_URL", "")],
+    request_id_header: "request-id",
+    models_paths: &["/v1/models"],
+    matches_client: |path, header| header("anthropic-version") || path.starts_with(PATH),
 
-impl ApiFormat for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
-    fn address(&self) -> Option<&'static str> {
-        Some("https://api.anthropic.com")
-    }
-    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
-        &[("ANTHROPIC_BASE_URL", "")]
-    }
-    fn matches_client(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
-        header("anthropic-version") || path.starts_with(PATH)
-    }
-    fn error_code(&self, kind: ErrorKind) -> &'static str {
-        match kind {
-            ErrorKind::RateLimited => "rate_limit_error",
-            ErrorKind::Server | ErrorKind::Stream => "api_error",
-            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => {
-                "invalid_request_error"
-            }
-        }
-    }
-    fn status_code(&self, status: u16) -> Option<&'static str> {
-        match status {
-            401 => Some("authentication_error"),
-            403 => Some("permission_error"),
-            404 => Some("not_found_error"),
-            413 => Some("request_too_large"),
-            529 => Some("overloaded_error"),
-            _ => None,
-        }
-    }
-    /// Refusals of compactions and threads have a separate code in addition to the type
-    /// (docs/sources/anthropic-sdk.md §3).
-    fn error_body(&self, _status: u16, code: &str, message: &str) -> Value {
+    error_code: |kind| match kind {
+        ErrorKind::RateLimited => "rate_limit_error",
+        ErrorKind::Server | ErrorKind::Stream => "api_error",
+        ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => "invalid_request_error",
+    },
+    status_codes: &[
+        (401, "authentication_error"),
+        (403, "permission_error"),
+        (404, "not_found_error"),
+        (413, "request_too_large"),
+        (529, "overloaded_error"),
+    ],
+    // Refusals of compactions and threads have a separate code in addition to the type
+    // (docs/sources/anthropic-sdk.md §3).
+    error_body: |_status, code, message| {
         if DETAILED.iter().any(|d| code.starts_with(d)) {
             let details = json!({"error_code": code});
             let error =
@@ -69,39 +56,34 @@ impl ApiFormat for Anthropic {
             return json!({"type": "error", "error": error});
         }
         json!({"type": "error", "error": {"type": code, "message": message}})
-    }
-    fn code_of(&self, error: &Value) -> Option<String> {
-        let detailed = error["details"]["error_code"].as_str();
-        detailed.or(error["type"].as_str()).map(str::to_string)
-    }
-    fn unknown_model(&self, name: &str) -> (&'static str, String) {
-        ("not_found_error", format!("model: {name}"))
-    }
-    fn unpaired_message(&self, call: bool, id: &str) -> String {
+    },
+    add_retry_delay: |_, _| {},
+    too_large,
+    code_of: |error| error["details"]["error_code"].as_str().or(error["type"].as_str()),
+    unknown_model: |name| ("not_found_error", format!("model: {name}")),
+    unpaired_message: |call, id| {
         if call {
             return format!(
                 "messages: tool_use `{id}` is not followed by its tool_result in the next message"
             );
         }
         format!("messages: tool_result `{id}` has no tool_use before it")
-    }
-    fn request_id_header(&self) -> &'static str {
-        "request-id"
-    }
-    /// The catalogue has no release dates.
-    fn model(&self, m: &Model, window: Option<u64>) -> Value {
+    },
+
+    // The catalogue has no release dates.
+    model: |m, window| {
         json!({
             "type": "model", "id": m.name, "display_name": m.name,
             "created_at": "1970-01-01T00:00:00Z",
             "max_input_tokens": window.unwrap_or(m.window), "max_tokens": m.max_output,
         })
-    }
-    fn model_list(&self, all: Vec<Value>) -> Value {
+    },
+    model_list: |all| {
         let id = |v: Option<&Value>| v.map(|v| v["id"].clone());
         let (first, last) = (id(all.first()), id(all.last()));
         json!({"first_id": first, "last_id": last, "has_more": false, "data": all})
-    }
-}
+    },
+};
 
 pub(super) struct AnthropicMessages;
 
@@ -110,7 +92,7 @@ impl WireFormat for AnthropicMessages {
         "anthropic-messages"
     }
     fn api(&self) -> Api {
-        &Anthropic
+        &ANTHROPIC
     }
     fn path(&self, _model: &str) -> String {
         PATH.into()
@@ -178,9 +160,6 @@ impl WireFormat for AnthropicMessages {
         true
     }
 
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["system", "tools"]
-    }
     fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode(reply, &model.name)
     }

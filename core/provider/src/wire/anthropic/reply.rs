@@ -1,15 +1,12 @@
 //! Anthropic Messages: replies.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::request::{ContentBlock, output_of};
 use crate::wire::WireError;
-use crate::wire::json::{
-    self, Text, field, list, number, object, opt, or_empty, raw, sane, string, unwrapped,
-};
+use crate::wire::json::{self, Text, opt, sane};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Applied, Reply, StopReason, Usage};
 
@@ -27,95 +24,117 @@ const STOPS: [(StopReason, &str); 8] = [
 /// The id of replies without one, since the wire requires it.
 const NO_ID: &str = "msg_ctxbench";
 
+#[derive(Deserialize, Serialize)]
+struct AnthropicReply<'a> {
+    id: Option<Text<'a>>,
+    #[serde(skip_deserializing, rename = "type")]
+    kind: &'static str,
+    #[serde(skip_deserializing)]
+    role: &'static str,
+    #[serde(skip_deserializing)]
+    model: &'a str,
+    #[serde(borrow)]
+    stop_reason: Option<Cow<'a, str>>,
+    #[serde(skip_deserializing)]
+    stop_sequence: (),
+    #[serde(borrow)]
+    content: Vec<ContentBlock<'a>>,
+    usage: AnthropicUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_management: Option<Management>,
+}
+
+#[derive(Deserialize, Serialize, Default)]
+struct Management {
+    #[serde(default)]
+    applied_edits: Vec<AppliedEdit>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct AppliedEdit {
+    #[serde(skip_deserializing, rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cleared_tool_uses: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cleared_thinking_turns: Option<usize>,
+    #[serde(default)]
+    cleared_input_tokens: u64,
+}
+
+/// Usage of a reply or of an iteration, which has a type. The input kinds are disjoint.
+#[derive(Deserialize, Serialize)]
+struct AnthropicUsage {
+    #[serde(skip_deserializing, rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    cache_creation: Option<Creation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iterations: Option<Vec<AnthropicUsage>>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Creation {
+    #[serde(skip_deserializing)]
+    ephemeral_5m_input_tokens: u64,
+    #[serde(default)]
+    ephemeral_1h_input_tokens: u64,
+}
+
 /// Encodes a reply. Billed usage beyond that of the answer becomes a compaction iteration.
 pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let o = &mut out;
     let stop = STOPS.iter().find(|(s, _)| *s == reply.stop).map_or("end_turn", |(_, w)| *w);
-    field(o, "{\"id\":", reply.id.as_deref().unwrap_or(NO_ID));
-    raw(o, ",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
-    string(o, model);
-    field(o, ",\"stop_reason\":", stop);
-    raw(o, ",\"stop_sequence\":null,\"content\":[");
-    list(o, &reply.parts, part);
-    raw(o, "],\"usage\":{");
-    usage(o, &reply.usage);
-    if reply.billed != reply.usage {
-        raw(o, ",\"iterations\":[{\"type\":\"compaction\",");
-        usage(o, &minus(&reply.billed, &reply.usage));
-        if reply.usage.prompt() + reply.usage.output > 0 {
-            raw(o, "},{\"type\":\"message\",");
-            usage(o, &reply.usage);
-        }
-        raw(o, "}]");
-    }
-    o.push(b'}');
-    if reply.applied != Applied::default() {
-        let a = reply.applied;
-        let tools = ["clear_tool_uses_20250919", "cleared_tool_uses"];
-        let thinking = ["clear_thinking_20251015", "cleared_thinking_turns"];
-        let edits = [
-            (tools, a.cleared_tool_uses, a.cleared_tokens),
-            (thinking, a.cleared_thinking_turns, a.thinking_tokens),
-        ];
-        let edits: Vec<_> =
-            edits.into_iter().filter(|(_, n, tokens)| *n > 0 || *tokens > 0).collect();
-        raw(o, ",\"context_management\":{\"applied_edits\":[");
-        list(o, &edits, |o, ([kind, what], n, tokens)| {
-            field(o, "{\"type\":", kind);
-            raw(o, ",\"");
-            raw(o, what);
-            raw(o, "\":");
-            number(o, *n as u64);
-            raw(o, ",\"cleared_input_tokens\":");
-            number(o, *tokens);
-            o.push(b'}');
-        });
-        raw(o, "]}");
-    }
-    o.push(b'}');
-    out
-}
-
-fn part(o: &mut Vec<u8>, p: &Part) {
-    match p {
+    let content = reply.parts.iter().map(|p| match p {
         Part::Reasoning { text, encrypted } => {
-            field(o, "{\"type\":\"thinking\",\"thinking\":", text);
-            field(o, ",\"signature\":", encrypted.as_deref().unwrap_or(""));
+            ContentBlock::thinking(Text::Plain(text), encrypted.as_deref())
         }
-        Part::Call(ToolCall { id, name, arguments: text }) => {
-            field(o, "{\"type\":\"tool_use\",\"id\":", id);
-            field(o, ",\"name\":", name);
-            raw(o, ",\"input\":");
-            object(o, text);
-        }
-        Part::Compaction(Some(s)) => {
-            field(o, "{\"type\":\"compaction\",\"content\":", s);
-            raw(o, ",\"encrypted_content\":null");
-        }
-        Part::Compaction(None) => {
-            raw(o, "{\"type\":\"compaction\",\"content\":null,\"encrypted_content\":null")
-        }
-        _ => field(o, "{\"type\":\"text\",\"text\":", p.text()),
-    }
-    o.push(b'}');
-}
-
-/// Writes the fields of a usage object without braces. The input kinds are disjoint.
-fn usage(o: &mut Vec<u8>, u: &Usage) {
-    let fields = [
-        ("\"input_tokens\":", u.input),
-        (",\"output_tokens\":", u.output),
-        (",\"cache_creation_input_tokens\":", u.cache_write + u.cache_write_1h),
-        (",\"cache_read_input_tokens\":", u.cache_read),
-        (",\"cache_creation\":{\"ephemeral_5m_input_tokens\":", u.cache_write),
-        (",\"ephemeral_1h_input_tokens\":", u.cache_write_1h),
-    ];
-    for (key, n) in fields {
-        raw(o, key);
-        number(o, n);
-    }
-    o.push(b'}');
+        Part::Call(ToolCall { id, name, arguments }) => ContentBlock::call(id, name, arguments),
+        Part::Compaction(text) => ContentBlock {
+            encrypted_content: Some(None),
+            ..ContentBlock::compaction(text.as_deref().map(Text::Plain))
+        },
+        _ => ContentBlock::text(p.text().into()),
+    });
+    let of =
+        |kind, usage: &Usage| AnthropicUsage { kind: Some(kind), ..AnthropicUsage::new(usage) };
+    let iterations = (reply.billed != reply.usage).then(|| {
+        let answer =
+            (reply.usage.prompt() + reply.usage.output > 0).then(|| of("message", &reply.usage));
+        let compaction = of("compaction", &minus(&reply.billed, &reply.usage));
+        [compaction].into_iter().chain(answer).collect()
+    });
+    let a = reply.applied;
+    let tools = AppliedEdit {
+        kind: "clear_tool_uses_20250919",
+        cleared_tool_uses: Some(a.cleared_tool_uses),
+        cleared_thinking_turns: None,
+        cleared_input_tokens: a.cleared_tokens,
+    };
+    let thinking = AppliedEdit {
+        kind: "clear_thinking_20251015",
+        cleared_tool_uses: None,
+        cleared_thinking_turns: Some(a.cleared_thinking_turns),
+        cleared_input_tokens: a.thinking_tokens,
+    };
+    let did = |e: &AppliedEdit| {
+        let cleared = e.cleared_tool_uses.or(e.cleared_thinking_turns);
+        cleared > Some(0) || e.cleared_input_tokens > 0
+    };
+    let applied_edits = [tools, thinking].into_iter().filter(did).collect();
+    json::bytes(&AnthropicReply {
+        id: Some(reply.id.as_deref().unwrap_or(NO_ID).into()),
+        kind: "message",
+        role: "assistant",
+        model,
+        stop_reason: Some(stop.into()),
+        stop_sequence: (),
+        content: content.collect(),
+        usage: AnthropicUsage { iterations, ..AnthropicUsage::new(&reply.usage) },
+        context_management: (a != Applied::default()).then_some(Management { applied_edits }),
+    })
 }
 
 fn minus(a: &Usage, b: &Usage) -> Usage {
@@ -130,50 +149,22 @@ fn minus(a: &Usage, b: &Usage) -> Usage {
     }
 }
 
-#[derive(Deserialize)]
-struct AnthropicReply<'a> {
-    id: Option<Text>,
-    #[serde(borrow)]
-    content: Vec<ContentBlock<'a>>,
-    #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
-    usage: AnthropicUsage,
-    context_management: Option<Management>,
-}
-
-#[derive(Deserialize, Default)]
-struct Management {
-    #[serde(default)]
-    applied_edits: Vec<AppliedEdit>,
-}
-
-#[derive(Deserialize)]
-struct AppliedEdit {
-    #[serde(default)]
-    cleared_tool_uses: usize,
-    #[serde(default)]
-    cleared_thinking_turns: usize,
-    #[serde(default)]
-    cleared_input_tokens: u64,
-}
-
-#[derive(Deserialize)]
-struct AnthropicUsage {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation: Option<Creation>,
-    iterations: Option<Vec<AnthropicUsage>>,
-}
-
-#[derive(Deserialize)]
-struct Creation {
-    #[serde(default)]
-    ephemeral_1h_input_tokens: u64,
-}
-
 impl AnthropicUsage {
+    fn new(u: &Usage) -> Self {
+        AnthropicUsage {
+            kind: None,
+            input_tokens: u.input,
+            output_tokens: u.output,
+            cache_creation_input_tokens: Some(u.cache_write + u.cache_write_1h),
+            cache_read_input_tokens: Some(u.cache_read),
+            cache_creation: Some(Creation {
+                ephemeral_5m_input_tokens: u.cache_write,
+                ephemeral_1h_input_tokens: u.cache_write_1h,
+            }),
+            iterations: None,
+        }
+    }
+
     fn usage(&self) -> Usage {
         let one_hour =
             sane(self.cache_creation.as_ref().map_or(0, |c| c.ephemeral_1h_input_tokens));
@@ -200,14 +191,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     }
     let mut applied = Applied::default();
     for e in body.context_management.unwrap_or_default().applied_edits {
-        applied.cleared_tool_uses = applied.cleared_tool_uses.saturating_add(e.cleared_tool_uses);
-        applied.cleared_thinking_turns =
-            applied.cleared_thinking_turns.saturating_add(e.cleared_thinking_turns);
-        let tokens = if e.cleared_thinking_turns > 0 {
-            &mut applied.thinking_tokens
-        } else {
-            &mut applied.cleared_tokens
-        };
+        let (uses, turns) = (e.cleared_tool_uses, e.cleared_thinking_turns.unwrap_or(0));
+        applied.cleared_tool_uses = applied.cleared_tool_uses.saturating_add(uses.unwrap_or(0));
+        applied.cleared_thinking_turns = applied.cleared_thinking_turns.saturating_add(turns);
+        let tokens =
+            if turns > 0 { &mut applied.thinking_tokens } else { &mut applied.cleared_tokens };
         *tokens = tokens.saturating_add(e.cleared_input_tokens);
     }
     let parts = body.content.into_iter().map(reply_part).collect::<Result<_, _>>()?;
@@ -219,29 +207,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
 }
 
 fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
-    let missing = |field| WireError::Missing { field, in_what: "reply part" };
-    Ok(match &*p.kind {
-        "text" => Part::Text(p.text.ok_or(missing("text"))?.0),
-        "thinking" => Part::Reasoning { text: or_empty(p.thinking), encrypted: opt(p.signature) },
-        "redacted_thinking" => Part::Reasoning { text: "".into(), encrypted: opt(p.data) },
-        "tool_use" => Part::Call(ToolCall {
-            id: p.id.ok_or(missing("id"))?.0,
-            name: p.name.ok_or(missing("name"))?.0,
-            arguments: unwrapped(p.input),
-        }),
-        "compaction" => {
-            let given = p.content.is_some();
-            let text: Arc<str> = output_of(p.content)?.0;
-            Part::Compaction(
-                Some(text).filter(|_| given).or(opt(p.encrypted_content.or(p.signature))),
-            )
-        }
-        other => {
-            return Err(WireError::Unsupported {
-                what: "reply part",
-                value: other.into(),
-                known: "text, thinking, tool_use, compaction",
-            });
-        }
-    })
+    if p.kind == "compaction" {
+        let payload = opt(p.encrypted_content.flatten().or(p.signature));
+        return Ok(Part::Compaction(match p.content.flatten() {
+            Some(content) => Some(output_of(Some(content))?.0),
+            None => payload,
+        }));
+    }
+    let known = "text, thinking, tool_use, compaction";
+    let other = WireError::unsupported("reply part", &p.kind, known);
+    p.into_content()?.into_part().ok_or(other)
 }

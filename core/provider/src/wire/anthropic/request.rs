@@ -3,17 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::edits;
+use super::edits::ContextManagement;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::WireError;
-use crate::wire::json::{
-    self, CacheControl, OneOrMany, Text, block_object, buffer, field, list, number, opt, or_empty,
-    raw, string, unwrapped,
-};
-use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
+use crate::wire::json::{self, OneOrMany, Text, object, opt, or_empty, unwrapped};
+use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
@@ -52,226 +50,233 @@ pub(super) fn max_tokens(request: &Request) -> u64 {
     request.max_tokens.unwrap_or(request.model.published_output)
 }
 
-/// Encodes a request; `sampling` adds the reply limit, which the count endpoint refuses.
-pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u8> {
-    let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
-    let o = &mut out;
-    let block = |s: &Slot| &*request.blocks[s.block];
-    field(o, "{\"model\":", &request.model.name);
-    if let Some(n) = Some(max_tokens(request)).filter(|_| sampling) {
-        raw(o, ",\"max_tokens\":");
-        number(o, n);
-    }
-    if let Some(t) = &request.tools {
-        raw(o, ",\"tools\":");
-        raw(o, t.json.get());
-    }
-    let head = slots.iter().take_while(|s| s.role == Role::System).count();
-    if head > 0 {
-        raw(o, ",\"system\":[");
-        list(o, &slots[..head], |o, s| part(o, s, block(s)));
-        o.push(b']');
-    }
-    raw(o, ",\"messages\":[");
-    let (rest, trigger) = match slots[head..].split_last() {
-        Some((last, rest)) if last.show == BlockForm::Trigger => (rest, Some(block(last))),
-        _ => (&slots[head..], None),
-    };
-    list(o, rest.chunk_by(|a, b| a.message == b.message), |o, group| {
-        raw(
-            o,
-            if group[0].is_assistant() {
-                "{\"role\":\"assistant\",\"content\":["
-            } else {
-                "{\"role\":\"user\",\"content\":["
-            },
-        );
-        list(o, group, |o, s| part(o, s, block(s)));
-        raw(o, "]}");
-    });
-    o.push(b']');
-    if !request.server_edits.is_empty() && !request.params.contains_key("context_management") {
-        raw(o, ",\"context_management\":{\"edits\":[");
-        list(o, &request.server_edits, edits::write);
-        raw(o, "]}");
-    }
-    if let Some(t) = trigger {
-        raw(o, ",\"compaction\":{\"type\":\"summarize\"");
-        if !t.text.is_empty() {
-            raw(o, ",\"instructions\":");
-            raw(o, t.json_text());
-        }
-        o.push(b'}');
-    }
-    match &request.thread {
-        Some(Thread::Create) => raw(o, ",\"thread\":{\"type\":\"create\"}"),
-        Some(Thread::Continue { after, .. }) => {
-            field(o, ",\"thread\":{\"type\":\"continue\",\"previous_message_id\":", after);
-            o.push(b'}');
-        }
-        None => {}
-    }
-    for (name, value) in request.params.iter().filter(|_| sampling) {
-        o.push(b',');
-        raw(o, &serde_json::Value::from(name.as_str()).to_string());
-        o.push(b':');
-        raw(o, &value.to_string());
-    }
-    o.push(b'}');
-    out
-}
-
-fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
-    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
-    match s.show {
-        BlockForm::Text | BlockForm::Trigger => text(o, b.json_text()),
-        BlockForm::Image => {
-            if let Some(m) = &b.media {
-                image(o, m);
-            }
-        }
-        BlockForm::Reasoning => {
-            raw(o, "{\"type\":\"thinking\",\"thinking\":");
-            raw(o, b.json_text());
-            field(o, ",\"signature\":", b.opaque.as_deref().unwrap_or(""));
-        }
-        BlockForm::Call => {
-            field(o, "{\"type\":\"tool_use\",\"id\":", id);
-            field(o, ",\"name\":", name);
-            raw(o, ",\"input\":");
-            block_object(o, b);
-        }
-        BlockForm::Output => {
-            field(o, "{\"type\":\"tool_result\",\"tool_use_id\":", id);
-            raw(o, ",\"content\":");
-            output(o, b);
-            if b.is_error {
-                raw(o, ",\"is_error\":true");
-            }
-        }
-        BlockForm::Compaction => {
-            raw(o, "{\"type\":\"compaction\",\"content\":");
-            raw(o, if b.text.is_empty() { "null" } else { b.json_text() });
-            if let Some(e) = &b.opaque {
-                field(o, ",\"encrypted_content\":", e);
-            }
-        }
-    }
-    match s.cache {
-        Some(Ttl::FiveMinutes) => raw(o, ",\"cache_control\":{\"type\":\"ephemeral\"}"),
-        Some(Ttl::OneHour) => raw(o, ",\"cache_control\":{\"type\":\"ephemeral\",\"ttl\":\"1h\"}"),
-        None => {}
-    }
-    o.push(b'}');
-}
-
-/// Writes a text part without its closing brace.
-fn text(o: &mut Vec<u8>, json: &str) {
-    raw(o, "{\"type\":\"text\",\"text\":");
-    raw(o, json);
-}
-
-/// Writes an image or document part without its closing brace.
-fn image(o: &mut Vec<u8>, m: &Media) {
-    raw(
-        o,
-        if m.media_type == PDF {
-            "{\"type\":\"document\",\"source\":"
-        } else {
-            "{\"type\":\"image\",\"source\":"
-        },
-    );
-    match data_url(&m.url) {
-        Some((media_type, data)) => {
-            field(o, "{\"type\":\"base64\",\"media_type\":", media_type);
-            field(o, ",\"data\":", data);
-        }
-        None => field(o, "{\"type\":\"url\",\"url\":", &m.url),
-    }
-    o.push(b'}');
-}
-
-fn output(o: &mut Vec<u8>, b: &Block) {
-    if b.splits.is_empty() && b.media.is_none() {
-        return raw(o, b.json_text());
-    }
-    o.push(b'[');
-    list(o, b.parts(), |o, p| {
-        raw(o, "{\"type\":\"text\",\"text\":");
-        string(o, p);
-        o.push(b'}');
-    });
-    if let Some(m) = &b.media {
-        o.push(b',');
-        image(o, m);
-        o.push(b'}');
-    }
-    o.push(b']');
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct AnthropicRequest<'a> {
-    model: Text,
+    model: Text<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-    #[serde(borrow)]
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
-    #[serde(borrow)]
-    system: Option<OneOrMany<ContentBlock<'a>>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    system: Option<OneOrMany<'a, ContentBlock<'a>>>,
     #[serde(borrow)]
     messages: Vec<AnthropicMessage<'a>>,
+    #[serde(skip_serializing)]
     cache_control: Option<CacheControl>,
-    context_management: Option<edits::ContextManagement>,
-    compaction: Option<Instructions>,
-    thread: Option<ThreadParam>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_management: Option<ContextManagement<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<Instructions<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<ThreadParam<'a>>,
 }
 
-#[derive(Deserialize)]
+/// A request and parameters that are sent unchanged.
+#[derive(Serialize)]
+struct WithParams<'a> {
+    #[serde(flatten)]
+    request: AnthropicRequest<'a>,
+    #[serde(flatten)]
+    params: Option<&'a Map<String, Value>>,
+}
+
+#[derive(Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ThreadParam {
+enum ThreadParam<'a> {
     Create,
-    Continue { previous_message_id: Text },
+    Continue { previous_message_id: Text<'a> },
 }
 
-#[derive(Deserialize)]
-struct Instructions {
-    instructions: Option<Text>,
+#[derive(Deserialize, Serialize)]
+struct Instructions<'a> {
+    #[serde(skip_deserializing, rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct AnthropicMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
-    content: OneOrMany<ContentBlock<'a>>,
+    content: OneOrMany<'a, ContentBlock<'a>>,
 }
 
-/// A content part of a request or reply; its fields depend on its type.
-#[derive(Deserialize)]
+/// A content part of a request or reply; its fields depend on its type. A null is encoded, an absent
+/// field is not.
+#[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Cow<'a, str>,
-    pub(crate) text: Option<Text>,
-    pub(crate) thinking: Option<Text>,
-    pub(crate) signature: Option<Text>,
-    pub(crate) data: Option<Text>,
-    pub(crate) id: Option<Text>,
-    pub(crate) name: Option<Text>,
-    #[serde(borrow)]
-    pub(crate) input: Option<&'a RawValue>,
-    tool_use_id: Option<Text>,
-    #[serde(borrow, default)]
-    pub(crate) content: Option<OneOrMany<ContentBlock<'a>>>,
-    is_error: Option<bool>,
-    source: Option<MediaSource>,
-    pub(crate) encrypted_content: Option<Text>,
-    cache_control: Option<CacheControl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thinking: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<Text<'a>>,
+    #[serde(skip_serializing)]
+    pub(crate) data: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Cow<'a, RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_use_id: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Option<OneOrMany<'a, ContentBlock<'a>>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) is_error: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) source: Option<MediaSource<'a>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) encrypted_content: Option<Option<Text<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cache_control: Option<CacheControl>,
 }
 
-#[derive(Deserialize)]
-struct MediaSource {
-    media_type: Option<Text>,
-    data: Option<Text>,
-    url: Option<Text>,
+#[derive(Default, Deserialize, Serialize)]
+pub(crate) struct MediaSource<'a> {
+    #[serde(skip_deserializing, rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    media_type: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<Text<'a>>,
+}
+
+/// A breakpoint.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+pub(crate) struct CacheControl {
+    #[serde(skip_deserializing, rename = "type")]
+    kind: &'static str,
+    #[serde(default, skip_serializing_if = "is_default")]
+    ttl: Ttl,
+}
+
+fn is_default(ttl: &Ttl) -> bool {
+    *ttl == Ttl::default()
+}
+
+/// Encodes a request; `sampling` adds the reply limit, which the count endpoint refuses.
+pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u8> {
+    let parts = |slots: &[Slot]| {
+        OneOrMany::Many(slots.iter().map(|s| part(s, &request.blocks[s.block])).collect())
+    };
+    let (head, rest) = slots.split_at(slots.iter().take_while(|s| s.role == Role::System).count());
+    let (rest, trigger) = match rest.split_last() {
+        Some((last, rest)) if last.show == BlockForm::Trigger => {
+            (rest, Some(&*request.blocks[last.block]))
+        }
+        _ => (rest, None),
+    };
+    let message = |group: &[Slot]| {
+        let role = if group[0].is_assistant() { "assistant" } else { "user" };
+        AnthropicMessage { role: role.into(), content: parts(group) }
+    };
+    let edits = Some(&request.server_edits)
+        .filter(|e| !e.is_empty() && !request.params.contains_key("context_management"));
+    let thread = request.thread.as_ref().map(|t| match t {
+        Thread::Create => ThreadParam::Create,
+        Thread::Continue { after, .. } => {
+            ThreadParam::Continue { previous_message_id: Text::Plain(after) }
+        }
+    });
+    json::bytes(&WithParams {
+        request: AnthropicRequest {
+            model: Text::Plain(&request.model.name),
+            max_tokens: sampling.then(|| max_tokens(request)),
+            tools: request.tools.as_ref().map(|t| &*t.json),
+            system: (!head.is_empty()).then(|| parts(head)),
+            messages: rest.chunk_by(|a, b| a.message == b.message).map(message).collect(),
+            cache_control: None,
+            context_management: edits.map(|e| ContextManagement::new(e)),
+            compaction: trigger.map(|t| Instructions {
+                kind: "summarize",
+                instructions: (!t.text.is_empty()).then_some(Text::Block(t)),
+            }),
+            thread,
+        },
+        params: sampling.then_some(&request.params),
+    })
+}
+
+fn part<'a>(s: &Slot, b: &'a Block) -> ContentBlock<'a> {
+    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
+    let block = match (s.show, &b.media) {
+        (BlockForm::Image, Some(m)) => ContentBlock::media(m),
+        (BlockForm::Text | BlockForm::Trigger | BlockForm::Image, _) => {
+            ContentBlock::text(Text::Block(b))
+        }
+        (BlockForm::Reasoning, _) => ContentBlock::thinking(Text::Block(b), b.opaque.as_deref()),
+        (BlockForm::Call, _) => ContentBlock::call(id, name, &b.text),
+        (BlockForm::Output, _) => ContentBlock {
+            tool_use_id: Some(id.into()),
+            content: Some(Some(output(b, ContentBlock::text, ContentBlock::media))),
+            is_error: b.is_error.then_some(true),
+            ..ContentBlock::of("tool_result")
+        },
+        (BlockForm::Compaction, _) => ContentBlock {
+            encrypted_content: b.opaque.as_deref().map(|o| Some(Text::Plain(o))),
+            ..ContentBlock::compaction((!b.text.is_empty()).then_some(Text::Block(b)))
+        },
+    };
+    let cache_control = s.cache.map(|ttl| CacheControl { kind: "ephemeral", ttl });
+    ContentBlock { cache_control, ..block }
+}
+
+impl<'a> ContentBlock<'a> {
+    fn of(kind: &'static str) -> Self {
+        ContentBlock { kind: kind.into(), ..ContentBlock::default() }
+    }
+
+    pub(crate) fn text(text: Text<'a>) -> Self {
+        ContentBlock { text: Some(text), ..ContentBlock::of("text") }
+    }
+
+    pub(crate) fn thinking(text: Text<'a>, signature: Option<&'a str>) -> Self {
+        ContentBlock {
+            thinking: Some(text),
+            signature: Some(signature.unwrap_or("").into()),
+            ..ContentBlock::of("thinking")
+        }
+    }
+
+    pub(crate) fn call(id: &'a str, name: &'a str, arguments: &'a str) -> Self {
+        ContentBlock {
+            id: Some(id.into()),
+            name: Some(name.into()),
+            input: Some(object(arguments)),
+            ..ContentBlock::of("tool_use")
+        }
+    }
+
+    /// Creates a compaction; `None` if it failed or exists in the opaque form only.
+    pub(crate) fn compaction(text: Option<Text<'a>>) -> Self {
+        ContentBlock { content: Some(text.map(OneOrMany::One)), ..ContentBlock::of("compaction") }
+    }
+
+    fn media(m: &'a Media) -> Self {
+        let source = match data_url(&m.url) {
+            Some((media_type, data)) => MediaSource {
+                kind: "base64",
+                media_type: Some(media_type.into()),
+                data: Some(data.into()),
+                url: None,
+            },
+            None => MediaSource {
+                kind: "url",
+                url: Some(Text::Plain(&m.url)),
+                ..MediaSource::default()
+            },
+        };
+        let kind = if m.media_type == PDF { "document" } else { "image" };
+        ContentBlock { source: Some(source), ..ContentBlock::of(kind) }
+    }
 }
 
 const KNOWN_PARTS: &str =
@@ -285,22 +290,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         push(&mut items, Role::System, 0, system)?;
     }
     for (i, m) in body.messages.into_iter().enumerate() {
-        let role = match &*m.role {
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
-            "system" => Role::System,
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "role",
-                    value: other.into(),
-                    known: "user, assistant, system",
-                });
-            }
-        };
+        let role = plan::role_named(&m.role, "user, assistant, system")?;
         push(&mut items, role, i + 1, m.content)?;
     }
     if let (Some(c), Some(last)) = (body.cache_control, items.last_mut()) {
-        last.cache.get_or_insert(c.ttl());
+        last.cache.get_or_insert(c.ttl);
     }
     if let Some(c) = body.compaction {
         items.push(Item::new(
@@ -314,14 +308,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
-        server_edits: body
-            .context_management
-            .map_or(Ok(Vec::new()), edits::ContextManagement::edits)?,
+        server_edits: body.context_management.map_or(Ok(Vec::new()), ContextManagement::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
-            ThreadParam::Continue { previous_message_id: id } => PromptThread::Continue(id.0),
+            ThreadParam::Continue { previous_message_id: id } => {
+                PromptThread::Continue(id.into_shared())
+            }
         }),
-        ..Prompt::new(body.model.0, items)
+        ..Prompt::new(body.model.into_shared(), items)
     })
 }
 
@@ -329,13 +323,15 @@ fn push(
     items: &mut Vec<Item>,
     role: Role,
     message: usize,
-    content: OneOrMany<ContentBlock<'_>>,
+    content: OneOrMany<'_, ContentBlock<'_>>,
 ) -> Result<(), WireError> {
     match content {
-        OneOrMany::One(t) => items.push(Item::new(role, Content::Text(t.0), message, None)),
+        OneOrMany::One(t) => {
+            items.push(Item::new(role, Content::Text(t.into_shared()), message, None))
+        }
         OneOrMany::Many(parts) => {
             for p in parts {
-                let cache = p.cache_control.map(CacheControl::ttl);
+                let cache = p.cache_control.map(|c| c.ttl);
                 let role = if p.kind == "tool_result" { Role::Tool } else { role };
                 items.push(Item::new(role, p.into_content()?, message, cache));
             }
@@ -345,10 +341,10 @@ fn push(
 }
 
 impl ContentBlock<'_> {
-    fn into_content(self) -> Result<Content, WireError> {
+    pub(crate) fn into_content(self) -> Result<Content, WireError> {
         let missing = |field| WireError::Missing { field, in_what: "content part" };
         Ok(match &*self.kind {
-            "text" => Content::Text(self.text.ok_or(missing("text"))?.0),
+            "text" => Content::Text(self.text.ok_or(missing("text"))?.into_shared()),
             "thinking" => {
                 Content::Reasoning { text: or_empty(self.thinking), encrypted: opt(self.signature) }
             }
@@ -356,15 +352,15 @@ impl ContentBlock<'_> {
                 Content::Reasoning { text: "".into(), encrypted: opt(self.data) }
             }
             "tool_use" => Content::Call {
-                id: self.id.ok_or(missing("id"))?.0,
-                name: self.name.ok_or(missing("name"))?.0,
-                arguments: unwrapped(self.input),
+                id: self.id.ok_or(missing("id"))?.into_shared(),
+                name: self.name.ok_or(missing("name"))?.into_shared(),
+                arguments: unwrapped(self.input.as_deref()),
             },
             "tool_result" => {
-                let (text, image) = output_of(self.content)?;
+                let (text, image) = output_of(self.content.flatten())?;
                 let is_error = self.is_error.unwrap_or(false);
                 Content::Output {
-                    id: self.tool_use_id.ok_or(missing("tool_use_id"))?.0,
+                    id: self.tool_use_id.ok_or(missing("tool_use_id"))?.into_shared(),
                     text,
                     is_error,
                     image,
@@ -375,53 +371,47 @@ impl ContentBlock<'_> {
                 Content::Image { media_type: m.media_type.into(), url: m.url.into() }
             }
             "compaction" => Content::Compaction {
-                text: output_of(self.content)?.0,
-                opaque: opt(self.encrypted_content.or(self.signature)),
+                text: output_of(self.content.flatten())?.0,
+                opaque: opt(self.encrypted_content.flatten().or(self.signature)),
             },
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "content part",
-                    value: other.into(),
-                    known: KNOWN_PARTS,
-                });
-            }
+            other => return Err(WireError::unsupported("content part", other, KNOWN_PARTS)),
         })
     }
 }
 
 /// Returns text and first image of nested content.
 pub(crate) fn output_of(
-    content: Option<OneOrMany<ContentBlock<'_>>>,
+    content: Option<OneOrMany<'_, ContentBlock<'_>>>,
 ) -> Result<(Arc<str>, Option<Box<Media>>), WireError> {
     let parts = match content {
         None => return Ok(("".into(), None)),
-        Some(OneOrMany::One(t)) => return Ok((t.0, None)),
+        Some(OneOrMany::One(t)) => return Ok((t.into_shared(), None)),
         Some(OneOrMany::Many(parts)) => parts,
     };
     let (mut text, mut image) = (String::new(), None);
     for p in parts {
         match (&*p.kind, p.text, p.source) {
-            ("text", Some(t), _) => text.push_str(&t.0),
+            ("text", Some(t), _) => text.push_str(t.as_str()),
             ("image" | "document", _, Some(s)) => {
                 image = image.or(Some(Box::new(s.media(&p.kind))))
             }
             (other, ..) => {
-                return Err(WireError::Unsupported {
-                    what: "part of a tool result",
-                    value: other.into(),
-                    known: "text, image, document",
-                });
+                return Err(WireError::unsupported(
+                    "part of a tool result",
+                    other,
+                    "text, image, document",
+                ));
             }
         }
     }
     Ok((text.into(), image))
 }
 
-impl MediaSource {
+impl MediaSource<'_> {
     fn media(self, kind: &str) -> Media {
         let given = or_empty(self.media_type).to_string();
         let url = match (self.url, self.data) {
-            (Some(u), _) => u.0.to_string(),
+            (Some(u), _) => u.as_str().to_string(),
             (None, data) => format!("data:{given};base64,{}", or_empty(data)),
         };
         Media { media_type: if kind == "document" { PDF.into() } else { given }, url, name: None }
@@ -437,5 +427,5 @@ fn tools_breakpoint(tools: &str) -> Option<Ttl> {
     }
     memchr::memmem::find(tools.as_bytes(), b"\"cache_control\"")?;
     let tools: Vec<AnthropicTool> = serde_json::from_str(tools).ok()?;
-    tools.iter().rev().find_map(|t| t.cache_control).map(CacheControl::ttl)
+    tools.iter().rev().find_map(|t| t.cache_control).map(|c| c.ttl)
 }

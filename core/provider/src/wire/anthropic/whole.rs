@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use crate::wire::stream::text;
+use crate::wire::stream::{grow, text};
 
 /// An incomplete content block.
 struct PartialBlock {
@@ -66,26 +66,14 @@ pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
 }
 
 impl PartialBlock {
-    /// Appends text; replaces other values.
     fn add(&mut self, delta: Map<String, Value>) {
         for (key, value) in delta {
-            match (key.as_str(), value) {
-                ("type", _) => {}
-                ("partial_json", Value::String(more)) => self.input.push_str(&more),
+            match key.as_str() {
+                "type" => {}
+                "partial_json" => self.input.push_str(value.as_str().unwrap_or_default()),
                 // Each is an item of the list.
-                ("citation", one) => {
-                    let all = self.fields.entry("citations").or_insert_with(|| json!([]));
-                    match all.as_array_mut() {
-                        Some(all) => all.push(one),
-                        None => *all = json!([one]),
-                    }
-                }
-                (_, Value::String(more)) => {
-                    let begun = self.fields.get(&key).and_then(Value::as_str).unwrap_or_default();
-                    let grown = format!("{begun}{more}");
-                    self.fields.insert(key, grown.into());
-                }
-                (_, other) => drop(self.fields.insert(key, other)),
+                "citation" => grow(&mut self.fields, "citations", json!([value])),
+                _ => grow(&mut self.fields, &key, value),
             }
         }
     }

@@ -1,93 +1,71 @@
 //! Google's API: errors and the list of models.
 
-use ctxbench_core::model::Model;
 use ctxbench_core::request::ErrorKind;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::path::{self, MODELS};
 use crate::wire::ApiFormat;
 
-pub(super) struct Google;
-
-impl ApiFormat for Google {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-    fn matches_client(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
+pub(in crate::wire) static GOOGLE: ApiFormat = ApiFormat {
+    name: "gemini",
+    address: "https://generativelanguage.googleapis.com",
+    // `@google/genai` and Gemini CLI read this variable.
+    base_urls: &[("GOOGLE_GEMINI_BASE_URL", "")],
+    request_id_header: "x-request-id",
+    // The SDKs list models under another version.
+    models_paths: &[MODELS, "/v1/models"],
+    matches_client: |path, header| {
         header("x-goog-api-key") || path.starts_with("/v1beta/") || path::read(path).is_some()
-    }
-    fn address(&self) -> Option<&'static str> {
-        Some("https://generativelanguage.googleapis.com")
-    }
-    /// Returns the variable that `@google/genai` and Gemini CLI read.
-    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
-        &[("GOOGLE_GEMINI_BASE_URL", "")]
-    }
+    },
 
-    fn error_code(&self, kind: ErrorKind) -> &'static str {
-        match kind {
-            ErrorKind::RateLimited => "RESOURCE_EXHAUSTED",
-            ErrorKind::Server | ErrorKind::Stream => "INTERNAL",
-            ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => "INVALID_ARGUMENT",
-        }
-    }
-    fn status_code(&self, status: u16) -> Option<&'static str> {
-        match status {
-            401 => Some("UNAUTHENTICATED"),
-            403 => Some("PERMISSION_DENIED"),
-            404 => Some("NOT_FOUND"),
-            499 => Some("CANCELLED"),
-            503 | 529 => Some("UNAVAILABLE"),
-            504 => Some("DEADLINE_EXCEEDED"),
-            _ => None,
-        }
-    }
-    fn error_body(&self, status: u16, code: &str, message: &str) -> Value {
-        json!({"error": {"code": status, "message": message, "status": code}})
-    }
-    fn code_of(&self, error: &Value) -> Option<String> {
-        error["status"].as_str().map(str::to_string)
-    }
-    /// Clients read the delay from the error instead of a header.
-    fn add_retry_delay(&self, body: &mut Value, seconds: u64) {
+    error_code: |kind| match kind {
+        ErrorKind::RateLimited => "RESOURCE_EXHAUSTED",
+        ErrorKind::Server | ErrorKind::Stream => "INTERNAL",
+        ErrorKind::Overflow | ErrorKind::Invalid | ErrorKind::SessionEnd => "INVALID_ARGUMENT",
+    },
+    status_codes: &[
+        (401, "UNAUTHENTICATED"),
+        (403, "PERMISSION_DENIED"),
+        (404, "NOT_FOUND"),
+        (499, "CANCELLED"),
+        (503, "UNAVAILABLE"),
+        (504, "DEADLINE_EXCEEDED"),
+        (529, "UNAVAILABLE"),
+    ],
+    error_body: |status, code, message| json!({"error": {"code": status, "message": message, "status": code}}),
+    // Clients read the delay from the error instead of a header.
+    add_retry_delay: |body, seconds| {
         body["error"]["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s"),
         }]);
-    }
-    fn too_large(&self, limit: usize) -> (u16, String) {
-        (400, format!("Request payload size exceeds the limit: {limit} bytes."))
-    }
-    fn unknown_model(&self, name: &str) -> (&'static str, String) {
+    },
+    too_large: |limit| (400, format!("Request payload size exceeds the limit: {limit} bytes.")),
+    code_of: |error| error["status"].as_str(),
+    unknown_model: |name| {
         let message = format!(
             "models/{name} is not found for API version v1beta, or is not supported for \
              generateContent."
         );
         ("NOT_FOUND", message)
-    }
-    /// The message has no ids, which are optional for calls.
-    fn unpaired_message(&self, call: bool, _id: &str) -> String {
-        if call {
-            return "Please ensure that the number of function response parts is equal to the \
-                    number of function call parts of the function call turn."
-                .to_string();
-        }
-        "Please ensure that function response turn comes immediately after a function call turn."
-            .to_string()
-    }
+    },
+    // The message has no ids, which are optional for calls.
+    unpaired_message: |call, _id| {
+        let message = if call {
+            "Please ensure that the number of function response parts is equal to the number of \
+             function call parts of the function call turn."
+        } else {
+            "Please ensure that function response turn comes immediately after a function call turn."
+        };
+        message.to_string()
+    },
 
-    /// The SDKs list models under another version.
-    fn models_paths(&self) -> &'static [&'static str] {
-        &[MODELS, "/v1/models"]
-    }
-    fn model(&self, m: &Model, window: Option<u64>) -> Value {
+    model: |m, window| {
         json!({
             "name": format!("models/{}", m.name), "displayName": m.name,
             "inputTokenLimit": window.or(m.input_limit).unwrap_or(m.window),
             "outputTokenLimit": m.max_output,
             "supportedGenerationMethods": ["generateContent", "countTokens", "createCachedContent"],
         })
-    }
-    fn model_list(&self, all: Vec<Value>) -> Value {
-        json!({"models": all})
-    }
-}
+    },
+    model_list: |all| json!({"models": all}),
+};

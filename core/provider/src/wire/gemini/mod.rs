@@ -13,7 +13,6 @@ mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod whole;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::model::Model;
@@ -26,9 +25,10 @@ use super::{
     Api, Encoded, Endpoint, ReplyOptions, ResultsDue, StoreRequest, StoredContents, StreamEvent,
     WireError, WireFormat,
 };
-use crate::prompt::{Item, Prompt};
-use calls::OpenCalls;
+use crate::prompt::Prompt;
 use path::Method;
+
+pub(super) use api::GOOGLE;
 
 pub(super) struct Gemini;
 
@@ -37,7 +37,7 @@ impl WireFormat for Gemini {
         "gemini"
     }
     fn api(&self) -> Api {
-        &api::Google
+        &GOOGLE
     }
     fn path(&self, model: &str) -> String {
         path::method_path(model, Method::Generate)
@@ -59,23 +59,11 @@ impl WireFormat for Gemini {
         request::encode(request, slots)
     }
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
-        self.decode_rest(path, body, &[])
-    }
-    /// A result without id belongs to the first open call with its name.
-    fn has_independent_messages(&self) -> bool {
-        false
-    }
-    fn decode_rest(
-        &self,
-        path: &str,
-        body: &[u8],
-        first: &[Vec<Item>],
-    ) -> Result<Prompt, WireError> {
         let known = path::read(path);
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
             Some((_, Method::Count)) => request::decode_count(model, body),
-            _ => request::decode(model, body, OpenCalls::collect(first)),
+            _ => request::decode(model, body),
         }
     }
     fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
@@ -141,7 +129,7 @@ impl WireFormat for Gemini {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::assemble(events)
+        stream::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("response-{number:04}")
@@ -193,9 +181,6 @@ impl WireFormat for Gemini {
     /// Reported in <https://github.com/NousResearch/hermes-agent/issues/55427>.
     fn begins_with_user(&self) -> bool {
         true
-    }
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["systemInstruction", "system_instruction", "tools"]
     }
     fn conversation_field(&self) -> &'static str {
         "contents"

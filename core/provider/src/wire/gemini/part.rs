@@ -9,14 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use ctxbench_core::block::Media;
-use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor, value};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::calls::OpenCalls;
 use crate::prompt::Content;
 use crate::wire::WireError;
-use crate::wire::json::{Text, field, opt, or_empty, raw, unwrapped};
+use crate::wire::json::{Text, object, opt, or_empty, unwrapped};
 use crate::wire::plan::{PDF, data_url};
 
 /// Placeholder signatures of clients for calls without one, without a thought
@@ -24,224 +24,170 @@ use crate::wire::plan::{PDF, data_url};
 const NO_THOUGHT: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// The kind of a part with respect to signatures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartKind {
-    /// A thought.
-    Thought {
-        /// Whether the thought has no readable text.
-        empty: bool,
-        /// Whether the thought has a signature.
-        sealed: bool,
-    },
-    /// May carry the signature of the thought before it.
-    Carrier,
-    /// May not carry a signature.
-    Other,
-}
-
-/// The encoding of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PartForm {
-    /// Omitted: the next part carries the signature.
-    Left,
-    /// Without a signature.
-    Bare,
-    /// With the signature of the part at this index: its own or that of the thought before it.
-    Signed(usize),
-}
-
-/// Returns the encodings of the parts of one content.
-pub(super) fn forms(parts: &[PartKind]) -> Vec<PartForm> {
-    let sealed = |i: usize| matches!(parts.get(i), Some(PartKind::Thought { sealed: true, .. }));
-    let open = |i: usize| matches!(parts.get(i), Some(PartKind::Thought { sealed: false, .. }));
-    let form = |(i, kind): (usize, &PartKind)| match kind {
-        PartKind::Carrier if i > 0 && sealed(i - 1) => PartForm::Signed(i - 1),
-        PartKind::Thought { sealed: true, empty }
-            if parts.get(i + 1) == Some(&PartKind::Carrier) =>
-        {
-            // If omitted, its signature would apply to an unsigned thought before it.
-            if *empty && !(i > 0 && open(i - 1)) { PartForm::Left } else { PartForm::Bare }
-        }
-        PartKind::Thought { sealed: true, .. } => PartForm::Signed(i),
-        _ => PartForm::Bare,
-    };
-    parts.iter().enumerate().map(form).collect()
-}
-
-/// Begins a thought; its text follows.
-pub(super) const THOUGHT: &str = "{\"thought\":true,\"text\":";
-/// Start of an encoded text part.
-pub(super) const TEXT: &str = "{\"text\":";
-
-/// Writes a call without the closing brace of its part.
-pub(super) fn call(o: &mut Vec<u8>, id: &str, name: &str, arguments: impl FnOnce(&mut Vec<u8>)) {
-    raw(o, "{\"functionCall\":{");
-    if !id.is_empty() {
-        field(o, "\"id\":", id);
-        o.push(b',');
-    }
-    field(o, "\"name\":", name);
-    raw(o, ",\"args\":");
-    arguments(o);
-    o.push(b'}');
-}
-
-/// Ends a part, with its signature if any.
-pub(super) fn close(o: &mut Vec<u8>, signature: Option<&str>) {
-    if let Some(s) = signature {
-        field(o, ",\"thoughtSignature\":", s);
-    }
-    o.push(b'}');
-}
-
-/// Writes a file without the closing brace of its part.
-pub(super) fn file(o: &mut Vec<u8>, m: &Media) {
-    match data_url(&m.url) {
-        Some((media_type, data)) => {
-            field(o, "{\"inlineData\":{\"mimeType\":", media_type);
-            field(o, ",\"data\":", data);
-        }
-        None => {
-            raw(o, "{\"fileData\":{");
-            if m.media_type == PDF {
-                field(o, "\"mimeType\":", PDF);
-                o.push(b',');
-            }
-            field(o, "\"fileUri\":", &m.url);
-        }
-    }
-    o.push(b'}');
-}
-
 /// A part; exactly one of its kinds is set.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GeminiPart<'a> {
-    text: Option<Text>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
-    #[serde(alias = "thought_signature")]
-    thought_signature: Option<Text>,
-    #[serde(borrow, alias = "function_call")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(borrow, alias = "function_call", skip_serializing_if = "Option::is_none")]
     function_call: Option<FunctionCall<'a>>,
-    #[serde(borrow, alias = "function_response")]
-    function_response: Option<Response<'a>>,
-    #[serde(alias = "inline_data")]
-    inline_data: Option<Blob>,
-    #[serde(alias = "file_data")]
-    file_data: Option<FileData>,
-    #[serde(alias = "executable_code")]
+    #[serde(borrow, alias = "function_response", skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(alias = "inline_data", skip_serializing_if = "Option::is_none")]
+    inline_data: Option<Blob<'a>>,
+    #[serde(alias = "file_data", skip_serializing_if = "Option::is_none")]
+    file_data: Option<FileData<'a>>,
+    #[serde(alias = "thought_signature", skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Text<'a>>,
+    #[serde(alias = "executable_code", skip_serializing)]
     executable_code: Option<IgnoredAny>,
-    #[serde(alias = "code_execution_result")]
+    #[serde(alias = "code_execution_result", skip_serializing)]
     code_execution_result: Option<IgnoredAny>,
-    #[serde(alias = "tool_call")]
+    #[serde(alias = "tool_call", skip_serializing)]
     tool_call: Option<IgnoredAny>,
-    #[serde(alias = "tool_response")]
+    #[serde(alias = "tool_response", skip_serializing)]
     tool_response: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct FunctionCall<'a> {
-    id: Option<Text>,
-    name: Option<Text>,
-    #[serde(borrow)]
-    args: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
+    args: Option<Cow<'a, RawValue>>,
 }
 
-#[derive(Deserialize)]
-struct Response<'a> {
-    id: Option<Text>,
-    name: Option<Text>,
-    #[serde(borrow)]
-    response: Option<&'a RawValue>,
+#[derive(Deserialize, Serialize)]
+struct FunctionResponse<'a> {
+    id: Option<Text<'a>>,
+    name: Option<Text<'a>>,
     #[serde(default)]
-    parts: Vec<ResponsePart>,
+    response: Returned<'a>,
+    #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<GeminiPart<'a>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponsePart {
-    #[serde(alias = "inline_data")]
-    inline_data: Option<Blob>,
-    #[serde(alias = "file_data")]
-    file_data: Option<FileData>,
+/// The result of a tool: the field `output` or `error` of an object, or a whole object with other
+/// fields.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Returned<'a> {
+    Output(Text<'a>),
+    Error(Text<'a>),
 }
 
-#[derive(Deserialize)]
+impl Default for Returned<'_> {
+    fn default() -> Self {
+        Returned::Output("".into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Returned<'_> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Plain {
+            output: Option<Text<'static>>,
+            error: Option<Text<'static>>,
+        }
+        #[derive(Deserialize)]
+        struct Failed {
+            output: Option<IgnoredAny>,
+            error: Option<IgnoredAny>,
+        }
+        let Some(given) = <Option<&RawValue>>::deserialize(d)? else { return Ok(Self::default()) };
+        Ok(match serde_json::from_str(given.get()) {
+            Ok(Plain { output: Some(t), error: None }) => Returned::Output(t),
+            Ok(Plain { output: None, error: Some(t) }) => Returned::Error(t),
+            _ => match serde_json::from_str(given.get()) {
+                Ok(Failed { output: None, error: Some(_) }) => {
+                    Returned::Error(Text::Shared(given.get().into()))
+                }
+                _ => Returned::Output(Text::Shared(given.get().into())),
+            },
+        })
+    }
+}
+
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Blob {
+struct Blob<'a> {
     #[serde(alias = "mime_type")]
-    mime_type: Option<Text>,
-    data: Option<Text>,
+    mime_type: Option<Text<'a>>,
+    data: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FileData {
-    #[serde(alias = "mime_type")]
-    mime_type: Option<Text>,
+struct FileData<'a> {
+    #[serde(alias = "mime_type", skip_serializing_if = "Option::is_none")]
+    mime_type: Option<Text<'a>>,
     #[serde(alias = "file_uri")]
-    file_uri: Text,
+    file_uri: Text<'a>,
 }
 
-impl Blob {
-    fn media(self) -> Media {
-        let media_type = or_empty(self.mime_type).to_string();
-        let url = format!("data:{media_type};base64,{}", or_empty(self.data));
-        Media { media_type, url, name: None }
+impl<'a> GeminiPart<'a> {
+    pub(super) fn text(text: Text<'a>) -> Self {
+        GeminiPart { text: Some(text), ..GeminiPart::default() }
     }
-}
 
-impl FileData {
-    fn media(self) -> Media {
-        let media_type = self.mime_type.filter(|t| *t.0 == *PDF).map_or("", |_| PDF).into();
-        Media { media_type, url: self.file_uri.0.to_string(), name: None }
+    /// Creates a thought with its own signature.
+    pub(super) fn thought(text: Text<'a>, signature: Option<&'a Arc<str>>) -> Self {
+        let signature = signature.filter(|s| !s.is_empty()).map(|s| Text::Plain(s));
+        GeminiPart { thought: true, thought_signature: signature, ..GeminiPart::text(text) }
     }
-}
 
-impl ResponsePart {
-    fn media(self) -> Option<Media> {
-        self.inline_data.map(Blob::media).or(self.file_data.map(FileData::media))
+    pub(super) fn call(id: &'a str, name: &'a str, arguments: &'a str) -> Self {
+        let id = Some(id).filter(|id| !id.is_empty()).map(Text::Plain);
+        let call = FunctionCall { id, name: Some(name.into()), args: Some(object(arguments)) };
+        GeminiPart { function_call: Some(call), ..GeminiPart::default() }
     }
-}
 
-/// Returns the result of a tool: `output` or `error` if the object has no other field, else the whole
-/// object.
-fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Plain {
-        output: Option<Text>,
-        error: Option<Text>,
+    pub(super) fn result(
+        id: &'a str,
+        name: &'a str,
+        response: Returned<'a>,
+        file: Option<&'a Media>,
+    ) -> Self {
+        let parts = file.map(GeminiPart::file).into_iter().collect();
+        let (id, name) = (Some(id.into()), Some(name.into()));
+        let response = FunctionResponse { id, name, response, parts };
+        GeminiPart { function_response: Some(response), ..GeminiPart::default() }
     }
-    #[derive(Deserialize)]
-    struct Failed {
-        output: Option<IgnoredAny>,
-        error: Option<IgnoredAny>,
-    }
-    let Some(given) = response.map(RawValue::get) else { return ("".into(), false) };
-    match serde_json::from_str(given) {
-        Ok(Plain { output: Some(t), error: None }) => (t.0, false),
-        Ok(Plain { output: None, error: Some(t) }) => (t.0, true),
-        _ => {
-            let failed = serde_json::from_str::<Failed>(given)
-                .is_ok_and(|f| f.error.is_some() && f.output.is_none());
-            (given.into(), failed)
+
+    pub(super) fn file(m: &'a Media) -> Self {
+        match data_url(&m.url) {
+            Some((media_type, data)) => {
+                let (mime_type, data) = (Some(media_type.into()), Some(data.into()));
+                GeminiPart { inline_data: Some(Blob { mime_type, data }), ..GeminiPart::default() }
+            }
+            None => {
+                let mime_type = (m.media_type == PDF).then(|| PDF.into());
+                let file = FileData { mime_type, file_uri: (&*m.url).into() };
+                GeminiPart { file_data: Some(file), ..GeminiPart::default() }
+            }
         }
     }
-}
 
-impl GeminiPart<'_> {
+    /// Takes the file, if the part is one.
+    fn take_file(&mut self) -> Option<Media> {
+        if let Some(Blob { mime_type, data }) = self.inline_data.take() {
+            let media_type = or_empty(mime_type).to_string();
+            let url = format!("data:{media_type};base64,{}", or_empty(data));
+            return Some(Media { media_type, url, name: None });
+        }
+        let FileData { mime_type, file_uri } = self.file_data.take()?;
+        let media_type = opt(mime_type).filter(|t| **t == *PDF).map_or("", |_| PDF).into();
+        Some(Media { media_type, url: file_uri.into_shared().to_string(), name: None })
+    }
+
     /// Adds the part to its content.
-    pub(super) fn read(
-        self,
-        found: &mut Vec<Content>,
-        calls: &mut OpenCalls,
-    ) -> Result<(), WireError> {
+    fn read(mut self, found: &mut Vec<Content>, calls: &mut OpenCalls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
-        let unsupported = self.unsupported();
-        let signature = opt(self.thought_signature).filter(|s| !NO_THOUGHT.contains(&&**s));
+        let signature = opt(self.thought_signature.take()).filter(|s| !NO_THOUGHT.contains(&&**s));
         if self.thought {
             let text = or_empty(self.text);
             found.push(Content::Reasoning { text, encrypted: signature });
@@ -253,35 +199,33 @@ impl GeminiPart<'_> {
                 _ => found.push(Content::Reasoning { text: "".into(), encrypted: signature }),
             }
         }
-        let image =
-            |m: Media| Content::Image { media_type: m.media_type.into(), url: m.url.into() };
-        let content = if let Some(c) = self.function_call {
-            let name = c.name.ok_or(missing("functionCall.name"))?.0;
+        found.push(if let Some(c) = self.function_call.take() {
+            let name = c.name.ok_or(missing("functionCall.name"))?.into_shared();
             let id = calls.call(opt(c.id), &name);
-            Content::Call { id, name, arguments: unwrapped(c.args) }
-        } else if let Some(r) = self.function_response {
+            Content::Call { id, name, arguments: unwrapped(c.args.as_deref()) }
+        } else if let Some(mut r) = self.function_response.take() {
             let id = calls.result(opt(r.id), &or_empty(r.name));
-            let (text, is_error) = returned(r.response);
-            let image = r.parts.into_iter().find_map(ResponsePart::media).map(Box::new);
-            Content::Output { id, text, is_error, image }
-        } else if let Some(blob) = self.inline_data {
-            image(blob.media())
-        } else if let Some(file) = self.file_data {
-            image(file.media())
+            let (text, is_error) = match r.response {
+                Returned::Output(text) => (text, false),
+                Returned::Error(text) => (text, true),
+            };
+            let image = r.parts.iter_mut().find_map(GeminiPart::take_file).map(Box::new);
+            Content::Output { id, text: text.into_shared(), is_error, image }
+        } else if let Some(m) = self.take_file() {
+            Content::Image { media_type: m.media_type.into(), url: m.url.into() }
         } else if let Some(text) = self.text {
-            Content::Text(text.0)
+            Content::Text(text.into_shared())
         } else {
-            return match unsupported {
-                Some(value) => Err(WireError::Unsupported {
-                    what: "part",
-                    value: value.into(),
-                    known: "text, functionCall, functionResponse, inlineData, fileData",
-                }),
+            return match self.unsupported() {
+                Some(value) => Err(WireError::unsupported(
+                    "part",
+                    value,
+                    "text, functionCall, functionResponse, inlineData, fileData",
+                )),
                 // A signature may be on an empty part.
                 None => Ok(()),
             };
-        };
-        found.push(content);
+        });
         Ok(())
     }
 
@@ -297,8 +241,9 @@ impl GeminiPart<'_> {
 }
 
 /// The parts of a content: a list or a single part.
-#[derive(Default)]
-pub(super) struct Parts<'a>(pub(super) Vec<GeminiPart<'a>>);
+#[derive(Default, Serialize)]
+#[serde(transparent)]
+pub(super) struct Parts<'a>(Vec<GeminiPart<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
@@ -324,19 +269,32 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     }
 }
 
-/// The content of one role in a turn.
-#[derive(Deserialize)]
-pub(super) struct GeminiTurn<'a> {
-    #[serde(borrow)]
-    pub(super) role: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parts: Parts<'a>,
-}
+impl<'a> Parts<'a> {
+    /// Moves the signature of each thought to the part after it, which may not be a thought.
+    pub(super) fn signed(parts: impl Iterator<Item = GeminiPart<'a>>) -> Self {
+        let mut signed: Vec<GeminiPart<'a>> = Vec::new();
+        for mut part in parts {
+            if let [before @ .., last] = &mut signed[..]
+                && !part.thought
+                && last.thought
+                && last.thought_signature.is_some()
+            {
+                part.thought_signature = last.thought_signature.take();
+                // If omitted, its signature would apply to an unsigned thought before it.
+                let unsigned =
+                    before.last().is_some_and(|b| b.thought && b.thought_signature.is_none());
+                if last.text.as_ref().is_none_or(|t| t.as_str().is_empty()) && !unsigned {
+                    signed.pop();
+                }
+            }
+            signed.push(part);
+        }
+        Parts(signed)
+    }
 
-impl GeminiTurn<'_> {
     pub(super) fn contents(self, calls: &mut OpenCalls) -> Result<Vec<Content>, WireError> {
-        let mut found = Vec::with_capacity(self.parts.0.len());
-        for part in self.parts.0 {
+        let mut found = Vec::with_capacity(self.0.len());
+        for part in self.0 {
             part.read(&mut found, calls)?;
         }
         Ok(found)
@@ -349,17 +307,24 @@ mod tests {
 
     #[test]
     fn a_signature_stands_behind_its_thought() {
-        let thought = |empty, sealed| PartKind::Thought { empty, sealed };
-        let of = |kinds: &[PartKind]| forms(kinds);
-        use PartForm::{Bare, Left, Signed};
-        use PartKind::{Carrier, Other};
-        assert_eq!(of(&[thought(false, true), Carrier, Carrier]), [Bare, Signed(0), Bare]);
-        assert_eq!(of(&[thought(true, true), Carrier]), [Left, Signed(0)]);
-        assert_eq!(of(&[thought(false, false), Carrier]), [Bare, Bare]);
-        assert_eq!(of(&[thought(false, true)]), [Signed(0)]);
-        assert_eq!(of(&[thought(true, true), Other]), [Signed(0), Bare]);
+        let signature: Arc<str> = "s".into();
+        let thought = |text, sealed: bool| {
+            GeminiPart::thought(Text::Plain(text), sealed.then_some(&signature))
+        };
+        let text = || GeminiPart::text("t".into());
+        // Thoughts are `h`, texts `t`; a signature follows as `s`.
+        let of = |parts: Vec<GeminiPart<'_>>| -> String {
+            let shown = |p: &GeminiPart<'_>| {
+                let kind = if p.thought { "h" } else { "t" };
+                [kind, if p.thought_signature.is_some() { "s" } else { "" }].concat()
+            };
+            Parts::signed(parts.into_iter()).0.iter().map(shown).collect()
+        };
+        assert_eq!(of(vec![thought("h", true), text(), text()]), "htst");
+        assert_eq!(of(vec![thought("", true), text()]), "ts");
+        assert_eq!(of(vec![thought("", false), text()]), "ht");
+        assert_eq!(of(vec![thought("", true)]), "hs");
         // If omitted, the second would sign the first.
-        let two = [thought(false, false), thought(true, true), Carrier];
-        assert_eq!(of(&two), [Bare, Bare, Signed(1)]);
+        assert_eq!(of(vec![thought("", false), thought("", true), text()]), "hhts");
     }
 }

@@ -4,120 +4,50 @@ use std::borrow::Cow;
 
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Reply, StopReason, Usage};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::calls::OpenCalls;
-use super::part::{self, GeminiTurn, PartForm, PartKind, TEXT, THOUGHT};
+use super::part::{GeminiPart, Parts};
 use crate::prompt::Content;
 use crate::wire::WireError;
-use crate::wire::json::{self, Text, field, list, number, object, opt, raw, sane, string};
+use crate::wire::json::{self, Text, opt, sane};
 use crate::wire::openai::{done, reported_usage};
 
 /// Finish reasons for a refusal.
 const REFUSALS: [&str; 5] = ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"];
 
-/// Encodes a reply.
-pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let o = &mut out;
-    raw(o, "{\"candidates\":[{\"content\":{\"parts\":[");
-    let parts: Vec<&Part> =
-        reply.parts.iter().filter(|p| !matches!(p, Part::Compaction(_))).collect();
-    let kinds: Vec<PartKind> = parts.iter().map(|p| kind(p)).collect();
-    let forms = part::forms(&kinds).into_iter().enumerate();
-    list(o, forms.filter(|(_, f)| *f != PartForm::Left), |o, (i, form)| {
-        let signature = match form {
-            PartForm::Signed(at) => sealed(parts[at]),
-            _ => None,
-        };
-        open(o, parts[i]);
-        part::close(o, signature);
-    });
-    let finish = match reply.stop {
-        StopReason::MaxTokens | StopReason::WindowExceeded => "MAX_TOKENS",
-        StopReason::Refusal => "SAFETY",
-        _ => "STOP",
-    };
-    field(o, "],\"role\":\"model\"},\"finishReason\":", finish);
-    raw(o, ",\"index\":0}],\"usageMetadata\":");
-    usage(o, &reported_usage(reply));
-    field(o, ",\"modelVersion\":", model);
-    if let Some(id) = &reply.id {
-        field(o, ",\"responseId\":", id);
-    }
-    o.push(b'}');
-    out
-}
-
-fn kind(p: &Part) -> PartKind {
-    match p {
-        Part::Reasoning { text, .. } => {
-            PartKind::Thought { empty: text.is_empty(), sealed: sealed(p).is_some() }
-        }
-        _ => PartKind::Carrier,
-    }
-}
-
-fn sealed(p: &Part) -> Option<&str> {
-    match p {
-        Part::Reasoning { encrypted, .. } => encrypted.as_deref().filter(|e| !e.is_empty()),
-        _ => None,
-    }
-}
-
-/// A part without its closing brace.
-fn open(o: &mut Vec<u8>, p: &Part) {
-    match p {
-        Part::Call(ToolCall { id, name, arguments }) => {
-            part::call(o, id, name, |o| object(o, arguments));
-        }
-        Part::Reasoning { text, .. } => {
-            raw(o, THOUGHT);
-            string(o, text);
-        }
-        _ => {
-            raw(o, TEXT);
-            string(o, p.text());
-        }
-    }
-}
-
-fn usage(o: &mut Vec<u8>, u: &Usage) {
-    let fields = [
-        ("{\"promptTokenCount\":", Some(u.prompt())),
-        (",\"cachedContentTokenCount\":", Some(u.cache_read).filter(|n| *n > 0)),
-        (",\"candidatesTokenCount\":", Some(u.output.saturating_sub(u.reasoning))),
-        (",\"thoughtsTokenCount\":", Some(u.reasoning).filter(|n| *n > 0)),
-        (",\"totalTokenCount\":", Some(u.total())),
-    ];
-    for (key, n) in fields {
-        if let Some(n) = n {
-            raw(o, key);
-            number(o, n);
-        }
-    }
-    o.push(b'}');
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiReply<'a> {
     #[serde(borrow, default)]
     candidates: Vec<Candidate<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, skip_serializing)]
     prompt_feedback: Option<Feedback<'a>>,
     #[serde(default)]
     usage_metadata: GeminiUsage,
-    response_id: Option<Text>,
+    #[serde(skip_deserializing)]
+    model_version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_id: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate<'a> {
     #[serde(borrow)]
-    content: Option<GeminiTurn<'a>>,
+    content: Option<CandidateContent<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
+    #[serde(skip_deserializing)]
+    index: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct CandidateContent<'a> {
+    #[serde(borrow, default)]
+    parts: Parts<'a>,
+    #[serde(skip_deserializing)]
+    role: &'static str,
 }
 
 /// The reason why a prompt has no reply.
@@ -128,14 +58,32 @@ struct Feedback<'a> {
     block_reason: Option<Cow<'a, str>>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Serialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct GeminiUsage {
     prompt_token_count: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     cached_content_token_count: u64,
     candidates_token_count: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     thoughts_token_count: u64,
     total_token_count: Option<u64>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl From<Usage> for GeminiUsage {
+    fn from(u: Usage) -> Self {
+        GeminiUsage {
+            prompt_token_count: u.prompt(),
+            cached_content_token_count: u.cache_read,
+            candidates_token_count: u.output.saturating_sub(u.reasoning),
+            thoughts_token_count: u.reasoning,
+            total_token_count: Some(u.total()),
+        }
+    }
 }
 
 impl GeminiUsage {
@@ -155,6 +103,35 @@ impl GeminiUsage {
     }
 }
 
+/// Encodes a reply.
+pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
+    let parts = reply.parts.iter().filter_map(|p| match p {
+        Part::Call(ToolCall { id, name, arguments }) => Some(GeminiPart::call(id, name, arguments)),
+        Part::Reasoning { text, encrypted } => {
+            Some(GeminiPart::thought(Text::Plain(text), encrypted.as_ref()))
+        }
+        Part::Compaction(_) => None,
+        _ => Some(GeminiPart::text(Text::Plain(p.text()))),
+    });
+    let finish = match reply.stop {
+        StopReason::MaxTokens | StopReason::WindowExceeded => "MAX_TOKENS",
+        StopReason::Refusal => "SAFETY",
+        _ => "STOP",
+    };
+    let content = CandidateContent { parts: Parts::signed(parts), role: "model" };
+    json::bytes(&GeminiReply {
+        candidates: vec![Candidate {
+            content: Some(content),
+            finish_reason: Some(finish.into()),
+            index: 0,
+        }],
+        prompt_feedback: None,
+        usage_metadata: reported_usage(reply).into(),
+        model_version: model,
+        response_id: reply.id.as_deref().map(Text::Plain),
+    })
+}
+
 /// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: GeminiReply<'_> = json::parse(bytes)?;
@@ -164,8 +141,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
         return Err(WireError::Missing { field: "candidates[0]", in_what: "reply" });
     }
     let (turn, finish) = candidate.map_or((None, None), |c| (c.content, c.finish_reason));
-    let said = turn.map_or(Ok(Vec::new()), |t| t.contents(&mut OpenCalls::default()))?;
-    let parts: Vec<Part> = said.into_iter().filter_map(reply_part).collect();
+    let said = turn.map_or(Ok(Vec::new()), |t| t.parts.contents(&mut OpenCalls::default()))?;
+    let parts: Vec<Part> = said.into_iter().filter_map(Content::into_part).collect();
     let stop = match finish.as_deref() {
         Some("MAX_TOKENS") => StopReason::MaxTokens,
         Some(reason) if REFUSALS.contains(&reason) => StopReason::Refusal,
@@ -175,15 +152,6 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let usage = body.usage_metadata.usage();
     let id = opt(body.response_id);
     Ok(Reply { id, parts, usage, billed: usage, stop, ..Reply::default() })
-}
-
-fn reply_part(c: Content) -> Option<Part> {
-    match c {
-        Content::Text(t) => Some(Part::Text(t)),
-        Content::Reasoning { text, encrypted } => Some(Part::Reasoning { text, encrypted }),
-        Content::Call { id, name, arguments } => Some(Part::Call(ToolCall { id, name, arguments })),
-        _ => None,
-    }
 }
 
 /// Returns the part of a reply that the wire carries: one usage without cache writes, and no edits of the

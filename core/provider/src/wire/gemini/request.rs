@@ -1,182 +1,148 @@
 //! Gemini: requests.
 
+use std::borrow::Cow;
+
 use ctxbench_core::block::{Block, Role};
 use ctxbench_core::request::{Request, Tools};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::calls::OpenCalls;
-use super::part::{self, GeminiTurn, PartForm, PartKind, TEXT, THOUGHT};
-use crate::prompt::{Item, Prompt};
+use super::part::{GeminiPart, Parts, Returned};
+use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
+use crate::wire::json::{self, Text, opt};
 use crate::wire::plan::{BlockForm, Slot};
 
-/// Encodes a request.
-pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
-    let mut o = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
-    o.push(b'{');
-    write_conversation(&mut o, request, slots);
-    if let Some(n) = request.max_tokens {
-        raw(&mut o, ",\"generationConfig\":{\"maxOutputTokens\":");
-        number(&mut o, n);
-        o.push(b'}');
-    }
-    o.push(b'}');
-    o
-}
-
-/// Encodes a count request: the Gemini API takes `contents` or a whole request with its model.
-pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
-    let mut o = buffer(&request.blocks, 0);
-    let model = format!("models/{}", request.model.name);
-    field(&mut o, "{\"generateContentRequest\":{\"model\":", &model);
-    o.push(b',');
-    write_conversation(&mut o, request, slots);
-    raw(&mut o, "}}");
-    o
-}
-
-/// Encodes the prompt without surrounding braces.
-fn write_conversation(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
-    let block = |s: &Slot| &*request.blocks[s.block];
-    let head = slots.iter().take_while(|s| s.message == 0).count();
-    if head > 0 {
-        raw(o, "\"systemInstruction\":{\"parts\":[");
-        list(o, &slots[..head], |o, s| {
-            raw(o, TEXT);
-            raw(o, block(s).json_text());
-            o.push(b'}');
-        });
-        raw(o, "]},");
-    }
-    if let Some(t) = &request.tools {
-        raw(o, "\"tools\":[{\"functionDeclarations\":");
-        raw(o, t.json.get());
-        raw(o, "}],");
-    }
-    raw(o, "\"contents\":[");
-    list(o, slots[head..].chunk_by(|a, b| a.message == b.message), |o, turn| {
-        let role = if turn[0].is_assistant() { "model" } else { "user" };
-        field(o, "{\"role\":", role);
-        raw(o, ",\"parts\":[");
-        let shown: Vec<(&Slot, &Block)> = turn.iter().map(|s| (s, block(s))).collect();
-        let kinds: Vec<PartKind> = shown.iter().map(|(s, b)| kind(s, b)).collect();
-        let forms = part::forms(&kinds).into_iter().enumerate();
-        list(o, forms.filter(|(_, f)| *f != PartForm::Left), |o, (i, form)| {
-            let signature = match form {
-                PartForm::Signed(at) => shown[at].1.opaque.as_deref(),
-                _ => None,
-            };
-            open(o, shown[i].0, shown[i].1);
-            part::close(o, signature);
-        });
-        raw(o, "]}");
-    });
-    o.push(b']');
-}
-
-fn kind(s: &Slot, b: &Block) -> PartKind {
-    match s.show {
-        BlockForm::Reasoning => PartKind::Thought {
-            empty: b.text.is_empty(),
-            sealed: b.opaque.as_ref().is_some_and(|o| !o.is_empty()),
-        },
-        BlockForm::Call | BlockForm::Text if s.is_assistant() => PartKind::Carrier,
-        _ => PartKind::Other,
-    }
-}
-
-/// A part without its closing brace.
-fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
-    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
-    match (s.show, &b.media) {
-        (BlockForm::Call, _) => {
-            part::call(o, id, name, |o| block_object(o, b));
-        }
-        (BlockForm::Output, media) => {
-            field(o, "{\"functionResponse\":{\"id\":", id);
-            field(o, ",\"name\":", name);
-            raw(
-                o,
-                if b.is_error { ",\"response\":{\"error\":" } else { ",\"response\":{\"output\":" },
-            );
-            raw(o, b.json_text());
-            o.push(b'}');
-            if let Some(m) = media {
-                raw(o, ",\"parts\":[");
-                part::file(o, m);
-                raw(o, "}]");
-            }
-            o.push(b'}');
-        }
-        (BlockForm::Image, Some(m)) => part::file(o, m),
-        (show, _) => {
-            raw(o, if show == BlockForm::Reasoning { THOUGHT } else { TEXT });
-            raw(o, b.json_text());
-        }
-    }
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GeminiRequest<'a> {
-    #[serde(alias = "cached_content")]
-    cached_content: Option<Text>,
-    #[serde(borrow, alias = "system_instruction")]
+    /// In count requests.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(alias = "cached_content", skip_serializing)]
+    cached_content: Option<Text<'a>>,
+    #[serde(borrow, alias = "system_instruction", skip_serializing_if = "Option::is_none")]
     system_instruction: Option<GeminiTurn<'a>>,
-    #[serde(borrow)]
-    tools: Option<Vec<&'a RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<Cow<'a, RawValue>>>,
     #[serde(borrow, default)]
     contents: Vec<GeminiTurn<'a>>,
-    #[serde(alias = "generation_config")]
+    #[serde(alias = "generation_config", skip_serializing_if = "Option::is_none")]
     generation_config: Option<Config>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GeminiTool<'a> {
+    #[serde(borrow, alias = "function_declarations")]
+    function_declarations: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Config {
     #[serde(alias = "max_output_tokens")]
     max_output_tokens: Option<u64>,
 }
 
+/// The content of one role in a request.
+#[derive(Deserialize, Serialize)]
+struct GeminiTurn<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    role: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    parts: Parts<'a>,
+}
+
+/// A count request. The Gemini API takes `contents` or a whole request with its model.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CountRequest<'a> {
+    #[serde(borrow, alias = "generate_content_request")]
+    generate_content_request: Option<GeminiRequest<'a>>,
+}
+
+/// Encodes a request.
+pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
+    let config = |n| Config { max_output_tokens: Some(n) };
+    json::bytes(&GeminiRequest {
+        generation_config: request.max_tokens.map(config),
+        ..conversation(request, slots)
+    })
+}
+
+/// Encodes a count request.
+pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
+    let model = Some(format!("models/{}", request.model.name));
+    json::bytes(&CountRequest {
+        generate_content_request: Some(GeminiRequest { model, ..conversation(request, slots) }),
+    })
+}
+
+/// Returns a request with its prompt only.
+fn conversation<'a>(request: &'a Request, slots: &[Slot]) -> GeminiRequest<'a> {
+    let parts =
+        |slots: &[Slot]| Parts::signed(slots.iter().map(|s| part(s, &request.blocks[s.block])));
+    let (head, rest) = slots.split_at(slots.iter().take_while(|s| s.message == 0).count());
+    let turn = |turn: &[Slot]| {
+        let role = if turn[0].is_assistant() { "model" } else { "user" };
+        GeminiTurn { role: Some(role.into()), parts: parts(turn) }
+    };
+    let tools = request.tools.as_ref().map(|t| {
+        let declared = to_raw_value(&GeminiTool { function_declarations: Some(&t.json) });
+        vec![Cow::Owned(declared.expect("raw JSON always serialises"))]
+    });
+    GeminiRequest {
+        model: None,
+        cached_content: None,
+        system_instruction: (!head.is_empty())
+            .then(|| GeminiTurn { role: None, parts: parts(head) }),
+        tools,
+        contents: rest.chunk_by(|a, b| a.message == b.message).map(turn).collect(),
+        generation_config: None,
+    }
+}
+
+fn part<'a>(s: &Slot, b: &'a Block) -> GeminiPart<'a> {
+    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
+    let text = Text::Block(b);
+    match (s.show, &b.media) {
+        (BlockForm::Call, _) => GeminiPart::call(id, name, &b.text),
+        (BlockForm::Output, media) => {
+            let given = if b.is_error { Returned::Error(text) } else { Returned::Output(text) };
+            GeminiPart::result(id, name, given, media.as_deref())
+        }
+        (BlockForm::Image, Some(m)) => GeminiPart::file(m),
+        (BlockForm::Reasoning, _) => GeminiPart::thought(text, b.opaque.as_ref()),
+        _ => GeminiPart::text(text),
+    }
+}
+
 /// Decodes a request.
-pub(super) fn decode(model: &str, bytes: &[u8], calls: OpenCalls) -> Result<Prompt, WireError> {
-    prompt(model, json::parse(bytes)?, calls)
+pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
+    prompt(model, json::parse(bytes)?)
 }
 
 /// Decodes a count request: the request in a field, or directly for Vertex and for contents alone.
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct CountRequest<'a> {
-        #[serde(borrow, alias = "generate_content_request")]
-        generate_content_request: Option<GeminiRequest<'a>>,
-    }
     match json::parse::<CountRequest<'_>>(bytes)?.generate_content_request {
-        Some(body) => prompt(model, body, OpenCalls::default()),
-        None => decode(model, bytes, OpenCalls::default()),
+        Some(body) => prompt(model, body),
+        None => decode(model, bytes),
     }
 }
 
-/// Decodes the prompt; `calls` are those of earlier messages outside the body.
-pub(super) fn prompt(
-    model: &str,
-    body: GeminiRequest<'_>,
-    mut calls: OpenCalls,
-) -> Result<Prompt, WireError> {
+pub(super) fn prompt(model: &str, body: GeminiRequest<'_>) -> Result<Prompt, WireError> {
+    let mut calls = OpenCalls::default();
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
-        let said = system.contents(&mut calls)?;
+        let said = system.parts.contents(&mut calls)?;
         items.extend(said.into_iter().map(|c| Item::new(Role::System, c, 0, None)));
     }
     for (i, turn) in body.contents.into_iter().enumerate() {
         let role = role(turn.role.as_deref())?;
-        for content in turn.contents(&mut calls)? {
-            let role = match content {
-                crate::prompt::Content::Output { .. } => Role::Tool,
-                _ => role,
-            };
+        for content in turn.parts.contents(&mut calls)? {
+            let role = if matches!(content, Content::Output { .. }) { Role::Tool } else { role };
             items.push(Item::new(role, content, i + 1, None));
         }
     }
@@ -193,22 +159,13 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
     match given.unwrap_or("user") {
         "user" | "function" => Ok(Role::User),
         "model" => Ok(Role::Assistant),
-        other => {
-            let (what, known) = ("role", "user, model");
-            Err(WireError::Unsupported { what, value: other.into(), known })
-        }
+        other => Err(WireError::unsupported("role", other, "user, model")),
     }
 }
 
 /// Joins all function declarations unchanged, followed by the provider's own tools.
-fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct GeminiTool<'a> {
-        #[serde(borrow, alias = "function_declarations")]
-        function_declarations: Option<&'a RawValue>,
-    }
-    let mut lists = Vec::new();
+fn declarations(tools: &[Cow<'_, RawValue>]) -> Result<Box<RawValue>, WireError> {
+    let mut lists: Vec<&RawValue> = Vec::new();
     for tool in tools {
         let declared: GeminiTool<'_> = serde_json::from_str(tool.get())?;
         match declared.function_declarations {
@@ -217,6 +174,5 @@ fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
             None => lists.push(tool),
         }
     }
-    let joined = lists.iter().map(|t| t.get()).collect::<Vec<_>>().join(",");
-    Ok(RawValue::from_string(format!("[{joined}]"))?)
+    Ok(to_raw_value(&lists)?)
 }

@@ -6,7 +6,6 @@ use ctxbench_core::session::Millis;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::calls::OpenCalls;
 use super::request::{self, GeminiRequest};
 use crate::wire::json::{Text, opt, parse};
 use crate::wire::{StoreRequest, StoredContents, WireError};
@@ -36,32 +35,30 @@ pub(super) fn name(path: &str) -> Option<&str> {
 pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct About {
-        model: Option<Text>,
+    struct About<'a> {
+        model: Option<Text<'a>>,
         #[serde(alias = "display_name")]
-        display_name: Option<Text>,
-        ttl: Option<Text>,
+        display_name: Option<Text<'a>>,
+        ttl: Option<Text<'a>>,
         #[serde(alias = "expire_time")]
-        expire_time: Option<Text>,
+        expire_time: Option<Text<'a>>,
     }
-    let about: About = parse(bytes)?;
+    let about: About<'_> = parse(bytes)?;
     if let Some(time) = about.expire_time.filter(|_| about.ttl.is_none()) {
-        let (what, known) =
-            ("expireTime", "ttl, such as 3600s: this server has a clock of its own");
-        return Err(WireError::Unsupported { what, value: time.0.to_string(), known });
+        let known = "ttl, such as 3600s: this server has a clock of its own";
+        return Err(WireError::unsupported("expireTime", time.as_str(), known));
     }
-    let ttl_ms = about.ttl.map(|t| seconds(&t.0)).transpose()?;
-    let model = about.model.as_ref().map_or("", |m| &*m.0);
+    let ttl_ms = about.ttl.map(|t| seconds(t.as_str())).transpose()?;
+    let model = about.model.as_ref().map_or("", Text::as_str);
     // Vertex sends a whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
-    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?, OpenCalls::default())?;
+    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?)?;
     Ok(StoreRequest { prompt, title: opt(about.display_name), ttl_ms })
 }
 
 /// Parses a duration such as `3.5s` to ms.
 fn seconds(text: &str) -> Result<Millis, WireError> {
-    let wrong =
-        || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
+    let wrong = || WireError::unsupported("ttl", text, "such as 3600s");
     let seconds: f64 = text.strip_suffix('s').and_then(|s| s.parse().ok()).ok_or_else(wrong)?;
     // At most a hundred years.
     if !(seconds > 0.0 && seconds < 3.2e9) {

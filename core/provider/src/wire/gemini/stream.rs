@@ -1,100 +1,150 @@
 //! Gemini's stream: each chunk is a reply with a piece of text or thought, or a whole call. A signature
 //! is on the last piece of its part; the last chunk has finish reason and usage.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use std::borrow::Cow;
 
-use super::part::{TEXT, THOUGHT, close};
-use crate::wire::json::{raw, string};
+use serde::de::{Deserializer, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::wire::json;
 use crate::wire::stream::{StreamEvent, pieces};
 
-#[derive(Deserialize)]
+/// A chunk or a whole reply. Only texts are decoded.
+#[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct StreamedReply<'a> {
-    #[serde(borrow)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
     candidates: Vec<ChunkCandidate<'a>>,
-    #[serde(borrow)]
-    usage_metadata: &'a RawValue,
-    model_version: Value,
-    response_id: Option<Value>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    usage_metadata: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    model_version: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    response_id: Option<&'a RawValue>,
+    #[serde(skip_serializing)]
+    error: Option<IgnoredAny>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChunkCandidate<'a> {
     #[serde(borrow)]
-    content: ChunkContent<'a>,
-    finish_reason: Value,
-}
-
-#[derive(Deserialize)]
-struct ChunkContent<'a> {
-    #[serde(borrow)]
-    parts: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ChunkPart {
-    text: Option<String>,
+    content: Option<ChunkContent<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<&'a RawValue>,
     #[serde(default)]
+    index: u64,
+}
+
+impl<'a> ChunkCandidate<'a> {
+    fn new(parts: Vec<ChunkPart<'a>>, finish_reason: Option<&'a RawValue>) -> Self {
+        let content = Some(ChunkContent { parts, role: "model" });
+        ChunkCandidate { content, finish_reason, index: 0 }
+    }
+}
+
+#[derive(Deserialize, Serialize)]
+struct ChunkContent<'a> {
+    #[serde(borrow, default)]
+    parts: Vec<ChunkPart<'a>>,
+    #[serde(skip_deserializing)]
+    role: &'static str,
+}
+
+#[derive(Clone, Serialize)]
+#[serde(untagged)]
+enum ChunkPart<'a> {
+    Text(TextPart<'a>),
+    Other(&'a RawValue),
+}
+
+/// A part with text only.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TextPart<'a> {
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     thought: bool,
-    thought_signature: Option<String>,
+    #[serde(borrow)]
+    text: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Cow<'a, str>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ChunkPart<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let part = <&RawValue>::deserialize(d)?;
+        Ok(serde_json::from_str(part.get()).map_or(ChunkPart::Other(part), ChunkPart::Text))
+    }
 }
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
-    let whole: StreamedReply<'_> = serde_json::from_slice(whole)?;
-    let mut said = Vec::new();
-    let mut finish = json!("STOP");
-    for candidate in whole.candidates {
-        finish = candidate.finish_reason;
-        for part in candidate.content.parts {
-            cut(&mut said, part)?;
-        }
-    }
+    let Chunk { candidates, usage_metadata, model_version, response_id, .. } =
+        serde_json::from_slice(whole)?;
+    let finish = candidates.last().and_then(|c| c.finish_reason);
+    let parts = candidates.iter().filter_map(|c| c.content.as_ref()).flat_map(|c| &c.parts);
+    let mut said: Vec<_> = parts.flat_map(cut).map(|part| vec![part]).collect();
     // An empty reply also has a last chunk.
     if said.is_empty() {
-        said.push(String::new());
+        said.push(Vec::new());
     }
-    let mut known = json!({"modelVersion": whole.model_version});
-    if let Some(id) = whole.response_id {
-        known["responseId"] = id;
-    }
-    let known = known.to_string();
-    let known = &known[1..];
     let last = said.len() - 1;
-    let chunk = |(i, part): (usize, String)| {
-        let end = match i == last {
-            true => (format!(",\"finishReason\":{finish}"), whole.usage_metadata.get()),
-            false => (String::new(), ""),
+    let event = |(i, parts)| {
+        let chunk = Chunk {
+            candidates: vec![ChunkCandidate::new(parts, finish.filter(|_| i == last))],
+            usage_metadata: usage_metadata.filter(|_| i == last),
+            model_version,
+            response_id,
+            error: None,
         };
-        let (finish, usage) = end;
-        let usage =
-            if usage.is_empty() { String::new() } else { format!("\"usageMetadata\":{usage},") };
-        let data = format!(
-            "{{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}}{finish},\"index\":0}}],{usage}{known}"
-        );
-        StreamEvent { name: None, data }
+        Ok(StreamEvent { name: None, data: serde_json::to_string(&chunk)? })
     };
-    Ok(said.into_iter().enumerate().map(chunk).collect())
+    said.into_iter().enumerate().map(event).collect()
 }
 
-/// Splits a text part into pieces; other parts are unchanged.
-fn cut(said: &mut Vec<String>, part: &RawValue) -> serde_json::Result<()> {
-    let ChunkPart { text, thought, thought_signature } = serde_json::from_str(part.get())?;
-    let pieces = text.as_deref().map(pieces).unwrap_or_default();
-    if pieces.len() < 2 {
-        said.push(part.get().to_string());
-        return Ok(());
+/// Splits a text into pieces; other parts are unchanged.
+fn cut<'a>(part: &'a ChunkPart<'a>) -> Vec<ChunkPart<'a>> {
+    let ChunkPart::Text(whole) = part else { return vec![part.clone()] };
+    let pieces = pieces(&whole.text);
+    let Some(last) = pieces.len().checked_sub(1) else { return vec![part.clone()] };
+    let piece = |(i, text): (usize, &'a str)| {
+        let thought_signature = whole.thought_signature.clone().filter(|_| i == last);
+        ChunkPart::Text(TextPart { text: text.into(), thought_signature, ..*whole })
+    };
+    pieces.into_iter().enumerate().map(piece).collect()
+}
+
+/// Assembles a reply: pieces of text form one part, which a signature ends.
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
+    let mut whole = Chunk::default();
+    let (mut parts, mut finish) = (Vec::new(), None);
+    for chunk in events {
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(chunk) else { continue };
+        if chunk.error.is_some() {
+            return None;
+        }
+        whole.usage_metadata = chunk.usage_metadata.or(whole.usage_metadata);
+        whole.model_version = chunk.model_version.or(whole.model_version);
+        whole.response_id = chunk.response_id.or(whole.response_id);
+        // Agents request one candidate.
+        for candidate in chunk.candidates.into_iter().filter(|c| c.index == 0) {
+            finish = candidate.finish_reason.or(finish);
+            let said = candidate.content.map_or(Vec::new(), |c| c.parts);
+            said.into_iter().for_each(|part| add(&mut parts, part));
+        }
     }
-    let last = pieces.len() - 1;
-    for (i, piece) in pieces.into_iter().enumerate() {
-        let mut o = Vec::new();
-        raw(&mut o, if thought { THOUGHT } else { TEXT });
-        string(&mut o, piece);
-        close(&mut o, thought_signature.as_deref().filter(|_| i == last));
-        said.push(String::from_utf8_lossy(&o).into_owned());
+    whole.candidates.push(ChunkCandidate::new(parts, Some(finish?)));
+    Some(json::bytes(&whole))
+}
+
+fn add<'a>(parts: &mut Vec<ChunkPart<'a>>, next: ChunkPart<'a>) {
+    match (parts.last_mut(), next) {
+        (Some(ChunkPart::Text(begun)), ChunkPart::Text(next))
+            if begun.thought == next.thought && begun.thought_signature.is_none() =>
+        {
+            begun.text.to_mut().push_str(&next.text);
+            begun.thought_signature = next.thought_signature;
+        }
+        (_, next) => parts.push(next),
     }
-    Ok(())
 }

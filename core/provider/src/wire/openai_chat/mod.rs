@@ -23,7 +23,7 @@ impl WireFormat for OpenaiChat {
         "openai-chat"
     }
     fn api(&self) -> Api {
-        &openai::Openai
+        &openai::OPENAI
     }
     fn path(&self, _model: &str) -> String {
         PATH.into()
@@ -52,9 +52,6 @@ impl WireFormat for OpenaiChat {
         tool["function"]["name"].as_str()
     }
 
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["tools"]
-    }
     fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode(reply, model)
     }

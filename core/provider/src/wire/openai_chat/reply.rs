@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::request::ChatMessage;
+use super::request::{ChatCall, ChatMessage};
 use crate::prompt::Content;
 use crate::wire::WireError;
-use crate::wire::json::{self, field, list, raw, string};
-use crate::wire::openai::{Names, OpenAiUsage, done, reply, reported_usage, usage};
+use crate::wire::json::{self, OneOrMany, Text};
+use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
 
 const NAMES: Names = Names {
     prompt: "prompt_tokens",
@@ -21,10 +21,33 @@ const NAMES: Names = Names {
     output_details: "completion_tokens_details",
 };
 
+#[derive(Deserialize, Serialize)]
+struct Completion<'a, U> {
+    #[serde(skip_deserializing)]
+    id: &'a str,
+    #[serde(skip_deserializing)]
+    object: &'static str,
+    #[serde(skip_deserializing)]
+    created: u64,
+    #[serde(skip_deserializing)]
+    model: &'a str,
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+    usage: Option<U>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Choice<'a> {
+    #[serde(skip_deserializing)]
+    index: u64,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    message: ChatMessage<'a>,
+}
+
 /// Encodes a reply: thinking, all texts joined by blank lines, calls.
 pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1024);
-    let o = &mut out;
     let finish = match reply.stop {
         StopReason::MaxTokens | StopReason::WindowExceeded => "length",
         StopReason::Refusal => "content_filter",
@@ -32,80 +55,44 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
         _ if reply.has_calls() => "tool_calls",
         _ => "stop",
     };
-    field(o, "{\"id\":", reply.id.as_deref().unwrap_or("chatcmpl_ctxbench"));
-    raw(o, ",\"object\":\"chat.completion\",\"created\":0,\"model\":");
-    string(o, &model.name);
-    field(o, ",\"choices\":[{\"index\":0,\"finish_reason\":", finish);
-    raw(o, ",\"message\":{\"role\":\"assistant\",\"content\":");
-    match reply.text() {
-        Some(t) => string(o, &t),
-        None => raw(o, "null"),
-    }
     let thinking = reply.parts.iter().find_map(|p| match p {
-        Part::Reasoning { text, encrypted } => Some((text, encrypted)),
+        Part::Reasoning { text, encrypted } => Some((Text::Plain(text), encrypted.as_deref())),
         _ => None,
     });
-    if let Some((text, encrypted)) = thinking {
-        field(o, ",\"reasoning_content\":", text);
-        if let Some(e) = encrypted {
-            field(o, ",\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":", e);
-            raw(o, "}]");
-        }
-    }
-    if reply.has_calls() {
-        raw(o, ",\"tool_calls\":[");
-        list(o, reply.calls(), |o, ToolCall { id, name, arguments }| {
-            field(o, "{\"type\":\"function\",\"id\":", id);
-            field(o, ",\"function\":{\"name\":", name);
-            field(o, ",\"arguments\":", arguments);
-            raw(o, "}}");
-        });
-        o.push(b']');
-    }
-    raw(o, "}}]");
-    usage(o, &reported_usage(reply), &NAMES, model);
-    o.push(b'}');
-    out
-}
-
-#[derive(Deserialize)]
-struct Completion<'a> {
-    #[serde(borrow)]
-    choices: Vec<Choice<'a>>,
-    usage: Option<OpenAiUsage>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow)]
-    message: ChatMessage<'a>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
+    let text = reply.text().map(|t| OneOrMany::One(Text::Shared(t.into())));
+    let calls = reply.calls().map(|c| ChatCall::new(&c.id, &c.name, Text::Plain(&c.arguments)));
+    json::bytes(&Completion {
+        id: reply.id.as_deref().unwrap_or("chatcmpl_ctxbench"),
+        object: "chat.completion",
+        created: 0,
+        model: &model.name,
+        choices: vec![Choice {
+            index: 0,
+            finish_reason: Some(finish.into()),
+            message: ChatMessage::of_reply(thinking, text, calls.collect()),
+        }],
+        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+    })
 }
 
 /// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
-    let body: Completion<'_> = json::parse(bytes)?;
+    let body: Completion<'_, OpenAiUsage> = json::parse(bytes)?;
     let choice = body
         .choices
         .into_iter()
         .next()
         .ok_or(WireError::Missing { field: "choices[0]", in_what: "reply" })?;
-    let parts: Vec<Part> =
-        choice.message.contents(Role::Assistant)?.into_iter().filter_map(chat_part).collect();
+    let parts: Vec<Part> = choice
+        .message
+        .contents(Role::Assistant)?
+        .into_iter()
+        .filter_map(Content::into_part)
+        .collect();
     let stop = match choice.finish_reason.as_deref() {
         Some("length") => StopReason::MaxTokens,
         Some("content_filter") => StopReason::Refusal,
         _ => done(&parts),
     };
     Ok(reply(parts, body.usage, stop))
-}
-
-fn chat_part(c: Content) -> Option<Part> {
-    match c {
-        Content::Text(t) => Some(Part::Text(t)),
-        Content::Reasoning { text, encrypted } => Some(Part::Reasoning { text, encrypted }),
-        Content::Call { id, name, arguments } => Some(Part::Call(ToolCall { id, name, arguments })),
-        _ => None,
-    }
 }

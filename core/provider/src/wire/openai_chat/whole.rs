@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::wire::stream::grow;
+
 pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut whole = Map::new();
     let mut message = Map::new();
@@ -47,16 +49,6 @@ pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let choice = json!({"index": 0, "finish_reason": finish, "message": message});
     whole.insert("choices".into(), json!([choice]));
     serde_json::to_vec(&whole).ok()
-}
-
-/// Appends texts and lists; replaces other values.
-fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
-    match (fields.get_mut(key), more) {
-        (_, Value::Null) => {}
-        (Some(Value::String(begun)), Value::String(more)) => begun.push_str(&more),
-        (Some(Value::Array(begun)), Value::Array(more)) => begun.extend(more),
-        (_, more) => drop(fields.insert(key.into(), more)),
-    }
 }
 
 /// Maximum number of calls of one reply.

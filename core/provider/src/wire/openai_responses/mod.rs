@@ -27,7 +27,7 @@ impl WireFormat for OpenaiResponses {
         "openai-responses"
     }
     fn api(&self) -> Api {
-        &openai::Openai
+        &openai::OPENAI
     }
     fn path(&self, _model: &str) -> String {
         PATH.into()
@@ -115,9 +115,6 @@ impl WireFormat for OpenaiResponses {
         )
     }
 
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["instructions", "tools"]
-    }
     fn conversation_field(&self) -> &'static str {
         "input"
     }

@@ -3,138 +3,37 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
-use crate::wire::openai::{output, result, texts};
-use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
+use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
+use crate::wire::openai::{self, result};
+use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output, role_word, texts};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
-/// Encodes a request. The provider stores nothing, so reasoning is sent encrypted.
-pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
-    let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
-    let o = &mut out;
-    let block = |s: &Slot| &*request.blocks[s.block];
-    field(o, "{\"model\":", &request.model.name);
-    if let Some(n) = request.max_tokens {
-        raw(o, ",\"max_output_tokens\":");
-        number(o, n);
-    }
-    let (instructions, input) = match slots.split_first() {
-        Some((first, rest)) if first.role == Role::Instructions => (Some(block(first)), rest),
-        _ => (None, slots),
-    };
-    if let Some(b) = instructions {
-        raw(o, ",\"instructions\":");
-        raw(o, b.json_text());
-    }
-    if let Some(t) = &request.tools {
-        raw(o, ",\"tools\":");
-        raw(o, t.json.get());
-    }
-    raw(o, ",\"store\":false,\"include\":[\"reasoning.encrypted_content\"],\"input\":[");
-    list(o, input.chunk_by(|a, b| a.message == b.message), |o, group| {
-        item(o, group, block(&group[0]), block)
-    });
-    o.push(b']');
-    let threshold = request.server_edits.iter().find_map(|e| match e {
-        ServerEdit::Compact { trigger, .. } => Some(*trigger),
-        ServerEdit::ClearToolUses { .. }
-        | ServerEdit::ClearThinking { .. }
-        | ServerEdit::CacheEdits { .. } => None,
-    });
-    if let Some(n) = threshold {
-        raw(o, ",\"context_management\":[{\"type\":\"compaction\",\"compact_threshold\":");
-        number(o, n);
-        raw(o, "}]");
-    }
-    o.push(b'}');
-    out
-}
-
-fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) -> &'a Block) {
-    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
-    match group[0].show {
-        BlockForm::Text | BlockForm::Image => {
-            let (role, text_kind) = match group[0].role {
-                Role::Assistant => ("assistant", "output_text"),
-                Role::System => ("system", "input_text"),
-                Role::Developer | Role::Instructions => ("developer", "input_text"),
-                Role::User | Role::Tool => ("user", "input_text"),
-            };
-            field(o, "{\"type\":\"message\",\"role\":", role);
-            raw(o, ",\"content\":[");
-            list(o, group, |o, s| match (s.show, &block(s).media) {
-                (BlockForm::Image, Some(m)) => media(o, m),
-                _ => texts(o, text_kind, block(s)),
-            });
-            o.push(b']');
-        }
-        BlockForm::Reasoning => {
-            raw(o, "{\"type\":\"reasoning\",\"summary\":[");
-            if !b.text.is_empty() {
-                raw(o, "{\"type\":\"summary_text\",\"text\":");
-                raw(o, b.json_text());
-                o.push(b'}');
-            }
-            o.push(b']');
-            if let Some(e) = &b.opaque {
-                field(o, ",\"encrypted_content\":", e);
-            }
-        }
-        BlockForm::Call => {
-            field(o, "{\"type\":\"function_call\",\"call_id\":", id);
-            field(o, ",\"name\":", name);
-            raw(o, ",\"arguments\":");
-            raw(o, b.json_text());
-        }
-        BlockForm::Output => {
-            field(o, "{\"type\":\"function_call_output\",\"call_id\":", id);
-            raw(o, ",\"output\":");
-            output(o, "input_text", b, media);
-        }
-        BlockForm::Compaction => field(
-            o,
-            "{\"type\":\"compaction\",\"encrypted_content\":",
-            b.opaque.as_deref().unwrap_or(""),
-        ),
-        BlockForm::Trigger => raw(o, "{\"type\":\"compaction_trigger\""),
-    }
-    o.push(b'}');
-}
-
-fn media(o: &mut Vec<u8>, m: &Media) {
-    if m.media_type == PDF {
-        let key = if data_url(&m.url).is_some() {
-            "{\"type\":\"input_file\",\"file_data\":"
-        } else {
-            "{\"type\":\"input_file\",\"file_url\":"
-        };
-        field(o, key, &m.url);
-        field(o, ",\"filename\":", m.name.as_deref().unwrap_or("document.pdf"));
-    } else {
-        field(o, "{\"type\":\"input_image\",\"image_url\":", &m.url);
-    }
-    o.push(b'}');
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct ResponsesRequest<'a> {
-    model: Text,
+    model: Text<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
-    instructions: Option<Text>,
-    #[serde(borrow)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tools: Option<&'a RawValue>,
+    #[serde(skip_deserializing)]
+    store: bool,
+    #[serde(skip_deserializing)]
+    include: [&'static str; 1],
     #[serde(borrow)]
-    input: OneOrMany<InputItem<'a>>,
+    input: OneOrMany<'a, InputItem<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     context_management: Option<Vec<CompactionManagement>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct CompactionManagement {
     #[serde(rename = "type")]
     kind: String,
@@ -142,35 +41,165 @@ struct CompactionManagement {
 }
 
 /// An input item, or an output item of a reply; its fields depend on its type.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 pub(crate) struct InputItem<'a> {
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
     #[serde(borrow, rename = "type", default)]
     pub(crate) kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    role: Cow<'a, str>,
-    #[serde(borrow, default)]
-    pub(crate) content: Option<OneOrMany<ContentPart<'a>>>,
-    pub(crate) call_id: Option<Text>,
-    pub(crate) name: Option<Text>,
-    pub(crate) arguments: Option<Text>,
-    pub(crate) input: Option<Text>,
-    #[serde(borrow, default)]
-    output: Option<OneOrMany<ContentPart<'a>>>,
-    #[serde(borrow, default)]
-    pub(crate) summary: Vec<ContentPart<'a>>,
-    pub(crate) encrypted_content: Option<Text>,
-    #[serde(borrow)]
-    tools: Option<&'a RawValue>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<&'static str>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<Cow<'a, str>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<OneOrMany<'a, ContentPart<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) call_id: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) arguments: Option<Text<'a>>,
+    #[serde(skip_serializing)]
+    pub(crate) input: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub(crate) output: Option<OneOrMany<'a, ContentPart<'a>>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub(crate) summary: Option<Vec<ContentPart<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) encrypted_content: Option<Text<'a>>,
+    #[serde(borrow, skip_serializing)]
+    pub(crate) tools: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    text: Option<Text>,
-    image_url: Option<Text>,
-    file_data: Option<Text>,
-    file_url: Option<Text>,
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<&'static str>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<[(); 0]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) image_url: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file_data: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file_url: Option<Text<'a>>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) filename: Option<&'a str>,
+}
+
+/// Encodes a request. The provider stores nothing, so reasoning is sent encrypted.
+pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
+    let block = |s: &Slot| &*request.blocks[s.block];
+    let (instructions, input) = match slots.split_first() {
+        Some((first, rest)) if first.role == Role::Instructions => (Some(block(first)), rest),
+        _ => (None, slots),
+    };
+    let input = input.chunk_by(|a, b| a.message == b.message).map(|group| item(group, block));
+    let threshold = request.server_edits.iter().find_map(|e| match e {
+        ServerEdit::Compact { trigger, .. } => Some(*trigger),
+        ServerEdit::ClearToolUses { .. }
+        | ServerEdit::ClearThinking { .. }
+        | ServerEdit::CacheEdits { .. } => None,
+    });
+    let compaction =
+        |n| vec![CompactionManagement { kind: "compaction".into(), compact_threshold: Some(n) }];
+    json::bytes(&ResponsesRequest {
+        model: Text::Plain(&request.model.name),
+        max_output_tokens: request.max_tokens,
+        instructions: instructions.map(Text::Block),
+        tools: request.tools.as_ref().map(|t| &*t.json),
+        store: false,
+        include: ["reasoning.encrypted_content"],
+        input: OneOrMany::Many(input.collect()),
+        context_management: threshold.map(compaction),
+    })
+}
+
+fn item<'a>(group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> InputItem<'a> {
+    let b = block(&group[0]);
+    let opaque = b.opaque.as_deref();
+    match group[0].show {
+        BlockForm::Text | BlockForm::Image => {
+            let role = group[0].role;
+            let kind = if role == Role::Assistant { "output_text" } else { "input_text" };
+            let parts = |s: &Slot| match (s.show, &block(s).media) {
+                (BlockForm::Image, Some(m)) => vec![media(m)],
+                _ => texts(block(s), |t| ContentPart::text(kind, t)),
+            };
+            InputItem::message(role_word(role), group.iter().flat_map(parts).collect())
+        }
+        BlockForm::Reasoning => InputItem::reasoning(Text::Block(b), opaque),
+        BlockForm::Call => {
+            let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
+            InputItem::call(id, name, Text::Block(b))
+        }
+        BlockForm::Output => InputItem {
+            call_id: Some(b.call_id().unwrap_or("").into()),
+            output: Some(output(b, |t| ContentPart::text("input_text", t), media)),
+            ..InputItem::of("function_call_output")
+        },
+        BlockForm::Compaction => InputItem::compaction(opaque.unwrap_or("")),
+        BlockForm::Trigger => InputItem::of("compaction_trigger"),
+    }
+}
+
+fn media(m: &Media) -> ContentPart<'_> {
+    let url = Text::Plain(&m.url);
+    if m.media_type != PDF {
+        return ContentPart::image(url);
+    }
+    let (file_data, file_url) =
+        if data_url(&m.url).is_some() { (Some(url), None) } else { (None, Some(url)) };
+    let filename = Some(m.name.as_deref().unwrap_or("document.pdf"));
+    ContentPart { kind: "input_file".into(), file_data, file_url, filename, ..Default::default() }
+}
+
+impl<'a> ContentPart<'a> {
+    pub(crate) fn text(kind: &'static str, text: Text<'a>) -> Self {
+        ContentPart { kind: kind.into(), text: Some(text), ..ContentPart::default() }
+    }
+
+    pub(crate) fn image(url: Text<'a>) -> Self {
+        ContentPart { kind: "input_image".into(), image_url: Some(url), ..ContentPart::default() }
+    }
+}
+
+impl<'a> InputItem<'a> {
+    fn of(kind: &'static str) -> Self {
+        InputItem { kind: kind.into(), ..InputItem::default() }
+    }
+
+    pub(crate) fn message(role: Cow<'a, str>, parts: Vec<ContentPart<'a>>) -> Self {
+        let content = Some(OneOrMany::Many(parts));
+        InputItem { role: Some(role), content, ..InputItem::of("message") }
+    }
+
+    pub(crate) fn reasoning(text: Text<'a>, encrypted: Option<&'a str>) -> Self {
+        let summary = Some(text).filter(|t| !t.as_str().is_empty());
+        let summary = summary.map(|t| ContentPart::text("summary_text", t)).into_iter().collect();
+        InputItem {
+            summary: Some(summary),
+            encrypted_content: encrypted.map(Text::Plain),
+            ..InputItem::of("reasoning")
+        }
+    }
+
+    pub(crate) fn call(id: &'a str, name: &'a str, arguments: Text<'a>) -> Self {
+        InputItem {
+            call_id: Some(id.into()),
+            name: Some(name.into()),
+            arguments: Some(arguments),
+            ..InputItem::of("function_call")
+        }
+    }
+
+    pub(crate) fn compaction(payload: &'a str) -> Self {
+        InputItem { encrypted_content: Some(payload.into()), ..InputItem::of("compaction") }
+    }
 }
 
 /// Decodes a request.
@@ -179,10 +208,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let mut items = Vec::new();
     let mut tools: Vec<&RawValue> = body.tools.into_iter().collect();
     if let Some(t) = body.instructions {
-        items.push(Item::new(Role::Instructions, Content::Text(t.0), 0, None));
+        items.push(Item::new(Role::Instructions, Content::Text(t.into_shared()), 0, None));
     }
     match body.input {
-        OneOrMany::One(t) => items.push(Item::new(Role::User, Content::Text(t.0), 1, None)),
+        OneOrMany::One(t) => {
+            items.push(Item::new(Role::User, Content::Text(t.into_shared()), 1, None))
+        }
         OneOrMany::Many(entries) => {
             items.reserve(entries.len());
             for (i, e) in entries.into_iter().enumerate() {
@@ -207,7 +238,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             .filter_map(threshold)
             .map(edit)
             .collect(),
-        ..Prompt::new(body.model.0, items)
+        ..Prompt::new(body.model.into_shared(), items)
     })
 }
 
@@ -230,109 +261,93 @@ fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
 
 impl InputItem<'_> {
     fn push(self, items: &mut Vec<Item>, message: usize) -> Result<(), WireError> {
-        let missing = |field| WireError::Missing { field, in_what: "input item" };
+        if matches!(&*self.kind, "message" | "") {
+            let role = self.role.as_deref().unwrap_or("");
+            let role = plan::role_named(role, "user, assistant, system, developer")?;
+            let contents = contents(self.content)?.into_iter();
+            items.extend(contents.map(|c| Item::new(role, c, message, None)));
+            return Ok(());
+        }
         let (role, content) = match &*self.kind {
-            "message" | "" => {
-                let role = match &*self.role {
-                    "user" => Role::User,
-                    "assistant" => Role::Assistant,
-                    "system" => Role::System,
-                    "developer" => Role::Developer,
-                    other => {
-                        return Err(WireError::Unsupported {
-                            what: "role",
-                            value: other.into(),
-                            known: "user, assistant, system, developer",
-                        });
-                    }
-                };
-                for c in contents(self.content)? {
-                    items.push(Item::new(role, c, message, None));
-                }
-                return Ok(());
-            }
-            "reasoning" => (
-                Role::Assistant,
-                Content::Reasoning {
-                    text: joined(self.summary),
-                    encrypted: opt(self.encrypted_content),
-                },
-            ),
-            "function_call" => {
-                let (id, name) = (
-                    self.call_id.ok_or(missing("call_id"))?.0,
-                    self.name.ok_or(missing("name"))?.0,
-                );
-                (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.arguments) })
-            }
-            // A tool with text as input instead of JSON.
-            "custom_tool_call" => {
-                let (id, name) = (
-                    self.call_id.ok_or(missing("call_id"))?.0,
-                    self.name.ok_or(missing("name"))?.0,
-                );
-                (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.input) })
-            }
             "function_call_output" | "custom_tool_call_output" => {
-                let id = self.call_id.ok_or(missing("call_id"))?.0;
+                let id = self.call_id.ok_or(missing("call_id"))?.into_shared();
                 (Role::Tool, result(id, contents(self.output)?))
             }
-            "compaction" => (
-                Role::Assistant,
-                Content::Compaction { text: "".into(), opaque: opt(self.encrypted_content) },
-            ),
             "compaction_trigger" => (Role::User, Content::CompactionTrigger("".into())),
-            other => {
-                return Err(WireError::Unsupported {
-                    what: "input item",
-                    value: other.into(),
-                    known: KNOWN_ITEMS,
-                });
-            }
+            _ => (Role::Assistant, self.said(KNOWN_ITEMS)?),
         };
         items.push(Item::new(role, content, message, None));
         Ok(())
     }
+
+    /// Returns the content of an item that the model made, except a message.
+    pub(crate) fn said(self, known: &'static str) -> Result<Content, WireError> {
+        Ok(match &*self.kind {
+            "reasoning" => Content::Reasoning {
+                text: joined(self.summary.unwrap_or_default()),
+                encrypted: opt(self.encrypted_content),
+            },
+            // A custom tool has text as input instead of JSON.
+            "function_call" | "custom_tool_call" => {
+                let custom = self.kind == "custom_tool_call";
+                Content::Call {
+                    id: self.call_id.ok_or(missing("call_id"))?.into_shared(),
+                    name: self.name.ok_or(missing("name"))?.into_shared(),
+                    arguments: or_empty(if custom { self.input } else { self.arguments }),
+                }
+            }
+            "compaction" => {
+                Content::Compaction { text: "".into(), opaque: opt(self.encrypted_content) }
+            }
+            other => return Err(WireError::unsupported("conversation item", other, known)),
+        })
+    }
+}
+
+fn missing(field: &'static str) -> WireError {
+    WireError::Missing { field, in_what: "conversation item" }
 }
 
 /// Returns texts and images of a message; neighbouring texts are parts of one.
 pub(crate) fn contents(
-    content: Option<OneOrMany<ContentPart<'_>>>,
+    content: Option<OneOrMany<'_, ContentPart<'_>>>,
 ) -> Result<Vec<Content>, WireError> {
     let parts = match content {
         None => return Ok(Vec::new()),
-        Some(OneOrMany::One(t)) => return Ok(vec![Content::Text(t.0)]),
+        Some(OneOrMany::One(t)) => return Ok(vec![Content::Text(t.into_shared())]),
         Some(OneOrMany::Many(parts)) => parts,
     };
-    let mut found: Vec<Content> = Vec::with_capacity(parts.len());
-    for p in parts {
-        let media = |media_type: Option<&str>, url: Arc<str>| {
-            let media_type = media_type.or(data_url(&url).map(|(t, _)| t)).unwrap_or("").into();
-            Content::Image { media_type, url }
-        };
-        let next = match (&*p.kind, p.text, p.image_url, p.file_data.or(p.file_url)) {
-            ("input_text" | "output_text" | "text" | "refusal", Some(t), ..) => Content::Text(t.0),
-            ("input_image", _, Some(u), _) => media(None, u.0),
-            ("input_file", _, _, Some(u)) => media(Some(PDF), u.0),
-            (other, ..) => {
-                return Err(WireError::Unsupported {
-                    what: "content part",
-                    value: other.into(),
-                    known: "input_text, output_text, input_image, input_file",
-                });
+    let parts = parts.into_iter().map(ContentPart::into_content);
+    Ok(openai::joined(parts.collect::<Result<_, _>>()?))
+}
+
+impl ContentPart<'_> {
+    fn into_content(self) -> Result<Content, WireError> {
+        Ok(match (&*self.kind, self.text, self.image_url, self.file_data.or(self.file_url)) {
+            ("input_text" | "output_text" | "text" | "refusal", Some(t), ..) => {
+                Content::Text(t.into_shared())
             }
-        };
-        match (found.last_mut(), next) {
-            (Some(Content::Text(a)), Content::Text(b)) => *a = format!("{a}{b}").into(),
-            (_, next) => found.push(next),
-        }
+            ("input_image", _, Some(u), _) => {
+                let url = u.into_shared();
+                Content::Image { media_type: data_url(&url).map_or("", |(t, _)| t).into(), url }
+            }
+            ("input_file", _, _, Some(u)) => {
+                Content::Image { media_type: PDF.into(), url: u.into_shared() }
+            }
+            (other, ..) => {
+                return Err(WireError::unsupported(
+                    "content part",
+                    other,
+                    "input_text, output_text, input_image, input_file",
+                ));
+            }
+        })
     }
-    Ok(found)
 }
 
 /// Joins the texts of parts.
-pub(crate) fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
-    let mut texts = parts.into_iter().filter_map(|p| p.text.map(|t| t.0));
+fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
+    let mut texts = parts.into_iter().filter_map(|p| p.text.map(Text::into_shared));
     match (texts.next(), texts.next()) {
         (None, _) => "".into(),
         (Some(only), None) => only,
