@@ -121,8 +121,14 @@ mod tests {
 
     #[test]
     fn one_piece_is_no_pieces() {
-        assert_eq!(thought(1), "The request contains one piece, and it decides what the reply says.");
-        assert_eq!(thought(2), "The request contains 2 pieces; the last one decides what the reply says.");
+        assert_eq!(
+            thought(1),
+            "The request contains one piece, and it decides what the reply says."
+        );
+        assert_eq!(
+            thought(2),
+            "The request contains 2 pieces; the last one decides what the reply says."
+        );
     }
 
     #[test]

@@ -4,10 +4,10 @@ use ctxbench_core::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{AnthropicSdk, SdkVersion};
 use super::errors::Raised;
 use super::settings::{Language, SdkSettings};
 use super::words::SdkWords;
+use super::{AnthropicSdk, SdkVersion};
 use crate::conform::case::{Case, CaseError};
 use crate::conform::text::filler;
 use crate::conform::{Conformance, Replay, RequestView, SetUp, build, default_settings, followed};

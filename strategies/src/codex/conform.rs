@@ -3,7 +3,7 @@
 use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 
-use super::{Codex};
+use super::Codex;
 use super::cut::OutputPolicy;
 use super::settings::CodexSettings;
 use super::words::CodexWords;
