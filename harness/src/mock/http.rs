@@ -12,7 +12,7 @@ use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Encoded;
-use ctxbench_provider::wire::{Endpoint, Wire};
+use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -33,6 +33,7 @@ const PANICKED: &str = "the provider model panicked";
 
 struct ServerState {
     provider: ProviderModel,
+    decoder: IncrementalDecoder,
     /// Planned reply to the next request, the time of the answer, and the blocks that the request
     /// shows.
     next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
@@ -41,7 +42,7 @@ struct ServerState {
 impl ServerState {
     fn answer(&mut self, path: &str, body: &[u8]) -> Response<Body> {
         let wire = self.provider.wire();
-        let mut prompt = match wire.decode(path, body) {
+        let mut prompt = match self.decoder.decode(path, body) {
             Ok(p) => p,
             Err(e) => return text(400, &e.to_string()),
         };
@@ -115,7 +116,8 @@ impl HttpTransport {
     /// A door to a provider.
     pub fn new(provider: ProviderModel) -> Self {
         let (wire, counting) = (provider.wire(), provider.has_counting());
-        let desk = Arc::new(Mutex::new(ServerState { provider, next: None }));
+        let decoder = IncrementalDecoder::new(wire);
+        let desk = Arc::new(Mutex::new(ServerState { provider, decoder, next: None }));
         let client = Client::builder(TokioExecutor::new()).build_http();
         HttpTransport { server: None, desk, client, wire, counting }
     }

@@ -4,6 +4,7 @@
 mod anthropic;
 pub(crate) mod errors;
 mod gemini;
+mod incremental;
 pub(crate) mod json;
 mod openai;
 mod openai_chat;
@@ -25,8 +26,9 @@ use ctxbench_core::session::Millis;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::prompt::Prompt;
+use crate::prompt::{Item, Prompt};
 
+pub use incremental::IncrementalDecoder;
 pub use stream::{StreamEvent, event_data};
 
 /// A reference to a wire format.
@@ -229,6 +231,19 @@ pub trait WireFormat: Sync {
     }
     /// Decodes the body of a request to a path.
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError>;
+    /// Returns whether a message decodes independently of earlier ones.
+    fn has_independent_messages(&self) -> bool {
+        true
+    }
+    /// Decodes a body without the first messages of its conversation, which are given decoded.
+    fn decode_rest(
+        &self,
+        path: &str,
+        body: &[u8],
+        _first: &[Vec<Item>],
+    ) -> Result<Prompt, WireError> {
+        self.decode(path, body)
+    }
     /// Decodes the reply options of a valid request, or returns why this server cannot answer.
     fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String>;
     /// Builds a tool definition of the wire; `None` to use that of the session unchanged.
@@ -344,6 +359,8 @@ pub trait WireFormat: Sync {
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
+    /// Returns the body's fields for tools and text outside the messages.
+    fn head_fields(&self) -> &'static [&'static str];
     /// Returns whether a request must limit its reply.
     fn requires_max_tokens(&self) -> bool {
         false

@@ -160,6 +160,9 @@ impl WireFormat for AnthropicMessages {
         true
     }
 
+    fn head_fields(&self) -> &'static [&'static str] {
+        &["system", "tools"]
+    }
     fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode(reply, &model.name)
     }

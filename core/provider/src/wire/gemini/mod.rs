@@ -25,7 +25,8 @@ use super::{
     Api, Encoded, Endpoint, ReplyOptions, ResultsDue, StoreRequest, StoredContents, StreamEvent,
     WireError, WireFormat,
 };
-use crate::prompt::Prompt;
+use crate::prompt::{Item, Prompt};
+use calls::OpenCalls;
 use path::Method;
 
 pub(super) use api::GOOGLE;
@@ -59,11 +60,23 @@ impl WireFormat for Gemini {
         request::encode(request, slots)
     }
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
+        self.decode_rest(path, body, &[])
+    }
+    /// A result without id belongs to the first open call with its name.
+    fn has_independent_messages(&self) -> bool {
+        false
+    }
+    fn decode_rest(
+        &self,
+        path: &str,
+        body: &[u8],
+        first: &[Vec<Item>],
+    ) -> Result<Prompt, WireError> {
         let known = path::read(path);
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
             Some((_, Method::Count)) => request::decode_count(model, body),
-            _ => request::decode(model, body),
+            _ => request::decode(model, body, OpenCalls::collect(first)),
         }
     }
     fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
@@ -181,6 +194,9 @@ impl WireFormat for Gemini {
     /// Reported in <https://github.com/NousResearch/hermes-agent/issues/55427>.
     fn begins_with_user(&self) -> bool {
         true
+    }
+    fn head_fields(&self) -> &'static [&'static str] {
+        &["systemInstruction", "system_instruction", "tools"]
     }
     fn conversation_field(&self) -> &'static str {
         "contents"

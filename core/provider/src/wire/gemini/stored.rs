@@ -6,6 +6,7 @@ use ctxbench_core::session::Millis;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::calls::OpenCalls;
 use super::request::{self, GeminiRequest};
 use crate::wire::json::{Text, opt, parse};
 use crate::wire::{StoreRequest, StoredContents, WireError};
@@ -52,7 +53,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     let model = about.model.as_ref().map_or("", Text::as_str);
     // Vertex sends a whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
-    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?)?;
+    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?, OpenCalls::default())?;
     Ok(StoreRequest { prompt, title: opt(about.display_name), ttl_ms })
 }
 

@@ -52,6 +52,9 @@ impl WireFormat for OpenaiChat {
         tool["function"]["name"].as_str()
     }
 
+    fn head_fields(&self) -> &'static [&'static str] {
+        &["tools"]
+    }
     fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode(reply, model)
     }

@@ -115,6 +115,9 @@ impl WireFormat for OpenaiResponses {
         )
     }
 
+    fn head_fields(&self) -> &'static [&'static str] {
+        &["instructions", "tools"]
+    }
     fn conversation_field(&self) -> &'static str {
         "input"
     }
