@@ -273,7 +273,7 @@ impl ScenarioReader<'_> {
         line: usize,
         whose: &str,
     ) -> Result<T, LineFault> {
-        let object = toml_tree::object(table, line)?;
+        let object = toml_tree::object(table, &self.lines)?;
         fields::fitted(object.clone(), || object.clone()).map_err(|Unfit { field, why }| {
             let line = field.as_ref().map_or(line, |field| self.line_of(table, field));
             // "unknown field `x`, expected one of `a`, `b`"

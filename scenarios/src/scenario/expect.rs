@@ -125,7 +125,7 @@ impl ScenarioReader<'_> {
         let mut out = Vec::new();
         for (key, value) in of {
             let (column, line) = (key.get_ref().to_string(), self.lines.line_at(key.span().start));
-            let value = match (toml_tree::json(value.get_ref(), line)?, value.get_ref()) {
+            let value = match (toml_tree::json(value, &self.lines)?, value.get_ref()) {
                 (_, DeValue::Table(range)) => self.range(&column, range, line)?,
                 (Value::String(word), _) => Expected::Word(word),
                 (other, _) => match other.as_f64() {

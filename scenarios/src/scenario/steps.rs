@@ -96,7 +96,7 @@ impl ScenarioReader<'_> {
         let kind = fields::kind(tag, kind_line)?;
         self.known_keys(table, &step_keys(kind), &format!("an entry of type {tag:?}"))?;
         self.nested_keys(table)?;
-        toml_tree::object(table, line)
+        toml_tree::object(table, &self.lines)
     }
 
     fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), LineFault> {
