@@ -153,7 +153,7 @@ impl Item {
     }
 
     pub(crate) fn from_slot(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
-        let content = Content::of(wire, slot.show, block);
+        let content = Content::from_block(wire, slot.show, block);
         let mut item = Item::new(slot.role, content, slot.message, slot.cache);
         item.shows = Some(block.clone());
         // If the wire carries the whole block, its size is already known.
@@ -252,7 +252,7 @@ impl Content {
         chain(&[tag + 256 * role as u64, a, b, c])
     }
 
-    fn of(wire: Wire, show: BlockForm, b: &Block) -> Self {
+    fn from_block(wire: Wire, show: BlockForm, b: &Block) -> Self {
         let media = |m: &Media| wire.carried_media(m);
         let call = || b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
         match show {

@@ -133,7 +133,7 @@ fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
             names.into_iter().flat_map(deeper).collect()
         }
         _ => {
-            let (a, b) = shorten(&told(old), &told(new));
+            let (a, b) = shorten(&json_text(old), &json_text(new));
             vec![format!("{at}: {a} → {b}")]
         }
     }
@@ -191,7 +191,7 @@ fn request((old, a): (&Case, &CaseRequest), (new, b): (&Case, &CaseRequest)) -> 
         let (x, y) = (&first[field], &second[field]);
         // Not every recording contains the time of a summary request.
         if x != y && (field != "phase" || !(x.is_null() || y.is_null())) {
-            return Some(format!("{field} {} → {}", told(x), told(y)));
+            return Some(format!("{field} {} → {}", json_text(x), json_text(y)));
         }
     }
     let (x, y) = (items_after_fixed(old, a), items_after_fixed(new, b));
@@ -228,7 +228,7 @@ fn word(v: &impl Serialize) -> String {
     json!(v).as_str().unwrap_or("?").to_string()
 }
 
-fn told(v: &Value) -> String {
+fn json_text(v: &Value) -> String {
     if v.is_null() { "not given".into() } else { v.to_string() }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn collect<'a>(
     }
     let tools = std::mem::take(&mut c.tools);
     for (text, topic, score, order) in tools.finish() {
-        c.push(Cow::Owned(text), topic, score, order, false, Cues::of(Cue::Path));
+        c.push(Cow::Owned(text), topic, score, order, false, Cues::single(Cue::Path));
     }
     c.units
 }

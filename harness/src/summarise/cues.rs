@@ -44,16 +44,16 @@ pub(super) enum Cue {
 pub(super) struct Cues(u16);
 
 impl Cues {
-    pub fn of(cue: Cue) -> Cues {
+    pub fn single(cue: Cue) -> Cues {
         Cues(1 << cue as u16)
     }
 
     pub fn has(self, cue: Cue) -> bool {
-        self.0 & Cues::of(cue).0 != 0
+        self.0 & Cues::single(cue).0 != 0
     }
 
     pub fn add(&mut self, cue: Cue) {
-        self.0 |= Cues::of(cue).0;
+        self.0 |= Cues::single(cue).0;
     }
 }
 

@@ -20,7 +20,7 @@ impl GateReport {
         }
         for (kind, outcome) in [("error", Outcome::Fail), ("notice", Outcome::Improved)] {
             for check in self.with_outcome(outcome) {
-                line(kind, &check.told());
+                line(kind, &check.sentence());
             }
         }
         out

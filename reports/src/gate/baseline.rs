@@ -65,7 +65,7 @@ impl Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),
             yardstick: yardstick::from_results(results),
-            rows: runs.iter().map(BaselineRow::of).collect(),
+            rows: runs.iter().map(BaselineRow::from_run).collect(),
         }
     }
 
@@ -91,7 +91,7 @@ impl BaselineRow {
         "integrity_failures",
     ];
 
-    pub(super) fn of(run: &RunRecord) -> BaselineRow {
+    pub(super) fn from_run(run: &RunRecord) -> BaselineRow {
         let begun = run.summary.requests > 0 || run.summary.steps_total > 0;
         BaselineRow {
             scenario: run.scenario.id.clone(),
@@ -101,7 +101,7 @@ impl BaselineRow {
             steps_completed: run.summary.steps_completed,
             steps_total: begun.then_some(run.summary.steps_total),
             integrity_failures: run.broken_rules(),
-            figures: Figures::of(run),
+            figures: Figures::from_run(run),
         }
     }
 
@@ -111,7 +111,7 @@ impl BaselineRow {
 }
 
 impl Figures {
-    fn of(run: &RunRecord) -> Figures {
+    fn from_run(run: &RunRecord) -> Figures {
         let stored = metrics::sorted_columns(|m| &m.stored).into_iter();
         let known = stored.filter_map(|(m, _)| Some((m.column, m.measured(run).number()?)));
         Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())

@@ -32,7 +32,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
         ));
         return gate.report;
     }
-    let rows: Vec<BaselineRow> = new.runs.iter().map(BaselineRow::of).collect();
+    let rows: Vec<BaselineRow> = new.runs.iter().map(BaselineRow::from_run).collect();
     let fresh = gate.index(&rows, "the new results");
     let stored = gate.index(&baseline.rows, "the baseline");
     for (key, base) in &stored {

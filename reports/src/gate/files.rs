@@ -27,7 +27,7 @@ impl GateReport {
             out.push('\n');
             out.push_str(&grid::markdown(&["", "row", "figure", "what"], rows, |_| false));
         }
-        let notes = self.with_outcome(Outcome::Noted).map(Check::told);
+        let notes = self.with_outcome(Outcome::Noted).map(Check::sentence);
         for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {
             let lead = if i == 0 { "\n" } else { "" };
             let _ = writeln!(out, "{lead}- {}", markdown::text(&note));

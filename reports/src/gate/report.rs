@@ -31,7 +31,7 @@ pub struct Check {
 
 impl Check {
     /// The row and the reason in one line.
-    pub fn told(&self) -> String {
+    pub fn sentence(&self) -> String {
         fmt::one_line(&format!("{}: {}", self.row, self.reason))
     }
 }
@@ -71,7 +71,7 @@ impl GateReport {
             ("note    ", Outcome::Noted),
         ] {
             for c in self.with_outcome(outcome) {
-                let _ = writeln!(out, "{word}  {}", c.told());
+                let _ = writeln!(out, "{word}  {}", c.sentence());
             }
         }
         for remark in &self.remarks {

@@ -18,7 +18,7 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     change(codex(&mut new));
     let report = gate(&new, &baseline, &GateOptions::default());
     assert_eq!(report.passed(), report.with_outcome(Outcome::Fail).count() == 0);
-    report.with_outcome(Outcome::Fail).map(|c| (c.metric.clone(), c.told())).collect()
+    report.with_outcome(Outcome::Fail).map(|c| (c.metric.clone(), c.sentence())).collect()
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn checks_of(
     new(codex(&mut changed));
     let report = gate(&changed, &baseline, &GateOptions::default());
     let passes = |c: &&Check| c.outcome != Outcome::Pass;
-    report.checks.iter().filter(passes).map(|c| (c.outcome, c.told())).collect()
+    report.checks.iter().filter(passes).map(|c| (c.outcome, c.sentence())).collect()
 }
 
 #[test]

@@ -138,12 +138,12 @@ impl<'a> Overview<'a> {
         let mut names = BTreeSet::new();
         Overview {
             front: front::HELP,
-            metrics: metrics.iter().map(|m| MetricInfo::of(m)).collect(),
+            metrics: metrics.iter().map(|m| MetricInfo::new(m)).collect(),
             strategies: strategies(results, &labels, looks, &mut taken),
             groups: terms(blocks).iter().filter_map(|t| Group::from_metric(t, &places)).collect(),
             blocks: blocks
                 .iter()
-                .map(|b| SessionOverview::of(b, &metrics, &places, &mut names))
+                .map(|b| SessionOverview::new(b, &metrics, &places, &mut names))
                 .collect(),
             places,
         }
@@ -200,7 +200,7 @@ fn strategies(
 }
 
 impl MetricInfo {
-    fn of(m: &Metric) -> MetricInfo {
+    fn new(m: &Metric) -> MetricInfo {
         MetricInfo {
             column: m.column,
             title: m.title(),
@@ -282,7 +282,7 @@ fn loss(kept: &Figure, d: &Differences) -> Option<f64> {
 }
 
 impl SessionOverview {
-    fn of(
+    fn new(
         block: &ReportBlock<'_>,
         metrics: &[&Metric],
         places: &BTreeMap<&str, usize>,

@@ -25,7 +25,7 @@ const APART: usize = 12;
 pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
     let shown: Vec<&RunRecord> =
         block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
-    let names = Names::of(block);
+    let names = Names::new(block);
     let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
     let legend = shown.iter().map(width).max().unwrap_or(0).max(150) + 60;
     let height = (shown.len() as i32 + 5) * LINE;

@@ -27,7 +27,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(super) fn from_block(block: &'a ReportBlock<'a>) -> Rows<'a> {
-        let names = Names::of(block);
+        let names = Names::new(block);
         let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
         let widest = block.runs.iter().map(width).max().unwrap_or(0);
         Rows { block, names, left: 44 + widest.max(80) + 8 }
@@ -65,7 +65,7 @@ impl<'a> Rows<'a> {
 pub(super) struct Names<'a>(BTreeSet<&'a str>);
 
 impl<'a> Names<'a> {
-    pub(super) fn of(block: &'a ReportBlock<'a>) -> Names<'a> {
+    pub(super) fn new(block: &'a ReportBlock<'a>) -> Names<'a> {
         let runs = block.runs.iter().zip(front::of_block(block));
         Names(runs.filter(|(_, on_it)| *on_it).map(|(r, _)| &*r.strategy.label).collect())
     }

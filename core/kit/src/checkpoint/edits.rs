@@ -197,7 +197,7 @@ impl EditCheckpoints {
         let second = to.map(|n| self.states_at(n)).transpose()?.unwrap_or_default();
         let mut out = Vec::new();
         for path in first.keys().chain(second.keys()).collect::<BTreeSet<_>>() {
-            let current = FileState::of(self.root.read(path)?.as_ref());
+            let current = FileState::from_content(self.root.read(path)?.as_ref());
             let [from, to] = [&first, &second].map(|s| s.get(path).unwrap_or(&current));
             if from != to {
                 out.push(path.clone());

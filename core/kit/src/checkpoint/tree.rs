@@ -25,7 +25,7 @@ pub enum FileState {
 
 impl FileState {
     /// Returns the state of a file with this content; `None` = it does not exist.
-    pub(super) fn of(content: Option<&FileContent>) -> FileState {
+    pub(super) fn from_content(content: Option<&FileContent>) -> FileState {
         content.map_or(FileState::Absent, |c| FileState::Regular {
             sha256: sha256(&c.bytes),
             mode: c.mode,
@@ -72,7 +72,7 @@ impl Tree {
             if let Some(path) = entry.path().to_str().filter(|_| entry.file_type().is_file()) {
                 let path = root.relative(path)?;
                 if let Some(content) = root.read(&path)? {
-                    out.insert(path, FileState::of(Some(&content)));
+                    out.insert(path, FileState::from_content(Some(&content)));
                 }
             }
         }

@@ -218,7 +218,7 @@ fn part<'a>(s: &Slot, b: &'a Block) -> ContentBlock<'a> {
             tool_use_id: Some(id.into()),
             content: Some(Some(output(b, ContentBlock::text, ContentBlock::media))),
             is_error: b.is_error.then_some(true),
-            ..ContentBlock::of("tool_result")
+            ..ContentBlock::with_kind("tool_result")
         },
         (BlockForm::Compaction, _) => ContentBlock {
             encrypted_content: b.opaque.as_deref().map(|o| Some(Text::Plain(o))),
@@ -230,19 +230,19 @@ fn part<'a>(s: &Slot, b: &'a Block) -> ContentBlock<'a> {
 }
 
 impl<'a> ContentBlock<'a> {
-    fn of(kind: &'static str) -> Self {
+    fn with_kind(kind: &'static str) -> Self {
         ContentBlock { kind: kind.into(), ..ContentBlock::default() }
     }
 
     pub(crate) fn text(text: Text<'a>) -> Self {
-        ContentBlock { text: Some(text), ..ContentBlock::of("text") }
+        ContentBlock { text: Some(text), ..ContentBlock::with_kind("text") }
     }
 
     pub(crate) fn thinking(text: Text<'a>, signature: Option<&'a str>) -> Self {
         ContentBlock {
             thinking: Some(text),
             signature: Some(signature.unwrap_or("").into()),
-            ..ContentBlock::of("thinking")
+            ..ContentBlock::with_kind("thinking")
         }
     }
 
@@ -251,13 +251,16 @@ impl<'a> ContentBlock<'a> {
             id: Some(id.into()),
             name: Some(name.into()),
             input: Some(object(arguments)),
-            ..ContentBlock::of("tool_use")
+            ..ContentBlock::with_kind("tool_use")
         }
     }
 
     /// Creates a compaction; `None` if it failed or exists in the opaque form only.
     pub(crate) fn compaction(text: Option<Text<'a>>) -> Self {
-        ContentBlock { content: Some(text.map(OneOrMany::One)), ..ContentBlock::of("compaction") }
+        ContentBlock {
+            content: Some(text.map(OneOrMany::One)),
+            ..ContentBlock::with_kind("compaction")
+        }
     }
 
     fn media(m: &'a Media) -> Self {
@@ -275,7 +278,7 @@ impl<'a> ContentBlock<'a> {
             },
         };
         let kind = if m.media_type == PDF { "document" } else { "image" };
-        ContentBlock { source: Some(source), ..ContentBlock::of(kind) }
+        ContentBlock { source: Some(source), ..ContentBlock::with_kind(kind) }
     }
 }
 

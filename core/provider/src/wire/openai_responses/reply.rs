@@ -143,7 +143,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
             parts.extend(contents(item.content)?.into_iter().filter_map(Content::into_part));
             continue;
         }
-        parts.extend(item.said(known)?.into_part());
+        parts.extend(item.into_content(known)?.into_part());
     }
     let reason = body.incomplete_details.flatten().and_then(|d| d.reason);
     let only_compaction =

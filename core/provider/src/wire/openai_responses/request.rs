@@ -140,10 +140,10 @@ fn item<'a>(group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> InputItem<'a>
         BlockForm::Output => InputItem {
             call_id: Some(b.call_id().unwrap_or("").into()),
             output: Some(output(b, |t| ContentPart::text("input_text", t), media)),
-            ..InputItem::of("function_call_output")
+            ..InputItem::with_kind("function_call_output")
         },
         BlockForm::Compaction => InputItem::compaction(opaque.unwrap_or("")),
-        BlockForm::Trigger => InputItem::of("compaction_trigger"),
+        BlockForm::Trigger => InputItem::with_kind("compaction_trigger"),
     }
 }
 
@@ -169,13 +169,13 @@ impl<'a> ContentPart<'a> {
 }
 
 impl<'a> InputItem<'a> {
-    fn of(kind: &'static str) -> Self {
+    fn with_kind(kind: &'static str) -> Self {
         InputItem { kind: kind.into(), ..InputItem::default() }
     }
 
     pub(crate) fn message(role: Cow<'a, str>, parts: Vec<ContentPart<'a>>) -> Self {
         let content = Some(OneOrMany::Many(parts));
-        InputItem { role: Some(role), content, ..InputItem::of("message") }
+        InputItem { role: Some(role), content, ..InputItem::with_kind("message") }
     }
 
     pub(crate) fn reasoning(text: Text<'a>, encrypted: Option<&'a str>) -> Self {
@@ -184,7 +184,7 @@ impl<'a> InputItem<'a> {
         InputItem {
             summary: Some(summary),
             encrypted_content: encrypted.map(Text::Plain),
-            ..InputItem::of("reasoning")
+            ..InputItem::with_kind("reasoning")
         }
     }
 
@@ -193,12 +193,12 @@ impl<'a> InputItem<'a> {
             call_id: Some(id.into()),
             name: Some(name.into()),
             arguments: Some(arguments),
-            ..InputItem::of("function_call")
+            ..InputItem::with_kind("function_call")
         }
     }
 
     pub(crate) fn compaction(payload: &'a str) -> Self {
-        InputItem { encrypted_content: Some(payload.into()), ..InputItem::of("compaction") }
+        InputItem { encrypted_content: Some(payload.into()), ..InputItem::with_kind("compaction") }
     }
 }
 
@@ -274,14 +274,14 @@ impl InputItem<'_> {
                 (Role::Tool, result(id, contents(self.output)?))
             }
             "compaction_trigger" => (Role::User, Content::CompactionTrigger("".into())),
-            _ => (Role::Assistant, self.said(KNOWN_ITEMS)?),
+            _ => (Role::Assistant, self.into_content(KNOWN_ITEMS)?),
         };
         items.push(Item::new(role, content, message, None));
         Ok(())
     }
 
     /// Returns the content of an item that the model made, except a message.
-    pub(crate) fn said(self, known: &'static str) -> Result<Content, WireError> {
+    pub(crate) fn into_content(self, known: &'static str) -> Result<Content, WireError> {
         Ok(match &*self.kind {
             "reasoning" => Content::Reasoning {
                 text: joined(self.summary.unwrap_or_default()),
