@@ -367,11 +367,11 @@ fn seconds(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn what_is_unknown_is_named_with_its_neighbours() {
-        let results = sample::results();
+        let results = testing::results();
         let fails = |fact: &'static str, filter: Filter<'_>| {
             explain(&results, fact, filter).unwrap_err().to_string()
         };
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn moves_and_needs_come_in_the_order_of_requests() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         let run = results
             .runs
             .iter_mut()
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn with_subagents_windows_are_named_and_time_decides() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         let run = results
             .runs
             .iter_mut()

@@ -44,11 +44,11 @@ fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn two_arrays_with_one_direction_each() {
-        let files = sample::files("github-benchmark", &sample::results()).unwrap();
+        let files = testing::files("github-benchmark", &testing::results()).unwrap();
         assert_eq!(files.len(), 2);
         for f in &files {
             let json: serde_json::Value = serde_json::from_str(&f.text).unwrap();

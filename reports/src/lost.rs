@@ -145,12 +145,12 @@ impl LostNeed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
     use ctxbench_core::fact::Match;
 
     #[test]
     fn lost_needs_come_with_the_words_before_and_after() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs.retain(|r| r.strategy.name == "codex");
         results.runs.truncate(1);
         let run = &mut results.runs[0];
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_stands_there_or_asks_for_no_memory_is_not_lost() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         let run = &mut results.runs[0];
         let absent = FactRecord {
             found: Match::Absent,

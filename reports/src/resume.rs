@@ -57,11 +57,11 @@ fn row(s: &ResumeRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn a_row_per_restart_and_format_and_none_without() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         assert!(SHEET.groups(&results).is_empty());
         let file = ResumeFile {
             format: "codex-rollout".into(),

@@ -221,10 +221,10 @@ mod tests {
     use ctxbench_core::session::RewindMode;
 
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     fn at(width: usize) -> String {
-        table(&sample::results(), &TableOptions { width, ..TableOptions::default() })
+        table(&testing::results(), &TableOptions { width, ..TableOptions::default() })
     }
 
     #[test]
@@ -242,9 +242,9 @@ mod tests {
 
     #[test]
     fn sheets_name_the_scenario_once_and_the_strategy_in_full() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs.retain(|r| !r.strategy.label.contains(':'));
-        results.runs.push(sample::run(
+        results.runs.push(testing::run(
             "a-scenario-with-a-rather-long-name",
             "observation-masking",
             1,
@@ -319,15 +319,7 @@ mod tests {
 
     #[test]
     fn differences_over_sessions_fit_and_are_short() {
-        let mut results = sample::results();
-        let one = results.runs.clone();
-        for i in 2..=12 {
-            results.runs.extend(one.iter().cloned().map(|mut r| {
-                r.scenario.id = format!("session-{i}");
-                r
-            }));
-        }
-        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
+        let mut results = testing::recordings(12);
         for width in [80, 100, 160] {
             let text = table(&results, &TableOptions { width, ..TableOptions::default() });
             let block =
@@ -343,7 +335,7 @@ mod tests {
             table(&results, &TableOptions { color: true, width: 120, ..TableOptions::default() })
                 .contains("\u{1b}[31mWORSE\u{1b}[0m")
         );
-        results.runs.truncate(one.len() * 3);
+        results.runs.truncate(testing::LABELS.len() * 3);
         let few = table(&results, &TableOptions::default());
         assert!(
             few.contains("3 sessions: differences only")
@@ -371,12 +363,8 @@ mod tests {
 
     #[test]
     fn broken_rows_never_win() {
-        let mut results = sample::results();
-        for r in &mut results.runs {
-            if r.strategy.label == "x<&\"y" {
-                r.summary.cost_usd = 0.000_1;
-            }
-        }
+        let mut results = testing::results();
+        testing::labelled(&mut results, "x<&\"y").for_each(|r| r.summary.cost_usd = 0.000_1);
         assert!(!table(&results, &TableOptions::default()).contains("0.0001*"));
     }
 
@@ -385,7 +373,7 @@ mod tests {
         assert!(!at(120).contains('\u{1b}'));
         assert!(
             table(
-                &sample::results(),
+                &testing::results(),
                 &TableOptions { color: true, width: 120, ..TableOptions::default() }
             )
             .contains("\u{1b}[32m")

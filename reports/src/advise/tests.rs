@@ -1,6 +1,6 @@
 use super::*;
 use crate::record::{FactPlace, FactRecord, Status};
-use crate::sample;
+use crate::testing;
 use ctxbench_core::fact::Match;
 
 /// A row of Claude Code on a recording with `lost` of 100 needs lost.
@@ -16,7 +16,7 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         compactions_before: 1,
         ..FactRecord::default()
     };
-    let mut r = sample::run(&format!("s{session:02}"), label, 1);
+    let mut r = testing::run(&format!("s{session:02}"), label, 1);
     (r.status, r.error, r.scenario.recorded) = (Status::Completed, None, true);
     r.integrity.clear();
     (r.summary.integrity_failures, r.summary.compactions) = (0, compactions);
