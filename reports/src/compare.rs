@@ -301,10 +301,7 @@ mod tests {
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
         let text = c.to_text();
-        assert!(
-            text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"),
-            "{text}"
-        );
+        testing::assert_contains(&text, &["+2.0 %", "only in base: login-bug × openoxide"]);
         assert!(c.to_markdown().contains("| tokens saved % |"));
     }
 
@@ -346,20 +343,14 @@ mod tests {
             .filter(|l| l.starts_with("codex ") && l.contains("10/10"))
             .collect();
         // Losses of 1 to 10 points: −5.5, all of one sign.
-        assert!(
-            lines
-                .iter()
-                .any(|l| l.contains("needs kept") && l.contains("−5.5 pp") && l.ends_with("WORSE")),
-            "{text}"
-        );
+        let kept = lines.iter().find(|l| l.contains("needs kept")).unwrap();
+        assert!(kept.contains("−5.5 pp") && kept.ends_with("WORSE"), "{text}");
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
         assert!(lines.iter().any(|l| l.contains("waited") && l.ends_with("UNRESOLVED")), "{text}");
         assert_eq!(lines.len(), 2, "{text}");
-        assert!(
-            text.contains("10 sessions; BETTER, WORSE")
-                && c.to_markdown().contains("| codex | needs kept | 10/10 | −5.5 pp |"),
-            "{text}"
-        );
+        testing::assert_contains(&text, &["10 sessions; BETTER, WORSE"]);
+        let row = "| codex | needs kept | 10/10 | −5.5 pp |";
+        testing::assert_contains(&c.to_markdown(), &[row]);
     }
 
     #[test]
@@ -387,10 +378,7 @@ mod tests {
     fn other_assumptions_are_told() {
         let mut new = testing::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
-        assert!(
-            compare(&testing::results(), &new, &BTreeMap::new())
-                .to_text()
-                .contains("assumption summariser: extractive → ideal")
-        );
+        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text();
+        assert!(text.contains("assumption summariser: extractive → ideal"), "{text}");
     }
 }

@@ -124,9 +124,9 @@ mod tests {
         results.runs[0].status = Status::NotApplicable;
         let text = suites(&results);
         assert!(text.contains("tests=\"12\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{text}");
-        assert!(
-            text.contains("name=\"x&lt;&amp;&quot;y\"")
-                && text.contains("call &lt;a&amp;b&gt; has no result")
+        testing::assert_contains(
+            &text,
+            &["name=\"x&lt;&amp;&quot;y\"", "call &lt;a&amp;b&gt; has no result"],
         );
         assert_eq!(text.matches("<testcase").count(), 12);
         assert!(!text.contains("time="), "virtual time is no time of a test");

@@ -150,41 +150,16 @@ mod tests {
 
     #[test]
     fn lost_needs_come_with_the_words_before_and_after() {
-        let mut results = testing::results();
-        results.runs.retain(|r| r.strategy.name == "codex");
-        results.runs.truncate(1);
-        let run = &mut results.runs[0];
-        run.facts.truncate(1);
-        run.facts[0] = FactRecord {
-            found: Match::Absent,
-            place: FactPlace::Nowhere,
-            gap: Some(9),
-            request: Some(3),
-            compactions_before: 1,
-            ..run.facts[0].clone()
-        };
-        let moved = FactMove {
-            compaction: 0,
-            from: FactPlace::Verbatim,
-            before: "the token lives 900 s".into(),
-            after: "tokens expire".into(),
-            ..FactMove::default()
-        };
-        run.lives = vec![FactLife {
-            fact: "token-ttl".into(),
-            tokens: vec!["900 s".into()],
-            text: "the token lives 900 s".into(),
-            moves: vec![moved],
-            ..FactLife::default()
-        }];
+        let mut results = testing::forgetful();
+        results.runs.retain(|r| r.strategy.label == "codex");
+        let need = &mut results.runs[0].facts[0];
+        (need.gap, need.request) = (Some(9), Some(3));
         let all = lost(&results, Filter::default()).unwrap();
         let text = to_text(&all);
         assert!(text.contains("1 of 1 needs lost"), "{text}");
-        assert!(
-            text.contains(
-                "token-ttl (value) “900 s”, needed by u9 in request 3, shown 9 replies before"
-            ),
-            "{text}"
+        testing::assert_contains(
+            &text,
+            &["token-ttl (value) “900 s”, needed by u9 in request 3, shown 9 replies before"],
         );
         assert!(text.contains("said: “the token lives 900 s”"), "{text}");
         assert!(text.contains("nearest in a summary: “tokens expire”"), "{text}");

@@ -218,9 +218,9 @@ mod tests {
             (1, 1),
             "a line above its rows"
         );
-        assert!(
-            md.contains("### Differences between strategies")
-                && md.contains("2 sessions: differences only")
+        testing::assert_contains(
+            &md,
+            &["### Differences between strategies", "2 sessions: differences only"],
         );
         let mut width = None;
         for line in md.lines() {

@@ -95,22 +95,14 @@ mod tests {
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
         assert_eq!(lines.len(), 4);
-        assert!(
-            lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"),
-            "{}",
-            lines[1]
+        testing::assert_contains(
+            lines[1],
+            &[",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"],
         );
-        assert!(
-            lines[2].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"),
-            "{}",
-            lines[2]
-        );
-        assert!(
-            lines[3].contains(
-                ",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"
-            ),
-            "{}",
-            lines[3]
+        testing::assert_contains(lines[2], &[",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"]);
+        testing::assert_contains(
+            lines[3],
+            &[",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"],
         );
     }
 }

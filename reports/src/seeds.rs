@@ -180,12 +180,7 @@ mod tests {
             (3.0, Some(70.0), 11, Some(20.0))
         );
         let note = row.note.unwrap();
-        assert!(
-            note.contains("mean of 3 seeds")
-                && note.contains("cost $ 1.0")
-                && note.contains("needs kept% 50.0–100"),
-            "{note}"
-        );
+        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "needs kept% 50.0–100"]);
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // A value that is unknown for one seed is unknown.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::formats::{self, Artifact, ReportError};
 use crate::plots::Looks;
 use crate::record::{
-    BlockText, BreakEven, CompactionRecord, FactPlace, FactRecord, IntegrityFailure, Portion,
-    RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo,
-    Summary, TriggerRecord,
+    BlockText, BreakEven, CompactionRecord, FactLife, FactMove, FactPlace, FactRecord,
+    IntegrityFailure, Portion, RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord,
+    ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use crate::stored::{OutputFolder, StoredResults};
 use ctxbench_core::compaction::CompactionKind;
@@ -59,6 +59,29 @@ pub(crate) fn recordings(n: usize) -> Results {
     all
 }
 
+/// The sample with one fact that the first compaction of a run removed.
+pub(crate) fn forgetful() -> Results {
+    let mut results = results();
+    for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
+        (r.facts[0].place, r.facts[0].found) = (FactPlace::Nowhere, Match::Absent);
+        r.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            arises: "c1".into(),
+            first_shown: Some(1),
+            tokens: vec!["900 s".into()],
+            text: "the token lives 900 s".into(),
+            moves: vec![FactMove {
+                compaction: 0,
+                from: FactPlace::Verbatim,
+                to: FactPlace::Nowhere,
+                before: "the token lives 900 s".into(),
+                after: "tokens expire".into(),
+            }],
+        }];
+    }
+    results
+}
+
 /// Runs with this label.
 pub(crate) fn labelled<'a>(
     results: &'a mut Results,
@@ -79,6 +102,14 @@ pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> R
     r.summary.compactions = u64::from(label != "reference");
     (r.summary.cost_usd, r.summary.needs_kept_pct) = (cost_usd, Some(kept));
     r
+}
+
+/// Checks that a text contains each part.
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
 }
 
 /// Files of a format, in the order of their creation.

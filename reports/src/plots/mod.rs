@@ -211,11 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn crowded_results_give_well_formed_plots_twice_the_same() {
+    fn crowded_results_give_well_formed_plots() {
         let drawn = plots(&crowded());
         assert!(drawn.iter().all(|p| well_formed(&p.text).is_ok()));
-        let again = plots(&crowded());
-        assert!(drawn.iter().zip(&again).all(|(a, b)| a.text == b.text));
     }
 
     /// Two sessions with two values of a setting and two products.
