@@ -59,13 +59,9 @@ mod tests {
                 );
             }
         }
-        assert!(
-            files[0].text.contains("login-bug/codex: cost_usd")
-                && !files[0].text.contains("retention")
-        );
-        assert!(
-            files[1].text.contains("login-bug/codex: needs_kept_pct")
-                && !files[1].text.contains("cost_usd")
-        );
+        for (i, one, other) in [(0, "cost_usd", "retention"), (1, "needs_kept_pct", "cost_usd")] {
+            testing::assert_contains(&files[i].text, &[&format!("login-bug/codex: {one}")]);
+            assert!(!files[i].text.contains(other), "{other}");
+        }
     }
 }
