@@ -273,12 +273,12 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{sample, view};
+    use crate::{testing, view};
     use ctxbench_core::request::ErrorKind;
 
     /// Run with requests of these sizes; request `summary`, from 0, asks for a summary.
     fn run(session: &str, label: &str, tokens: &[u64], summary: usize) -> RunRecord {
-        let mut r = sample::run(session, label, 1);
+        let mut r = testing::run(session, label, 1);
         let request = r.requests[0].clone();
         let asked = |(i, n): (usize, &u64)| RequestRecord {
             seq: i as u64,
@@ -306,7 +306,7 @@ mod tests {
     }
 
     fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
-        let results = sample::of(runs);
+        let results = testing::of(runs);
         sentences(&view::blocks(&results).iter().collect::<Vec<_>>())
     }
 

@@ -49,11 +49,11 @@ fn measures(run: &RunRecord) -> BTreeMap<String, BmfMeasure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn shape_and_omissions() {
-        let text = text(&sample::results());
+        let text = text(&testing::results());
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(json["login-bug/codex"]["cost-usd"]["value"].is_f64());
         assert!(json["login-bug/codex"]["trigger-error-tokens"].is_null());

@@ -278,39 +278,36 @@ fn write_rows(out: &mut String, markdown: bool, head: &[&str], figures: Range<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn alike_results_have_no_differences() {
-        let c = compare(&sample::results(), &sample::results(), &BTreeMap::new());
+        let c = compare(&testing::results(), &testing::results(), &BTreeMap::new());
         let one = "claude-sonnet-4-6, 1 session: nothing to average, no intervals, no verdicts\n";
         assert_eq!(c.to_text(), format!("{one}0 rows differ, 12 are unchanged\n"));
     }
 
     #[test]
     fn the_weightiest_change_comes_first() {
-        let mut new = sample::results();
+        let mut new = testing::results();
         new.runs[0].summary.cost_usd *= 1.02;
         new.runs[2].summary.needs_kept_pct = Some(10.0);
         new.runs[3].summary.integrity_failures = 1;
         new.runs[4].summary.saved_pct = None;
         new.runs.retain(|r| r.strategy.label != "openoxide");
-        new.runs.push(sample::run("other", "codex", 3));
-        let c = compare(&sample::results(), &new, &BTreeMap::new());
+        new.runs.push(testing::run("other", "codex", 3));
+        let c = compare(&testing::results(), &new, &BTreeMap::new());
         let order: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
         let text = c.to_text();
-        assert!(
-            text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"),
-            "{text}"
-        );
+        testing::assert_contains(&text, &["+2.0 %", "only in base: login-bug × openoxide"]);
         assert!(c.to_markdown().contains("| tokens saved % |"));
     }
 
     #[test]
     fn a_change_in_per_cent_is_the_true_one_and_from_nothing_there_is_none() {
-        let (mut old, mut new) = (sample::results(), sample::results());
+        let (mut old, mut new) = (testing::results(), testing::results());
         old.runs[0].summary.cost_usd = 0.06;
         new.runs[0].summary.cost_usd = 4.482;
         old.runs[1].summary.cost_usd = 0.0;
@@ -324,25 +321,17 @@ mod tests {
 
     #[test]
     fn results_without_a_session_in_common_say_so() {
-        let mut new = sample::results();
+        let mut new = testing::results();
         new.runs.iter_mut().for_each(|r| r.scenario.id = "other".into());
-        let text = compare(&sample::results(), &new, &BTreeMap::new()).to_text();
+        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text();
         assert!(text.contains(", 0 sessions: nothing to average"), "{text}");
     }
 
     #[test]
     fn over_ten_sessions_a_strategy_is_better_or_worse_than_it_was() {
-        let mut old = sample::results();
-        let one = std::mem::take(&mut old.runs);
-        for i in 0..10 {
-            old.runs.extend(one.iter().cloned().map(|mut r| {
-                r.scenario.id = format!("session-{i}");
-                r.scenario.recorded = true;
-                r
-            }));
-        }
+        let old = testing::recordings(10);
         let mut new = old.clone();
-        for (i, r) in new.runs.iter_mut().filter(|r| r.strategy.label == "codex").enumerate() {
+        for (i, r) in testing::labelled(&mut new, "codex").enumerate() {
             r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 1.0 - i as f64);
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
@@ -354,51 +343,42 @@ mod tests {
             .filter(|l| l.starts_with("codex ") && l.contains("10/10"))
             .collect();
         // Losses of 1 to 10 points: −5.5, all of one sign.
-        assert!(
-            lines
-                .iter()
-                .any(|l| l.contains("needs kept") && l.contains("−5.5 pp") && l.ends_with("WORSE")),
-            "{text}"
-        );
+        let kept = lines.iter().find(|l| l.contains("needs kept")).unwrap();
+        assert!(kept.contains("−5.5 pp") && kept.ends_with("WORSE"), "{text}");
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
         assert!(lines.iter().any(|l| l.contains("waited") && l.ends_with("UNRESOLVED")), "{text}");
         assert_eq!(lines.len(), 2, "{text}");
-        assert!(
-            text.contains("10 sessions; BETTER, WORSE")
-                && c.to_markdown().contains("| codex | needs kept | 10/10 | −5.5 pp |"),
-            "{text}"
-        );
+        testing::assert_contains(&text, &["10 sessions; BETTER, WORSE"]);
+        let row = "| codex | needs kept | 10/10 | −5.5 pp |";
+        testing::assert_contains(&c.to_markdown(), &[row]);
     }
 
     #[test]
     fn a_row_of_the_base_alone_bears_the_name_that_it_has_there_and_one_row_is_one() {
-        let mut new = sample::results();
+        let mut new = testing::results();
         new.runs.retain(|r| r.strategy.label != "openoxide");
         new.runs[0].summary.cost_usd *= 2.0;
         let called = BTreeMap::from([("openoxide".to_string(), "openoxide@0".to_string())]);
-        let text = compare(&sample::results(), &new, &called).to_text();
+        let text = compare(&testing::results(), &new, &called).to_text();
         assert!(text.contains("only in base: login-bug × openoxide@0 ×"), "{text}");
         assert!(text.contains("\n1 row differs, 10 are unchanged"), "{text}");
     }
 
     #[test]
     fn what_is_held_against_another_strategy_bears_both_names() {
-        let mut new = sample::results();
+        let mut new = testing::results();
         new.runs.iter_mut().for_each(|r| r.summary.cost_usd *= 2.0);
         let called = BTreeMap::from([("codex".to_string(), "aider".to_string())]);
-        let c = compare(&sample::results(), &new, &called);
+        let c = compare(&testing::results(), &new, &called);
         let names: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
         assert!(names.contains(&"aider → codex") && names.contains(&"openoxide"), "{names:?}");
     }
 
     #[test]
     fn other_assumptions_are_told() {
-        let mut new = sample::results();
+        let mut new = testing::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
-        assert!(
-            compare(&sample::results(), &new, &BTreeMap::new())
-                .to_text()
-                .contains("assumption summariser: extractive → ideal")
-        );
+        let text = compare(&testing::results(), &new, &BTreeMap::new()).to_text();
+        assert!(text.contains("assumption summariser: extractive → ideal"), "{text}");
     }
 }

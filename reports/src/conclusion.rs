@@ -343,11 +343,11 @@ mod tests {
         );
         // A row that failed in one session is not compared.
         let mut died = r.clone();
-        died.runs.iter_mut().filter(|r| r.strategy.label != "b").for_each(|r| {
-            if r.scenario.id == "one" && r.strategy.label != "reference" {
+        for r in died.runs.iter_mut().filter(|r| r.scenario.id == "one") {
+            if ["a", "c"].contains(&&*r.strategy.label) {
                 r.status = Status::Overflow;
             }
-        });
+        }
         assert_eq!(
             conclusions(&died)[0].sentences[0],
             "Only b compacted and finished 2 of 2 sessions; 2 that finished fewer are not compared."
@@ -385,10 +385,6 @@ mod tests {
                 run(&id, "b", 9.0, 70.0, 3),
             ]);
         }
-        assert_eq!(
-            line(&r, "verdicts").text,
-            "12 sessions: differences only; scripted ones retell one story"
-        );
         r.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let told = "against reference: cost better: a; needs kept worse: a, b; waited worse: a, b";
         assert_eq!(line(&r, "verdicts").text, told);

@@ -67,10 +67,10 @@ fn row(r: &RunRecord) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::record::Results;
-    use crate::{csv, sample};
+    use crate::{csv, testing};
 
     fn results() -> Results {
-        let mut run = sample::run("s", "codex", 1);
+        let mut run = testing::run("s", "codex", 1);
         run.summary.cost_usd = 2.0;
         let agent = |agent: &str, cost_usd: f64, found: u64, returned: u64| Delegation {
             agent: agent.into(),
@@ -85,7 +85,7 @@ mod tests {
             ..Delegation::default()
         };
         run.delegation = vec![agent("x", 0.3, 3, 2), agent("y", 0.2, 1, 1)];
-        sample::of(vec![run])
+        testing::of(vec![run])
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
                 fmt::pct(75.0)
             )
         );
-        assert!(SHEET.groups(&sample::of(vec![sample::run("s", "codex", 1)])).is_empty());
+        assert!(SHEET.groups(&testing::of(vec![testing::run("s", "codex", 1)])).is_empty());
     }
 
     #[test]

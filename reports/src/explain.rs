@@ -367,61 +367,27 @@ fn seconds(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
-    fn what_is_unknown_is_named_with_its_neighbours() {
-        let results = sample::results();
-        let fails = |fact: &'static str, filter: Filter<'_>| {
-            explain(&results, fact, filter).unwrap_err().to_string()
-        };
-        let near = fails("token-tl", Filter::default());
-        assert_eq!(near, "there is no fact `token-tl` in these results; did you mean token-ttl?");
-        let strategy = fails("token-ttl", Filter { strategy: Some("codx"), ..Filter::default() });
-        assert!(
-            strategy.contains("no strategy `codx`") && strategy.contains("codex"),
-            "{strategy}"
-        );
-        assert!(
-            explain(&Results::default(), "x", Filter::default())
-                .unwrap_err()
-                .to_string()
-                .contains("no fact at all")
-        );
+    fn results_without_facts_say_so() {
+        let none = explain(&Results::default(), "x", Filter::default()).unwrap_err().to_string();
+        assert!(none.contains("no fact at all"), "{none}");
     }
 
     #[test]
     fn moves_and_needs_come_in_the_order_of_requests() {
-        let mut results = sample::results();
-        let run = results
-            .runs
-            .iter_mut()
-            .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
-            .unwrap();
+        let mut results = testing::forgetful();
+        let run = testing::labelled(&mut results, "codex").next().unwrap();
         let at = run.compactions[0].before_request;
-        let moved = |compaction, from| FactMove {
-            compaction,
-            from,
-            to: FactPlace::Nowhere,
-            before: "ttl is 900".into(),
-            after: "".into(),
-        };
-        let moves = vec![moved(0, FactPlace::Verbatim), moved(99, FactPlace::Summary)];
-        run.lives = vec![FactLife {
-            fact: "token-ttl".into(),
-            arises: "c1".into(),
-            first_shown: Some(1),
-            moves,
-            ..Default::default()
-        }];
+        let moves = &mut run.lives[0].moves;
+        moves[0].after = "".into();
+        moves.push(FactMove { compaction: 99, from: FactPlace::Summary, ..moves[0].clone() });
         let mut need = run.facts[0].clone();
         (need.need, need.request) = ("early".into(), Some(at - 1));
         run.facts.push(need);
-        let label = run.strategy.label.clone();
-        let text =
-            explain(&results, "token-ttl", Filter { strategy: Some(&label), ..Filter::default() })
-                .unwrap()
-                .to_text();
+        let codex = Filter { strategy: Some("codex"), ..Filter::default() };
+        let text = explain(&results, "token-ttl", codex).unwrap().to_text();
         let place =
             |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
         assert!(
@@ -438,12 +404,9 @@ mod tests {
 
     #[test]
     fn with_subagents_windows_are_named_and_time_decides() {
-        let mut results = sample::results();
-        let run = results
-            .runs
-            .iter_mut()
-            .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
-            .unwrap();
+        let mut results = testing::forgetful();
+        results.runs.retain(|r| r.strategy.label == "codex");
+        let run = &mut results.runs[0];
         // Three requests of the main conversation, two of a subagent between the first and the
         // second, numbered after them.
         run.requests.truncate(5);
@@ -458,24 +421,10 @@ mod tests {
         }
         run.compactions.truncate(1);
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
-        let moves = vec![FactMove {
-            compaction: 0,
-            from: FactPlace::Verbatim,
-            to: FactPlace::Summary,
-            ..FactMove::default()
-        }];
-        run.lives = vec![FactLife {
-            fact: "token-ttl".into(),
-            arises: "c1".into(),
-            first_shown: Some(2),
-            moves,
-            ..Default::default()
-        }];
+        run.lives[0].first_shown = Some(2);
         let need =
             |need: &str, request| FactRecord { need: need.into(), request, ..run.facts[0].clone() };
         run.facts = vec![need("u3", Some(1)), need("s4", Some(4)), need("u9", None)];
-        let label = run.strategy.label.clone();
-        results.runs.retain(|r| r.strategy.label == label);
         let found = explain(&results, "token-ttl", Filter::default()).unwrap();
         let text = found.to_text();
         let place =

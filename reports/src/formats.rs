@@ -103,7 +103,7 @@ pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {
 mod tests {
     use super::*;
     use crate::record::Results;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn names_are_unique_and_found() {
@@ -120,10 +120,10 @@ mod tests {
     fn every_format_renders_the_sample_and_nothing() {
         let nothing = Results { version: 1, ..Results::default() };
         for f in FORMATS.iter().filter(|f| f.name != "sqlite") {
-            let files = |results: &Results| sample::files(f.name, results).unwrap();
-            let once = files(&sample::results());
+            let files = |results: &Results| testing::files(f.name, results).unwrap();
+            let once = files(&testing::results());
             assert!(once.iter().all(|a| !a.text.is_empty()), "{}", f.name);
-            assert_eq!(once, files(&sample::results()), "{} is not deterministic", f.name);
+            assert_eq!(once, files(&testing::results()), "{} is not deterministic", f.name);
             files(&nothing);
         }
     }

@@ -122,7 +122,7 @@ impl<'a> Pooled<'a> {
 mod tests {
     use super::*;
     use crate::record::Status;
-    use crate::{sample, view};
+    use crate::{testing, view};
 
     #[test]
     fn who_is_beaten_on_both_is_not_on_it() {
@@ -138,15 +138,15 @@ mod tests {
     fn a_session_marks_its_own_and_sessions_are_pooled() {
         let rows = |session| {
             vec![
-                sample::scored(session, "reference", 4.0, 100.0),
-                sample::scored(session, "aider", 1.0, 50.0),
-                sample::scored(session, "codex", 2.0, 90.0),
-                sample::scored(session, "opencode", 3.0, 80.0),
+                testing::scored(session, "reference", 4.0, 100.0),
+                testing::scored(session, "aider", 1.0, 50.0),
+                testing::scored(session, "codex", 2.0, 90.0),
+                testing::scored(session, "opencode", 3.0, 80.0),
             ]
         };
         let mut runs = rows("one");
         runs.extend(rows("two"));
-        let results = sample::of(runs);
+        let results = testing::of(runs);
         let blocks = view::blocks(&results);
         let on: Vec<&str> = blocks[0]
             .runs
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(pooled(&all), ["codex"]);
         // A row that only compacted where needs are unknown keeps all of them, which is not
         // meaningful.
-        let idle = ["one", "two"].map(|session| sample::scored(session, "aider", 1.0, 100.0));
+        let idle = ["one", "two"].map(|session| testing::scored(session, "aider", 1.0, 100.0));
         all.splice(
             ..,
             rows("one").into_iter().chain(rows("two")).filter(|r| r.strategy.label != "aider"),

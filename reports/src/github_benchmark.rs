@@ -44,11 +44,11 @@ fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn two_arrays_with_one_direction_each() {
-        let files = sample::files("github-benchmark", &sample::results()).unwrap();
+        let files = testing::files("github-benchmark", &testing::results()).unwrap();
         assert_eq!(files.len(), 2);
         for f in &files {
             let json: serde_json::Value = serde_json::from_str(&f.text).unwrap();
@@ -59,13 +59,9 @@ mod tests {
                 );
             }
         }
-        assert!(
-            files[0].text.contains("login-bug/codex: cost_usd")
-                && !files[0].text.contains("retention")
-        );
-        assert!(
-            files[1].text.contains("login-bug/codex: needs_kept_pct")
-                && !files[1].text.contains("cost_usd")
-        );
+        for (i, one, other) in [(0, "cost_usd", "retention"), (1, "needs_kept_pct", "cost_usd")] {
+            testing::assert_contains(&files[i].text, &[&format!("login-bug/codex: {one}")]);
+            assert!(!files[i].text.contains(other), "{other}");
+        }
     }
 }

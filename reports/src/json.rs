@@ -268,7 +268,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Result<Results, ReadError> {
@@ -276,46 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_refused_by_name() {
-        let error = parse(r#"{"version": 7, "shape": "unknown"}"#).unwrap_err().to_string();
-        assert_eq!(error, "r.json: version 7 of results, expected version 1; use a newer ctxbench");
-        assert!(parse(r#"{"version": 0}"#).unwrap_err().to_string().contains("run again"));
-    }
-
-    #[test]
-    fn broken_files_name_line_and_column() {
-        let error =
-            parse("{\n  \"version\": 1,\n  \"generator\": nope\n}").unwrap_err().to_string();
-        assert!(error.starts_with("r.json, line 3, column "), "{error}");
-        let error =
-            parse(r#"{"version":1,"generator":"x","assumptions":{}}"#).unwrap_err().to_string();
-        assert!(
-            error.contains("`runs` is missing") && error.contains("expected results"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn a_missing_file_says_what_was_expected() {
-        let error = read_results(Path::new("/nonexistent/x")).unwrap_err().to_string();
-        assert!(error.contains("expected a results.json or a folder"), "{error}");
-    }
-
-    #[test]
     fn figures_that_json_cannot_hold_are_named() {
-        let mut r = sample::results();
+        let mut r = testing::results();
         r.runs[0].summary.prefix_stability = Some(f64::NAN);
         let error = results_text(&r).unwrap_err().to_string();
-        assert!(
-            error.contains("login-bug × aider") && error.contains("`prefix_stability`"),
-            "{error}"
-        );
+        testing::assert_contains(&error, &["login-bug × aider", "`prefix_stability`"]);
     }
 
     #[test]
     fn several_sessions_have_their_differences_in_the_file_and_come_back_the_same() {
-        let mut results = sample::results();
-        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        let mut results = testing::results();
+        results.runs.extend(testing::LABELS.iter().map(|l| testing::run("second", l, 1)));
         let text = results_text(&results).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let codex = value["differences"][0]["strategies"]
@@ -329,12 +300,12 @@ mod tests {
         let again = parse(&text).unwrap();
         assert_eq!(again, results);
         assert_eq!(results_text(&again).unwrap(), text);
-        assert!(!results_text(&sample::results()).unwrap().contains("differences"));
+        assert!(!results_text(&testing::results()).unwrap().contains("differences"));
     }
 
     #[test]
     fn front_and_sentences_stand_in_the_file() {
-        let text = results_text(&sample::results()).unwrap();
+        let text = results_text(&testing::results()).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let told = &value["conclusions"][0];
         assert_eq!(told["about"], "Conclusion: 1 session, claude-sonnet-4-6");
@@ -352,7 +323,7 @@ mod tests {
             label in ".{0,12}", cost in -1e12f64..1e12, saved in proptest::option::of(-1e3f64..100.0),
             tokens in any::<u64>(), seed in 0u64..20, note in proptest::option::of(".{0,20}"),
         ) {
-            let mut run = sample::run("s", &label, seed);
+            let mut run = testing::run("s", &label, seed);
             run.summary.cost_usd = cost;
             run.summary.saved_pct = saved;
             run.summary.input_tokens = tokens;
@@ -365,7 +336,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(text in ".{0,200}", cut in 0usize..20_000) {
             let _ = parse(&text);
-            let whole = results_text(&Results { version: 1, runs: vec![sample::run("s", "codex", 3)], ..Results::default() }).unwrap();
+            let whole = results_text(&Results { version: 1, runs: vec![testing::run("s", "codex", 3)], ..Results::default() }).unwrap();
             let end = whole.char_indices().map(|(i, _)| i).take_while(|i| *i <= cut).last().unwrap_or(0);
             let _ = parse(&whole[..end]);
             let _ = parse(&format!("{}{text}{}", &whole[..end], &whole[end..]));

@@ -116,17 +116,17 @@ fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
 mod tests {
     use super::*;
     use crate::record::IntegrityFailure;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn counts_and_escapes() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs[0].status = Status::NotApplicable;
         let text = suites(&results);
         assert!(text.contains("tests=\"12\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{text}");
-        assert!(
-            text.contains("name=\"x&lt;&amp;&quot;y\"")
-                && text.contains("call &lt;a&amp;b&gt; has no result")
+        testing::assert_contains(
+            &text,
+            &["name=\"x&lt;&amp;&quot;y\"", "call &lt;a&amp;b&gt; has no result"],
         );
         assert_eq!(text.matches("<testcase").count(), 12);
         assert!(!text.contains("time="), "virtual time is no time of a test");
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_yardstick_may_run_into_the_window_and_a_product_may_not() {
         let failed = |label: &str, rule: Rule| {
-            let mut r = sample::run("s", label, 1);
+            let mut r = testing::run("s", label, 1);
             r.status = Status::Overflow;
             let detail = "9 tokens in a window of 8".to_string();
             r.integrity = vec![IntegrityFailure { request: 3, rule, detail }];

@@ -32,8 +32,6 @@ mod results_file;
 mod resume;
 mod rewind;
 mod row_cache;
-#[cfg(test)]
-mod sample;
 mod sections;
 mod seeds;
 mod sheet;
@@ -45,6 +43,8 @@ mod stored;
 mod sweep;
 mod table;
 mod terms;
+#[cfg(test)]
+mod testing;
 mod view;
 mod write;
 

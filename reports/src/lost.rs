@@ -145,46 +145,21 @@ impl LostNeed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
     use ctxbench_core::fact::Match;
 
     #[test]
     fn lost_needs_come_with_the_words_before_and_after() {
-        let mut results = sample::results();
-        results.runs.retain(|r| r.strategy.name == "codex");
-        results.runs.truncate(1);
-        let run = &mut results.runs[0];
-        run.facts.truncate(1);
-        run.facts[0] = FactRecord {
-            found: Match::Absent,
-            place: FactPlace::Nowhere,
-            gap: Some(9),
-            request: Some(3),
-            compactions_before: 1,
-            ..run.facts[0].clone()
-        };
-        let moved = FactMove {
-            compaction: 0,
-            from: FactPlace::Verbatim,
-            before: "the token lives 900 s".into(),
-            after: "tokens expire".into(),
-            ..FactMove::default()
-        };
-        run.lives = vec![FactLife {
-            fact: "token-ttl".into(),
-            tokens: vec!["900 s".into()],
-            text: "the token lives 900 s".into(),
-            moves: vec![moved],
-            ..FactLife::default()
-        }];
+        let mut results = testing::forgetful();
+        results.runs.retain(|r| r.strategy.label == "codex");
+        let need = &mut results.runs[0].facts[0];
+        (need.gap, need.request) = (Some(9), Some(3));
         let all = lost(&results, Filter::default()).unwrap();
         let text = to_text(&all);
         assert!(text.contains("1 of 1 needs lost"), "{text}");
-        assert!(
-            text.contains(
-                "token-ttl (value) “900 s”, needed by u9 in request 3, shown 9 replies before"
-            ),
-            "{text}"
+        testing::assert_contains(
+            &text,
+            &["token-ttl (value) “900 s”, needed by u9 in request 3, shown 9 replies before"],
         );
         assert!(text.contains("said: “the token lives 900 s”"), "{text}");
         assert!(text.contains("nearest in a summary: “tokens expire”"), "{text}");
@@ -193,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_stands_there_or_asks_for_no_memory_is_not_lost() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         let run = &mut results.runs[0];
         let absent = FactRecord {
             found: Match::Absent,

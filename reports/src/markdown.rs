@@ -190,11 +190,11 @@ pub(crate) fn text(raw: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn failures_first_and_text_escaped() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs[0].note = Some("a|b\n<img src=x> @someone".into());
         let md = pull_request(&results);
         assert!(md.find("INTEGRITY").unwrap() < md.find("| strategy |").unwrap());
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn every_row_has_as_many_cells_as_the_head() {
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
-        let mut results = sample::results();
-        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        let mut results = testing::results();
+        results.runs.extend(testing::LABELS.iter().map(|l| testing::run("second", l, 1)));
         results.runs.iter_mut().for_each(|r| r.resume = vec![Default::default()]);
         let md = pull_request(&results);
         assert_eq!(
@@ -218,9 +218,9 @@ mod tests {
             (1, 1),
             "a line above its rows"
         );
-        assert!(
-            md.contains("### Differences between strategies")
-                && md.contains("2 sessions: differences only")
+        testing::assert_contains(
+            &md,
+            &["### Differences between strategies", "2 sessions: differences only"],
         );
         let mut width = None;
         for line in md.lines() {
@@ -234,11 +234,11 @@ mod tests {
 
     #[test]
     fn stays_within_a_comment() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         for i in 0..24 {
-            results
-                .runs
-                .extend(sample::LABELS.iter().map(|l| sample::run(&format!("scenario-{i}"), l, 1)));
+            results.runs.extend(
+                testing::LABELS.iter().map(|l| testing::run(&format!("scenario-{i}"), l, 1)),
+            );
         }
         assert!(compose(&results, true).len() > ROOM);
         assert!(pull_request(&results).contains("Details are left out"));

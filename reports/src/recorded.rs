@@ -162,16 +162,16 @@ fn is_recorded(r: &RunRecord) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{sample, view};
+    use crate::{testing, view};
 
     #[test]
     fn dollars_without_all_replies_are_a_lower_bound() {
         let told_of = |completed: u64| {
-            let mut run = sample::run("s", "as-recorded", 1);
+            let mut run = testing::run("s", "as-recorded", 1);
             run.strategy.standing = Standing::Recorded;
             (run.summary.cost_usd, run.summary.cost_estimate_usd) = (2.0, Some(2.0));
             (run.summary.steps_completed, run.summary.steps_total) = (completed, 14);
-            let results = sample::of(vec![run]);
+            let results = testing::of(vec![run]);
             let blocks = view::blocks(&results);
             cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
         };
@@ -186,7 +186,7 @@ mod tests {
     fn another_cache_is_told_where_it_decides() {
         let told_of = |read: u64| {
             let mut results =
-                sample::of(["as-recorded", "reference"].map(|s| sample::run("s", s, 1)));
+                testing::of(["as-recorded", "reference"].map(|s| testing::run("s", s, 1)));
             results.runs[0].strategy.standing = Standing::Recorded;
             for (run, read) in results.runs.iter_mut().zip([read, 900]) {
                 (run.summary.input_tokens, run.summary.cache_read_tokens) = (1_000, read);

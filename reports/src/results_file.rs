@@ -166,11 +166,11 @@ pub fn read_figures(path: &Path) -> Result<Results, ReportError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     fn several() -> Results {
-        let mut results = sample::results();
-        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        let mut results = testing::results();
+        results.runs.extend(testing::LABELS.iter().map(|l| testing::run("second", l, 1)));
         results.runs[1].note = Some("a line\n    }\nand \"runs\": [".into());
         results
     }

@@ -57,11 +57,11 @@ fn row(s: &ResumeRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn a_row_per_restart_and_format_and_none_without() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         assert!(SHEET.groups(&results).is_empty());
         let file = ResumeFile {
             format: "codex-rollout".into(),
@@ -95,22 +95,14 @@ mod tests {
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
         assert_eq!(lines.len(), 4);
-        assert!(
-            lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"),
-            "{}",
-            lines[1]
+        testing::assert_contains(
+            lines[1],
+            &[",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"],
         );
-        assert!(
-            lines[2].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"),
-            "{}",
-            lines[2]
-        );
-        assert!(
-            lines[3].contains(
-                ",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"
-            ),
-            "{}",
-            lines[3]
+        testing::assert_contains(lines[2], &[",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"]);
+        testing::assert_contains(
+            lines[3],
+            &[",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"],
         );
     }
 }

@@ -56,11 +56,11 @@ mod tests {
     use ctxbench_core::engine::RewindStatus;
 
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn no_rewind_no_sheet_and_unknown_is_not_zero() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs.retain(|r| r.strategy.standing == Standing::Contender);
         assert!(SHEET.groups(&results).is_empty());
         let code = CodeRewind {

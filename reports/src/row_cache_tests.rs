@@ -1,37 +1,15 @@
 use super::*;
-use crate::sample;
+use crate::testing;
 
 const KEY: &str = "00aa00aa00aa00aa00aa00aa00aa00aa";
 const OTHER: &str = "ffaa00aa00aa00aa00aa00aa00aa00aa";
 
 fn row(label: &str) -> Row {
-    Row { run: sample::run("s", label, 1), trace: vec!["{}".into()], ..Row::default() }
+    Row { run: testing::run("s", label, 1), trace: vec!["{}".into()], ..Row::default() }
 }
 
 fn open(dir: &Path) -> RowCache {
     RowCache::open(dir).unwrap()
-}
-
-#[test]
-fn put_row_is_found_by_later_run() {
-    let dir = tempfile::tempdir().unwrap();
-    open(dir.path()).store(KEY, row("codex"), false).unwrap();
-    let later = open(dir.path());
-    assert!(later.find(OTHER).is_none());
-    let found = later.find(KEY).unwrap();
-    assert_eq!((&found.run, &found.trace), (&row("codex").run, &row("codex").trace));
-}
-
-#[test]
-fn put_error_is_returned_and_not_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let cache = open(dir.path());
-    let mut failed = row("codex");
-    failed.run.status = Status::Error;
-    cache.store(KEY, failed.clone(), false).unwrap();
-    assert!(cache.find(KEY).is_none());
-    assert_eq!(cache.get(KEY).unwrap().run, failed.run);
-    assert!(open(dir.path()).find(KEY).is_none());
 }
 
 #[test]
@@ -59,15 +37,6 @@ fn find_torn_foreign_or_other_version_is_none() {
     }
     fs::write(&path, &whole).unwrap();
     assert!(open(dir.path()).find(KEY).is_some());
-}
-
-#[test]
-fn open_folder_with_other_files_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("thesis.tex"), "years of work").unwrap();
-    let error = RowCache::open(dir.path()).err().unwrap().to_string();
-    assert!(error.contains("is not a ctxbench cache"), "{error}");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -141,11 +141,11 @@ mod tests {
     use crate::record::{IntegrityFailure, Rule};
 
     use super::*;
-    use crate::sample;
     use crate::stats;
+    use crate::testing;
 
     fn seeded(seed: u64, change: impl Fn(&mut RunRecord)) -> RunRecord {
-        let mut r = sample::run("s", "codex", 1);
+        let mut r = testing::run("s", "codex", 1);
         r.summariser = Some("lossy".into());
         r.seed = Some(seed);
         change(&mut r);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn fold(runs: Vec<RunRecord>) -> RunRecord {
-        let results = sample::of(runs);
+        let results = testing::of(runs);
         let mut out = averaged(&results).into_owned().runs;
         assert_eq!(out.len(), 1);
         out.remove(0)
@@ -180,12 +180,7 @@ mod tests {
             (3.0, Some(70.0), 11, Some(20.0))
         );
         let note = row.note.unwrap();
-        assert!(
-            note.contains("mean of 3 seeds")
-                && note.contains("cost $ 1.0")
-                && note.contains("needs kept% 50.0–100"),
-            "{note}"
-        );
+        testing::assert_contains(&note, &["mean of 3 seeds", "cost $ 1.0", "needs kept% 50.0–100"]);
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // A value that is unknown for one seed is unknown.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);
@@ -214,11 +209,11 @@ mod tests {
 
     #[test]
     fn results_without_seeds_are_left_alone() {
-        let plain = sample::results();
+        let plain = testing::results();
         assert!(matches!(averaged(&plain), Cow::Borrowed(_)));
         // A row that does not depend on the seed is unchanged next to repeated ones.
-        let reference = sample::run("s", "reference", 1);
-        let mixed = sample::of(vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()]);
+        let reference = testing::run("s", "reference", 1);
+        let mixed = testing::of(vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()]);
         let out = averaged(&mixed).into_owned().runs;
         assert_eq!((out.len(), &out[1]), (2, &reference));
         assert!(out[0].note.as_deref().unwrap().ends_with("all alike"));
@@ -233,7 +228,7 @@ mod tests {
                     (r.scenario.id, r.summary.cost_usd) = (session.into(), cost)
                 }));
             }
-            let mut reference = sample::run(session, "reference", 1);
+            let mut reference = testing::run(session, "reference", 1);
             reference.summary.cost_usd = 5.0;
             results.runs.push(reference);
         }

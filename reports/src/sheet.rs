@@ -78,13 +78,13 @@ impl ByBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn the_scenario_is_named_once_and_rows_stand_as_in_the_main_table() {
         let sheet = |rows| ByBlock { title: "", note: "", head: &[], told: |_| None, rows };
-        let mut results = sample::results();
-        results.runs.extend(["none", "codex", "reference"].map(|l| sample::run("second", l, 1)));
+        let mut results = testing::results();
+        results.runs.extend(["none", "codex", "reference"].map(|l| testing::run("second", l, 1)));
         let rows = |r: &RunRecord| {
             if r.strategy.name == "aider" { vec![] } else { vec![vec!["1".into()]] }
         };
@@ -94,7 +94,7 @@ mod tests {
             ["login-bug", "second"]
         );
         assert_eq!(groups[1].rows, [["reference", "1"], ["codex", "1"], ["none", "1"]]);
-        assert_eq!(groups[0].rows.len(), sample::LABELS.len() - 1);
+        assert_eq!(groups[0].rows.len(), testing::LABELS.len() - 1);
         assert!(sheet(|_| vec![]).section(&results).is_empty());
         results.runs[0].model = "gpt-5.4".into();
         let names: Vec<String> =

@@ -124,12 +124,12 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{csv, sample};
+    use crate::{csv, testing};
 
     /// Two calls of a large model at 1 USD each, a summary of a small one at 0.5, and two subagents
     /// at 0.75 each.
     fn run() -> RunRecord {
-        let mut run = sample::run("s", "aider", 1);
+        let mut run = testing::run("s", "aider", 1);
         let first = run.requests[0].clone();
         let ask = |agent: Option<&str>, model: &str, purpose, usd| RequestRecord {
             agent: agent.map(Into::into),
@@ -184,7 +184,7 @@ mod tests {
         run.requests.truncate(1);
         assert!(rows(&run).is_empty());
         run.requests[0].cost_usd = 0.0;
-        let text = csv::csv_text("costs.csv", &sample::of(vec![run]));
+        let text = csv::csv_text("costs.csv", &testing::of(vec![run]));
         let line = text.lines().nth(1).unwrap();
         assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
     }

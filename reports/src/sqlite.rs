@@ -152,11 +152,11 @@ fn value(cell: Cell) -> Value {
 mod tests {
     use super::*;
     use crate::record::{BreakEven, RunRecord};
-    use crate::{csv, sample};
+    use crate::{csv, testing};
 
     #[test]
     fn it_holds_what_results_and_csv_files_hold() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs[0].status = crate::record::Status::NotApplicable;
         let never = results.runs.iter_mut().flat_map(|r| r.compactions.first_mut()).next().unwrap();
         never.break_even_calls = Some(BreakEven::Never);

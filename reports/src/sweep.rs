@@ -168,10 +168,10 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
 mod tests {
     use super::*;
     use crate::record::{RunRecord, Status};
-    use crate::sample;
+    use crate::testing;
 
     fn row(session: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {
-        let mut r = sample::scored(session, "codex", cost, kept);
+        let mut r = testing::scored(session, "codex", cost, kept);
         r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();
         if !text.is_empty() {
@@ -181,7 +181,7 @@ mod tests {
     }
 
     fn reference(session: &str) -> RunRecord {
-        sample::scored(session, "reference", 4.0, 100.0)
+        testing::scored(session, "reference", 4.0, 100.0)
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
             row("s", &[("limit", "90000")], 1.0, 70.0),
             row("s", &[("limit", "50%")], 2.5, 80.0),
         ];
-        let found = sheets(&sample::of(runs));
+        let found = sheets(&testing::of(runs));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].title, "codex: limit (claude-sonnet-4-6, 1 session)");
         let cells: Vec<(&str, &str, &str)> =
@@ -217,7 +217,7 @@ mod tests {
             row("s", &[("remote", "true")], 0.0, 0.0),
         ];
         runs[2].status = Status::NotApplicable;
-        let found = sheets(&sample::of(runs));
+        let found = sheets(&testing::of(runs));
         let cells: Vec<(&str, &str)> = found[0].rows().map(|r| (&*r[0], &*r[3])).collect();
         assert_eq!(cells, [("false", "$3.000"), ("true", "n/a")]);
     }
@@ -226,14 +226,14 @@ mod tests {
     fn a_second_setting_parts_the_table_and_one_value_makes_none() {
         let one =
             vec![reference("s"), row("s", &[], 3.0, 95.0), row("s", &[("limit", "9")], 2.0, 9.0)];
-        assert!(sheets(&sample::of(one)).is_empty());
+        assert!(sheets(&testing::of(one)).is_empty());
         let mut runs = vec![reference("s"), reference("t")];
         for session in ["s", "t"] {
             for (limit, keep) in [("5", "1"), ("10", "1"), ("5", "2"), ("10", "2")] {
                 runs.push(row(session, &[("keep", keep), ("limit", limit)], 2.0, 50.0));
             }
         }
-        let found = sheets(&sample::of(runs));
+        let found = sheets(&testing::of(runs));
         let titles: Vec<&str> = found.iter().map(|s| s.title.as_str()).collect();
         let of = |s: &str| format!("codex: {s} (claude-sonnet-4-6, 2 sessions)");
         assert_eq!(titles, [of("keep"), of("limit")]);

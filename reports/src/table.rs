@@ -217,34 +217,38 @@ fn legend(width: usize) -> Vec<String> {
 mod tests {
     use crate::record::Delegation;
     use crate::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
-    use ctxbench_core::engine::RewindStatus;
     use ctxbench_core::session::RewindMode;
 
     use super::*;
-    use crate::sample;
+    use crate::testing;
+
+    fn text_at(results: &Results, width: usize) -> String {
+        table(results, &TableOptions { width, ..TableOptions::default() })
+    }
 
     fn at(width: usize) -> String {
-        table(&sample::results(), &TableOptions { width, ..TableOptions::default() })
+        text_at(&testing::results(), width)
+    }
+
+    fn coloured(results: &Results) -> String {
+        table(results, &TableOptions { color: true, width: 120, ..TableOptions::default() })
     }
 
     #[test]
     fn fits_the_width() {
         for width in [80, 90, 100, 120, 140, 160] {
             for line in at(width).lines() {
-                assert!(
-                    line.chars().count() <= width,
-                    "{} > {width}: {line}",
-                    line.chars().count()
-                );
+                let n = line.chars().count();
+                assert!(n <= width, "{n} > {width}: {line}");
             }
         }
     }
 
     #[test]
     fn sheets_name_the_scenario_once_and_the_strategy_in_full() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs.retain(|r| !r.strategy.label.contains(':'));
-        results.runs.push(sample::run(
+        results.runs.push(testing::run(
             "a-scenario-with-a-rather-long-name",
             "observation-masking",
             1,
@@ -262,31 +266,25 @@ mod tests {
                 file: Some(file),
                 ..ResumeRecord::default()
             }];
-            r.delegation = vec![Delegation {
-                cost_usd: 0.1,
-                peak_context_tokens: 123_456,
-                ..Delegation::default()
-            }];
+            r.delegation =
+                vec![Delegation { peak_context_tokens: 123_456, ..Delegation::default() }];
             let code = CodeRewind {
                 changed: 12,
-                restored: 10,
                 edit_tools_bytes: 123_456,
                 shadow_git_bytes: Some(98_765),
                 ..CodeRewind::default()
             };
-            let context = (Some(123_456), Some(98_765));
-            let to = "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into();
             r.rewinds = vec![RewindRecord {
-                to,
+                to: "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into(),
                 mode: RewindMode::SummarizeFrom,
-                status: RewindStatus::Done,
+                context_before: Some(123_456),
+                context_after: Some(98_765),
                 code: Some(code),
                 ..RewindRecord::default()
             }];
-            (r.rewinds[0].context_before, r.rewinds[0].context_after) = context;
         }
         for width in [80, 100, 120, 160] {
-            let text = table(&results, &TableOptions { width, ..TableOptions::default() });
+            let text = text_at(&results, width);
             for title in ["Rewind:", "Resume:", "Delegation:"] {
                 let from = &text[text.find(&format!("\n{title}")).unwrap()..];
                 let part: Vec<&str> =
@@ -319,31 +317,17 @@ mod tests {
 
     #[test]
     fn differences_over_sessions_fit_and_are_short() {
-        let mut results = sample::results();
-        let one = results.runs.clone();
-        for i in 2..=12 {
-            results.runs.extend(one.iter().cloned().map(|mut r| {
-                r.scenario.id = format!("session-{i}");
-                r
-            }));
-        }
-        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
+        let mut results = testing::recordings(12);
         for width in [80, 100, 160] {
-            let text = table(&results, &TableOptions { width, ..TableOptions::default() });
+            let text = text_at(&results, width);
             let block =
                 &text[text.find("Differences from reference, mean change per session").unwrap()..];
             assert!(block.lines().all(|l| l.chars().count() <= width), "{block}");
             let codex = block.lines().find(|l| l.starts_with("codex ")).unwrap();
-            assert!(
-                codex.contains(" 12/12 ") && codex.contains("BETTER") && codex.contains("WORSE"),
-                "{codex}"
-            );
+            testing::assert_contains(codex, &[" 12/12 ", "BETTER", "WORSE"]);
         }
-        assert!(
-            table(&results, &TableOptions { color: true, width: 120, ..TableOptions::default() })
-                .contains("\u{1b}[31mWORSE\u{1b}[0m")
-        );
-        results.runs.truncate(one.len() * 3);
+        assert!(coloured(&results).contains("\u{1b}[31mWORSE\u{1b}[0m"));
+        results.runs.truncate(testing::LABELS.len() * 3);
         let few = table(&results, &TableOptions::default());
         assert!(
             few.contains("3 sessions: differences only")
@@ -371,25 +355,15 @@ mod tests {
 
     #[test]
     fn broken_rows_never_win() {
-        let mut results = sample::results();
-        for r in &mut results.runs {
-            if r.strategy.label == "x<&\"y" {
-                r.summary.cost_usd = 0.000_1;
-            }
-        }
+        let mut results = testing::results();
+        testing::labelled(&mut results, "x<&\"y").for_each(|r| r.summary.cost_usd = 0.000_1);
         assert!(!table(&results, &TableOptions::default()).contains("0.0001*"));
     }
 
     #[test]
     fn colour_only_when_asked() {
         assert!(!at(120).contains('\u{1b}'));
-        assert!(
-            table(
-                &sample::results(),
-                &TableOptions { color: true, width: 120, ..TableOptions::default() }
-            )
-            .contains("\u{1b}[32m")
-        );
+        assert!(coloured(&testing::results()).contains("\u{1b}[32m"));
         assert_eq!(table(&Results::default(), &TableOptions::default()), "no runs\n");
     }
 }

@@ -405,22 +405,22 @@ pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn an_unlimited_window_is_not_an_unknown_one() {
-        let mut results = sample::of(vec![sample::run("s", "reference", 1)]);
+        let mut results = testing::of(vec![testing::run("s", "reference", 1)]);
         assert_eq!(
             blocks(&results)[0].terms(),
             "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted"
         );
-        results.runs.push(sample::run("s", "codex", 1));
+        results.runs.push(testing::run("s", "codex", 1));
         assert_eq!(
             blocks(&results)[0].terms(),
             "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
         );
         // The recorded window may differ from the requested one.
-        let mut recorded = sample::run("s", "as-recorded", 1);
+        let mut recorded = testing::run("s", "as-recorded", 1);
         (recorded.strategy.standing, recorded.window) = (Standing::Recorded, 1_000_000);
         results.runs.push(recorded);
         assert!(blocks(&results)[0].terms().contains("window 200k tokens"));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::Results;
 use crate::row_cache::{Row, RowCache};
-use crate::sample;
+use crate::testing;
 
 fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
     let stored = StoredResults::new(results, &results.runs)?;
@@ -25,7 +25,7 @@ fn names(dir: &Path) -> Vec<String> {
 fn publish_to_new_folder_writes_all_files_and_no_sibling() {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
-    write_results(&out, &sample::results(), "| a |\n|---|\n| b |\n").unwrap();
+    write_results(&out, &testing::results(), "| a |\n|---|\n| b |\n").unwrap();
     let expected = [
         ".ctxbench",
         "compactions.csv",
@@ -44,22 +44,22 @@ fn publish_to_new_folder_writes_all_files_and_no_sibling() {
     ];
     assert_eq!(names(&out), expected);
     assert_eq!(names(tmp.path()), ["out"]);
-    assert_eq!(json::read_results(&out).unwrap(), sample::results());
+    assert_eq!(json::read_results(&out).unwrap(), testing::results());
 }
 
 #[test]
 fn publish_over_results_keeps_other_files_and_rows() {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
-    let mut results = sample::results();
-    results.runs.push(sample::run("zz-second", "codex", 1));
+    let mut results = testing::results();
+    results.runs.push(testing::run("zz-second", "codex", 1));
     let row = Row { run: results.runs[0].clone(), ..Row::default() };
     RowCache::open(&default_cache(&out)).unwrap().store("00aa", row, false).unwrap();
     write_results(&out, &results, "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     fs::write(out.join("plots/mine.txt"), "mine").unwrap();
     assert!(out.join("plots/zz-second-context.svg").exists());
-    write_results(&out, &sample::results(), "").unwrap();
+    write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join("notes.txt").exists() && out.join("plots/mine.txt").exists());
     assert!(!out.join("plots/zz-second-context.svg").exists(), "a plot of the former run stayed");
     assert!(RowCache::open(&default_cache(&out)).unwrap().find("00aa").is_some());
@@ -70,9 +70,9 @@ fn publish_over_results_keeps_other_files_and_rows() {
 fn publish_over_user_file_with_our_name_keeps_it_as_former() {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
-    write_results(&out, &sample::results(), "").unwrap();
+    write_results(&out, &testing::results(), "").unwrap();
     fs::write(out.join("matrix.md"), "my own").unwrap();
-    write_results(&out, &sample::results(), "| a |\n").unwrap();
+    write_results(&out, &testing::results(), "| a |\n").unwrap();
     assert_eq!(fs::read_to_string(out.join("matrix.md")).unwrap(), "| a |\n");
     assert_eq!(fs::read_to_string(out.join("matrix.md.former")).unwrap(), "my own");
 }
@@ -81,18 +81,18 @@ fn publish_over_user_file_with_our_name_keeps_it_as_former() {
 fn publish_by_two_runs_at_once_keeps_whole_results_and_other_files() {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
-    write_results(&out, &sample::results(), "").unwrap();
+    write_results(&out, &testing::results(), "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 for _ in 0..10 {
-                    write_results(&out, &sample::results(), "").unwrap();
+                    write_results(&out, &testing::results(), "").unwrap();
                 }
             });
         }
     });
-    assert_eq!(json::read_results(&out).unwrap(), sample::results());
+    assert_eq!(json::read_results(&out).unwrap(), testing::results());
     assert_eq!(fs::read_to_string(out.join("notes.txt")).unwrap(), "mine");
     assert_eq!(names(tmp.path()), ["out"]);
 }
@@ -123,7 +123,7 @@ fn create_in_foreign_folder_is_refused_and_changes_nothing() {
             fs::write(out.join(MARKER), text).unwrap();
         }
         let before = names(&out);
-        let error = write_results(&out, &sample::results(), "").unwrap_err().to_string();
+        let error = write_results(&out, &testing::results(), "").unwrap_err().to_string();
         assert!(error.ends_with("was not made by ctxbench; choose another --out"), "{error}");
         assert_eq!(names(&out), before);
         assert_eq!(names(tmp.path()), ["thesis"]);
@@ -136,22 +136,11 @@ fn create_in_empty_folder_succeeds_and_over_file_is_refused() {
     let out = tmp.path().join("empty");
     fs::create_dir(&out).unwrap();
     fs::write(out.join(".ctxbench-1-1.tmp"), "half").unwrap();
-    write_results(&out, &sample::results(), "").unwrap();
+    write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join(MARKER).exists());
     let file = tmp.path().join("file");
     fs::write(&file, "x").unwrap();
-    let error = write_results(&file, &sample::results(), "").unwrap_err().to_string();
+    let error = write_results(&file, &testing::results(), "").unwrap_err().to_string();
     assert!(error.contains("is not a folder"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "x");
-}
-
-#[test]
-fn write_same_results_twice_gives_same_bytes() {
-    let tmp = tempfile::tempdir().unwrap();
-    let (a, b) = (tmp.path().join("a"), tmp.path().join("b"));
-    write_results(&a, &sample::results(), "").unwrap();
-    write_results(&b, &sample::results(), "").unwrap();
-    for name in names(&a).iter().filter(|n| *n != "plots") {
-        assert_eq!(fs::read(a.join(name)).unwrap(), fs::read(b.join(name)).unwrap(), "{name}");
-    }
 }

@@ -241,24 +241,21 @@ mod tests {
     fn faults_say_what_is_missing_and_what_was_meant() {
         let f = read(r#"{"type":"assistent","id":"a"}"#).unwrap_err();
         assert_eq!((f.line, f.fix.as_str()), (3, "did you mean assistant?"));
-        let f = read(r#"{"type":"user","id":"a"}"#).unwrap_err();
-        assert_eq!(f.what, "missing field \"text\" or \"parts\" of an entry of type \"user\"");
-        let f = read(r#"{"id":"a"}"#).unwrap_err();
-        assert_eq!(f.what, "missing field \"type\"");
-        let f = read(r#"{"type":"idle","ms":"long"}"#).unwrap_err();
-        assert!(
-            f.what.contains("\"ms\": it is the text \"long\"; expected a whole number from 0 on"),
-            "{}",
-            f.what
-        );
-        let f = read(r#"{"type":"tool","call_id":"c","output":"x","at":"soon"}"#).unwrap_err();
-        assert!(
-            f.what.contains("\"at\": it is the text \"soon\"; expected a whole number from 0 on"),
-            "{}",
-            f.what
-        );
-        let f = read(r#"{"type":"assistant","id":"a","text":"x","usage":{"input":-1}}"#);
-        assert!(f.unwrap_err().what.contains("\"usage.input\": it is -1; expected a whole number"));
+        let text = |field, text| {
+            format!("{field:?}: it is the text {text:?}; expected a whole number from 0 on")
+        };
+        for (json, told) in [
+            (r#"{"id":"a"}"#, "missing field \"type\""),
+            (r#"{"type":"idle","ms":"long"}"#, &*text("ms", "long")),
+            (r#"{"type":"tool","call_id":"c","output":"x","at":"soon"}"#, &text("at", "soon")),
+            (
+                r#"{"type":"assistant","id":"a","text":"x","usage":{"input":-1}}"#,
+                "\"usage.input\": it is -1; expected a whole number",
+            ),
+        ] {
+            let what = read(json).unwrap_err().what;
+            assert!(what.contains(told), "{what}");
+        }
         let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
         assert!(f.fix.contains("summarize_from"), "{}", f.fix);
         for mode in RewindMode::ALL {

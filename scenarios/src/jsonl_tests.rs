@@ -1,5 +1,5 @@
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::fact::Fact;
 use ctxbench_core::session::*;
 use proptest::prelude::*;
 
@@ -218,42 +218,19 @@ fn session() -> impl Strategy<Value = Session> {
         (entries, word(), proptest::option::of(1..=crate::bounds::TOKENS), unknown()).prop_map(
             |(groups, title, context_window, extra)| {
                 let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
-                entries.push(Entry::User(UserEntry {
-                    id: "bye".into(),
-                    text: Some("bye, x".into()),
-                    ..UserEntry::default()
-                }));
-                entries.push(Entry::Rewind {
-                    to: "last".into(),
-                    mode: RewindMode::Both,
-                    instructions: None,
-                    extra: extra.clone(),
-                });
-                entries.push(Entry::User(UserEntry {
-                    id: "last".into(),
-                    text: Some("bye, x".into()),
-                    ..UserEntry::default()
-                }));
-                let header = Header {
-                    version: 1,
-                    id: "s".into(),
-                    title,
-                    context_window,
-                    extra: extra.clone(),
-                    ..Header::default()
+                let said = |id: &str| {
+                    let (id, text) = (id.into(), Some("bye, x".into()));
+                    Entry::User(UserEntry { id, text, ..UserEntry::default() })
                 };
-                let (id, arises, needs) = ("f".into(), "bye".into(), vec!["last".into()]);
-                let fact = Fact {
-                    id,
-                    kind: FactKind::Todo,
-                    tokens: vec!["x".into()],
-                    arises,
-                    needs,
-                    words: vec![],
-                    superseded_by: None,
-                    forbids: vec![],
-                    extra,
-                };
+                let (to, mode) = ("last".into(), RewindMode::Both);
+                let rewind = Entry::Rewind { to, mode, instructions: None, extra: extra.clone() };
+                entries.extend([said("bye"), rewind, said("last")]);
+                let known =
+                    r#"{"id":"f","kind":"todo","tokens":["x"],"arises":"bye","needs":["last"]}"#;
+                let fact = Fact { extra: extra.clone(), ..serde_json::from_str(known).unwrap() };
+                let (version, id) = (1, "s".into());
+                let header =
+                    Header { version, id, title, context_window, extra, ..Header::default() };
                 Session { header, entries, facts: vec![fact] }
             },
         )

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::formats::testing::assert_contains;
 
 /// Files and scenarios in memory.
 #[derive(Default)]
@@ -186,19 +187,13 @@ fn errors_name_place_fault_and_remedy() {
     let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
     let check = bad(&SMALL.replace("requests = 2", "request = 2"));
-    assert!(
-        check.contains("s.toml:32: unknown check \"request\"")
-            && check.contains("did you mean requests?"),
-        "{check}"
-    );
+    assert_contains(&check, &["s.toml:32: unknown check \"request\"", "did you mean requests?"]);
     let twice =
         bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \
          \"\"\n");
-    assert!(
-        twice.contains(
-            "s.toml:3: message id \"a\" was used before, in the scenario that this one extends"
-        ),
-        "{twice}"
+    assert_contains(
+        &twice,
+        &["s.toml:3: message id \"a\" was used before, in the scenario that this one extends"],
     );
 }
 
@@ -212,12 +207,14 @@ fn citations_are_codes_or_free_words() {
         ["failure mode 6", "cc#24179"]
     );
     let e = with("[\"failure mode 61\"]").unwrap_err();
-    assert!(
-        e.contains(":5")
-            && e.contains("unknown citation \"failure mode 61\"")
-            && e.contains("did you mean failure mode")
-            && e.contains("failure mode 6 or"),
-        "{e}"
+    assert_contains(
+        &e,
+        &[
+            ":5",
+            "unknown citation \"failure mode 61\"",
+            "did you mean failure mode",
+            "failure mode 6 or",
+        ],
     );
     let told =
         "s.toml:5: \"cites\" does not fit: it is the text \"failure mode 6\"; expected a list";

@@ -77,7 +77,7 @@ fn listed(places: &[usize]) -> String {
 mod tests {
     use super::*;
     use crate::record::{RequestRecord, RequestStatus};
-    use crate::sample;
+    use crate::testing;
     use ctxbench_core::request::Purpose;
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
 
     /// A run that compacts right before these replies.
     fn run(places: &[usize]) -> RunRecord {
-        let mut r = sample::run("s", "codex", 1);
+        let mut r = testing::run("s", "codex", 1);
         (r.status, r.error) = (Status::Completed, None);
         r.integrity.clear();
         r.summary.integrity_failures = 0;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::record::{FactPlace, FactRecord, Status};
-use crate::sample;
+use crate::testing;
 use ctxbench_core::fact::Match;
 
 /// A row of Claude Code on a recording with `lost` of 100 needs lost.
@@ -16,7 +16,7 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         compactions_before: 1,
         ..FactRecord::default()
     };
-    let mut r = sample::run(&format!("s{session:02}"), label, 1);
+    let mut r = testing::run(&format!("s{session:02}"), label, 1);
     (r.status, r.error, r.scenario.recorded) = (Status::Completed, None, true);
     r.integrity.clear();
     (r.summary.integrity_failures, r.summary.compactions) = (0, compactions);
@@ -40,9 +40,9 @@ fn change(value: u64) -> SettingChange {
     }
 }
 
-fn advice(values: &[u64], runs: &[RunRecord], left_out: Vec<LeftOut>) -> Advice {
+fn advice(values: &[u64], runs: &[RunRecord]) -> Advice {
     let changes = values.iter().copied().map(change).collect();
-    let limits = vec![];
+    let (left_out, limits) = (vec![], vec![]);
     advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
 }
 
@@ -62,9 +62,18 @@ fn runs(n: usize, values: &[(u64, f64, usize)]) -> Vec<RunRecord> {
     out
 }
 
+/// Gives the rows of the tried values another cost and number of lost needs, by session and cost.
+fn changed(all: &mut [RunRecord], to: impl Fn(usize, f64) -> (f64, usize)) {
+    for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
+        let s = r.scenario.id[1..].parse().unwrap();
+        let (cost, lost) = to(s, r.summary.cost_usd);
+        *r = row(s, &r.strategy.label, cost, lost, 2);
+    }
+}
+
 #[test]
 fn a_saving_that_loses_nothing_is_advised_with_its_line() {
-    let a = advice(&[50, 60], &runs(12, &[(50, 0.8, 0), (60, 0.9, 0)]), vec![]);
+    let a = advice(&[50, 60], &runs(12, &[(50, 0.8, 0), (60, 0.9, 0)]));
     let fifty = change(50);
     assert_eq!(a.decision, Decision::Change(fifty.label.clone()));
     // 0.8 times the geometric mean of 1 to 1.011.
@@ -79,9 +88,9 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert_eq!(lines[at + 2].trim(), fifty.line);
     assert!(!text.contains("OVERRIDE=60"), "60 is beaten by 50:\n{text}");
     assert!(text.contains("expect less on others"), "{text}");
-    assert!(
-        text.contains("12 sessions, claude-sonnet-4-6; as recorded they cost $7.500"),
-        "{text}"
+    testing::assert_contains(
+        &text,
+        &["12 sessions, claude-sonnet-4-6; as recorded they cost $7.500"],
     );
     let best = &a.changes[0];
     assert!(best.front && !a.changes[1].front);
@@ -94,10 +103,8 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
 fn what_saves_dollars_and_loses_needs_is_a_trade() {
     // Six more needs are lost in every session, which is beyond chance.
     let mut all = runs(12, &[(50, 0.8, 0)]);
-    for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
-        *r = row(r.scenario.id[1..].parse().unwrap(), &r.strategy.label, r.summary.cost_usd, 11, 2);
-    }
-    let a = advice(&[50], &all, vec![]);
+    changed(&mut all, |_, cost| (cost, 11));
+    let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::Trade);
     assert!(a.sentence.contains("without a price, so none is advised"), "{}", a.sentence);
     assert!(a.sentence.contains("needs kept −6.0 pp"), "{}", a.sentence);
@@ -111,19 +118,15 @@ fn what_saves_dollars_and_loses_needs_is_a_trade() {
 fn what_chance_explains_is_no_change() {
     // Cheaper in six sessions and more expensive in six.
     let mut all = runs(12, &[(50, 1.0, 0)]);
-    for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
-        let s: usize = r.scenario.id[1..].parse().unwrap();
-        let cost = if s < 6 { 9.0 } else { 11.2 };
-        *r = row(s, &r.strategy.label, cost, 5, 2);
-    }
-    let a = advice(&[50], &all, vec![]);
+    changed(&mut all, |s, _| (if s < 6 { 9.0 } else { 11.2 }, 5));
+    let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::NoChange);
     assert!(a.sentence.starts_with("No change is clearly better for claude-code: over 12"));
 }
 
 #[test]
 fn nine_sessions_are_too_few() {
-    let a = advice(&[50], &runs(9, &[(50, 0.5, 0)]), vec![]);
+    let a = advice(&[50], &runs(9, &[(50, 0.5, 0)]));
     assert_eq!(a.decision, Decision::TooFew);
     assert_eq!(
         a.sentence,
@@ -138,7 +141,7 @@ fn a_session_speaks_about_a_value_if_any_request_differs() {
     // Neither row compacts, but a smaller tool output changes the session.
     let mut all = runs(12, &[(50, 0.8, 0)]);
     all.iter_mut().for_each(|r| r.summary.compactions = 0);
-    assert!(matches!(advice(&[50], &all, vec![]).decision, Decision::Change(_)));
+    assert!(matches!(advice(&[50], &all).decision, Decision::Change(_)));
 
     let now: Vec<RunRecord> = (0..12).map(|s| row(s, "claude-code", 10.0, 5, 1)).collect();
     let same = |r: &RunRecord| RunRecord {
@@ -146,13 +149,13 @@ fn a_session_speaks_about_a_value_if_any_request_differs() {
         ..r.clone()
     };
     let mut all: Vec<RunRecord> = now.iter().map(same).chain(now.clone()).collect();
-    let a = advice(&[50], &all, vec![]);
+    let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::NothingChanges);
     let told = "Nothing to change for claude-code: over 12 sessions";
     assert_eq!(a.sentence, format!("{told} no value tried changes a request."));
     assert!(!a.changes[0].front && !to_text(&a).contains("export"), "nothing to write");
     all.iter_mut().for_each(|r| r.summary.compactions = 0);
-    let a = advice(&[50], &all, vec![]);
+    let a = advice(&[50], &all);
     let none = "it compacts in none, and no value tried changes a request.";
     assert_eq!(a.sentence, format!("{told} {none}"));
 }
@@ -161,11 +164,8 @@ fn a_session_speaks_about_a_value_if_any_request_differs() {
 fn the_present_setting_may_beat_a_value() {
     // More expensive and worse than the present settings, but no other value dominates it.
     let mut all = runs(12, &[(50, 1.2, 0)]);
-    for r in all.iter_mut().filter(|r| r.strategy.label != "claude-code") {
-        let s = r.scenario.id[1..].parse().unwrap();
-        *r = row(s, &r.strategy.label, r.summary.cost_usd, 9, 2);
-    }
-    let a = advice(&[50], &all, vec![]);
+    changed(&mut all, |_, cost| (cost, 9));
+    let a = advice(&[50], &all);
     assert_eq!((a.decision.clone(), a.changes[0].front), (Decision::NoChange, false));
     assert!(!to_text(&a).contains("export"));
 }
@@ -175,7 +175,7 @@ fn a_value_that_does_not_finish_everywhere_is_not_advised() {
     let mut all = runs(12, &[(50, 0.8, 0)]);
     let last = all.iter_mut().rfind(|r| r.strategy.label != "claude-code").unwrap();
     last.status = Status::Overflow;
-    let a = advice(&[50], &all, vec![]);
+    let a = advice(&[50], &all);
     assert_eq!((a.decision.clone(), a.changes[0].finished), (Decision::Trade, 11));
     assert!(a.sentence.contains("1 session not finished"), "{}", a.sentence);
     let told = "threshold_percent=50: 1 session not finished; its figures are of the other 11.";
@@ -189,22 +189,8 @@ fn what_cannot_be_judged_for_want_of_needs_is_a_trade() {
         r.summary.needs_kept_pct = None;
         r.facts.clear();
     }
-    let a = advice(&[50], &all, vec![]);
+    let a = advice(&[50], &all);
     assert_eq!(a.decision, Decision::Trade);
     assert!(a.sentence.contains("needs kept n/a, in too few sessions to judge"), "{}", a.sentence);
     assert!(to_text(&a).contains("no needs"), "{}", to_text(&a));
-}
-
-#[test]
-fn without_a_session_the_reasons_are_all_there_is() {
-    let left = |n: usize| LeftOut { session: format!("s{n}"), why: "recorded before 7".into() };
-    let a = advice(&[50], &[], vec![left(1), left(2)]);
-    assert_eq!(a.decision, Decision::NoSession);
-    assert_eq!(
-        to_text(&a),
-        "No advice for claude-code: none of its 2 sessions can be used.\n\nLeft out: 2 sessions\n  \
-         s1: recorded before 7\n  s2: recorded before 7\n"
-    );
-    let none = advice(&[50], &[], vec![]);
-    assert_eq!(none.sentence, "No advice for claude-code: no recording of it is here.");
 }

@@ -169,7 +169,7 @@ fn text(cell: Cell) -> String {
 /// Returns the text of one file by its name.
 #[cfg(test)]
 pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
-    let files = crate::sample::files("csv", results).expect("a writable folder");
+    let files = crate::testing::files("csv", results).expect("a writable folder");
     files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn csv_text(name: &str, results: &crate::record::Results) -> String {
 mod tests {
     use super::*;
     use crate::record::Results;
-    use crate::sample;
+    use crate::testing;
 
     fn summary(results: &Results) -> String {
         csv_text("summary.csv", results)
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn unknown_is_never_zero_and_hostile_labels_survive() {
-        let results = sample::results();
+        let results = testing::results();
         let text = summary(&results);
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let head = reader.headers().unwrap().clone();
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_cannot_exist_has_no_figures() {
-        let mut results = sample::results();
+        let mut results = testing::results();
         results.runs.truncate(1);
         results.runs[0].status = crate::record::Status::NotApplicable;
         let text = summary(&results);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_other_files_have_a_row_each() {
-        let results = sample::results();
+        let results = testing::results();
         let count = |text: String| {
             csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count()
         };

@@ -177,12 +177,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::sample;
+    use crate::testing;
     use proptest::prelude::*;
 
     #[test]
     fn comes_back_as_written_and_other_versions_are_refused() {
-        let b = Baseline::from_results(&sample::results());
+        let b = Baseline::from_results(&testing::results());
         assert_eq!(Baseline::parse(&b.to_text(), Path::new("b.json")).unwrap(), b);
         let error =
             Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_row_without_a_figure_that_every_run_has_is_refused() {
         let lacking = |column: &str| {
-            let text = Baseline::from_results(&sample::results()).to_text();
+            let text = Baseline::from_results(&testing::results()).to_text();
             let mut all: Value = serde_json::from_str(&text).unwrap();
             all["rows"][0].as_object_mut().unwrap().remove(column);
             Baseline::parse(&all.to_string(), Path::new("b.json")).map_err(|e| e.to_string())
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_key_that_no_row_has_is_refused_with_the_nearest() {
-        let text = Baseline::from_results(&sample::results()).to_text();
+        let text = Baseline::from_results(&testing::results()).to_text();
         let parse = |from: &str, to: &str| {
             let other = text.replacen(&format!("\"{from}\": "), &format!("\"{to}\": "), 1);
             Baseline::parse(&other, Path::new("b.json")).unwrap_err().to_string()

@@ -76,16 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_or_refused_with_a_hint() {
+    fn limits_are_read_where_they_decide_something() {
         assert_eq!("cost_usd = 0.5".parse(), Ok(Limit { metric: "cost_usd".into(), bound: 0.5 }));
-        let error = "needs_kept=80".parse::<Limit>().unwrap_err().to_string();
-        assert!(
-            error.contains("no metric `needs_kept`")
-                && error.contains("did you mean needs_kept_pct"),
-            "{error}"
-        );
-        assert!("cost_usd".parse::<Limit>().unwrap_err().to_string().contains("METRIC=NUMBER"));
-        assert!("cost_usd=cheap".parse::<Limit>().unwrap_err().to_string().contains("`cheap`"));
         assert!("cost_usd=NaN".parse::<Limit>().is_err());
         assert!("status=1".parse::<Limit>().is_err());
         assert!("saved_pct=-20".parse::<Limit>().is_ok());

@@ -1,36 +1,27 @@
 use super::*;
-use crate::sample;
+use crate::testing;
 
 fn results() -> Results {
-    let mut r = sample::results();
+    let mut r = testing::results();
     r.runs.retain(|r| r.strategy.label != "x<&\"y");
     r
 }
 
 fn codex(r: &mut Results) -> &mut RunRecord {
-    r.runs.iter_mut().find(|r| r.strategy.label == "codex").unwrap()
+    testing::labelled(r, "codex").next().unwrap()
+}
+
+fn gated(new: &Results, base: &Results) -> GateReport {
+    gate(new, &Baseline::from_results(base), &GateOptions::default())
 }
 
 /// Failures after `change` was applied to the run of codex.
 fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
-    let baseline = Baseline::from_results(&results());
     let mut new = results();
     change(codex(&mut new));
-    let report = gate(&new, &baseline, &GateOptions::default());
+    let report = gated(&new, &results());
     assert_eq!(report.passed(), report.with_outcome(Outcome::Fail).count() == 0);
     report.with_outcome(Outcome::Fail).map(|c| (c.metric.clone(), c.sentence())).collect()
-}
-
-#[test]
-fn the_same_results_pass() {
-    assert_eq!(failures(|_| {}), vec![]);
-    let report = gate(&results(), &Baseline::from_results(&results()), &GateOptions::default());
-    assert!(
-        report.passed()
-            && report.with_outcome(Outcome::Improved).count() == 0
-            && report.with_outcome(Outcome::Noted).count() == 0
-    );
-    assert!(report.to_text().starts_with("gate passed: "));
 }
 
 #[test]
@@ -80,33 +71,22 @@ fn numbers_that_vanish_fail_and_new_ones_are_noted() {
     assert_eq!(failures(|r| r.summary.needs_kept_pct = Some(f64::NAN))[0].0, "needs_kept_pct");
     let mut old = results();
     codex(&mut old).summary.saved_pct = None;
-    let report = gate(&results(), &Baseline::from_results(&old), &GateOptions::default());
+    let report = gated(&results(), &old);
     assert!(report.passed());
     assert!(report.with_outcome(Outcome::Noted).any(|c| c.reason.contains("n/a → ")));
 }
 
 #[test]
-fn rows_missing_new_and_double() {
-    let all = results();
-    let mut fewer = results();
-    fewer.runs.retain(|r| r.strategy.label != "codex");
-    let missing = gate(&fewer, &Baseline::from_results(&all), &GateOptions::default());
-    assert!(
-        !missing.passed()
-            && missing.to_text().contains("login-bug × codex: is in the baseline but not")
-    );
-    let new = gate(&all, &Baseline::from_results(&fewer), &GateOptions::default());
-    assert!(new.passed() && new.with_outcome(Outcome::Noted).count() == 1);
+fn a_double_row_and_an_empty_baseline_fail() {
     let mut double = results();
     double.runs.push(double.runs[0].clone());
-    assert!(!gate(&double, &Baseline::from_results(&all), &GateOptions::default()).passed());
-    assert!(!gate(&all, &Baseline::default(), &GateOptions::default()).passed());
+    assert!(!gated(&double, &results()).passed());
+    assert!(!gated(&results(), &Results::default()).passed());
 }
 
 #[test]
 fn a_new_row_that_breaks_rules_fails() {
-    let report =
-        gate(&sample::results(), &Baseline::from_results(&results()), &GateOptions::default());
+    let report = gated(&testing::results(), &results());
     assert_eq!(
         report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
         ["integrity_failures"]
@@ -117,17 +97,17 @@ fn a_new_row_that_breaks_rules_fails() {
 fn better_rows_are_told() {
     let mut new = results();
     codex(&mut new).summary.cost_usd *= 0.5;
-    let report = gate(&new, &Baseline::from_results(&results()), &GateOptions::default());
+    let report = gated(&new, &results());
     assert!(report.passed() && report.verdict().contains("store a new baseline"));
 }
 
 #[test]
 fn a_death_at_an_earlier_step_fails() {
     let mut new = results();
-    let none = new.runs.iter_mut().find(|r| r.strategy.label == "none").unwrap();
+    let none = testing::labelled(&mut new, "none").next().unwrap();
     none.summary.steps_completed -= 1;
     none.summary.cost_usd *= 0.9;
-    let report = gate(&new, &Baseline::from_results(&results()), &GateOptions::default());
+    let report = gated(&new, &results());
     assert_eq!(
         report.with_outcome(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
         ["status"]
@@ -199,19 +179,11 @@ fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     let run = |new: &Results, max: &[&str], min: &[&str]| {
         gate(new, &baseline, &GateOptions::parse(max, min).unwrap())
     };
-    let floor = run(&results(), &[], &["needs_kept_pct=60"]);
-    assert!(!floor.passed());
-    assert!(
-        floor
-            .with_outcome(Outcome::Fail)
-            .all(|c| !c.row.contains("keep-nothing") && c.reason.contains("(floor 60)"))
-    );
+    assert!(!run(&results(), &[], &["needs_kept_pct=60"]).to_text().contains("keep-nothing: "));
     let mut worse = results();
     codex(&mut worse).summary.cost_usd *= 1.5;
     assert!(!run(&worse, &[], &[]).passed());
     assert!(run(&worse, &["cost_usd=100"], &[]).passed());
-    assert!(!run(&worse, &["cost_usd=0.001"], &[]).passed());
-    assert!(!run(&results(), &["peak_context_tokens=1000"], &[]).passed());
     let nothing = run(&results(), &["trigger_error_tokens=5"], &[]);
     assert!(!nothing.passed() && nothing.to_text().contains("checked nothing"));
 }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::record::Results;
-use crate::record::{FactLife, FactMove, FactPlace, RunRecord};
-use crate::sample;
+use crate::record::{FactLife, RunRecord};
+use crate::testing;
 
 fn render_page(results: &Results) -> String {
     let matrix = [["a", "b <x>"], ["`c`", "<u>d | e"]].map(|row| row.map(String::from).into());
@@ -38,7 +38,7 @@ fn chunk(page: &str, i: usize) -> Option<Value> {
 /// Texts with markup that tries to escape, in every field written by a person or a model.
 fn hostile() -> Results {
     let bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{0}\"'&";
-    let mut results = sample::results();
+    let mut results = testing::results();
     results.generator = "<b>&".into();
     results.assumptions.insert("<i>".into(), bad.into());
     for r in &mut results.runs {
@@ -70,7 +70,7 @@ fn nothing_in_the_results_becomes_markup() {
 
 #[test]
 fn nothing_is_fetched_and_nothing_else_runs() {
-    let page = render_page(&sample::results());
+    let page = render_page(&testing::results());
     for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
         assert!(!page.contains(part), "{part}");
     }
@@ -95,7 +95,7 @@ fn nothing_is_fetched_and_nothing_else_runs() {
 
 #[test]
 fn what_is_broken_stands_on_the_first_screen() {
-    let page = render_page(&sample::results());
+    let page = render_page(&testing::results());
     let broken = page.find("INTEGRITY FAILURE").unwrap();
     assert!(broken < page.find("id=\"sessions\"").unwrap());
     assert!(page.contains("1 session · 12 strategies · 12 runs · claude-sonnet-4-6"));
@@ -103,7 +103,7 @@ fn what_is_broken_stands_on_the_first_screen() {
 
 #[test]
 fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
-    let results = sample::results();
+    let results = testing::results();
     let data = data(&render_page(&results));
     let metrics = data["metrics"].as_array().unwrap();
     assert_eq!(metrics.len(), crate::metrics::numbers().count());
@@ -125,31 +125,9 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     assert!(rows.iter().any(|r| r["broken"] == 1));
 }
 
-/// A run with one fact that a compaction removed.
-fn forgetful() -> Results {
-    let mut results = sample::results();
-    for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
-        r.facts[0].place = FactPlace::Nowhere;
-        r.lives = vec![FactLife {
-            fact: "token-ttl".into(),
-            tokens: vec!["900 s".into()],
-            text: "the token lives 900 s".into(),
-            moves: vec![FactMove {
-                compaction: 0,
-                from: FactPlace::Verbatim,
-                to: FactPlace::Nowhere,
-                before: "the token lives 900 s".into(),
-                after: "tokens expire".into(),
-            }],
-            ..FactLife::default()
-        }];
-    }
-    results
-}
-
 #[test]
 fn a_session_holds_its_compactions_in_their_words() {
-    let results = forgetful();
+    let results = testing::forgetful();
     let page = render_page(&results);
     let (data, chunk) = (data(&page), chunk(&page, 0).unwrap());
     assert_eq!(chunk["left"], "whole");
@@ -188,11 +166,11 @@ fn a_session_holds_its_compactions_in_their_words() {
 
 #[test]
 fn several_models_and_like_names_have_links_of_their_own() {
-    let mut results = sample::results();
-    let mut other = sample::run("login-bug", "codex", 1);
+    let mut results = testing::results();
+    let mut other = testing::run("login-bug", "codex", 1);
     other.model = "gpt-5.4".into();
     results.runs.push(other);
-    let mut twin = sample::run("login-bug", "codex ", 1);
+    let mut twin = testing::run("login-bug", "codex ", 1);
     twin.strategy.name = "codex".into();
     results.runs.push(twin);
     let data = data(&render_page(&results));
@@ -232,7 +210,8 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
                 None => format!("codex:auto_compact_limit={}000", 40 + 5 * i),
             };
             let seed = session * 31 + i;
-            let mut r: RunRecord = sample::run(&format!("session-{session:03}"), &label, seed % 13);
+            let mut r: RunRecord =
+                testing::run(&format!("session-{session:03}"), &label, seed % 13);
             r.scenario.recorded = true;
             r.scenario.tags = vec![format!("team-{}", session % 7)];
             let whole = r.requests.clone();
@@ -315,7 +294,6 @@ fn four_thousand_runs_stay_below_the_limit() {
 }
 
 #[test]
-fn the_same_results_make_the_same_page() {
-    assert_eq!(render_page(&forgetful()), render_page(&forgetful()));
+fn results_without_runs_make_a_page_that_says_so() {
     assert!(render_page(&Results::default()).contains("hold no runs"));
 }

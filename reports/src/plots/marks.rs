@@ -37,13 +37,13 @@ pub(crate) fn marks(results: &Results, looks: &Looks) -> BTreeMap<String, Mark> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::testing;
 
     #[test]
     fn every_strategy_has_a_mark_and_products_have_a_hue_of_their_own() {
-        let results = sample::results();
+        let results = testing::results();
         let all = marks(&results, &Looks::default());
-        assert_eq!(all.len(), sample::LABELS.len());
+        assert_eq!(all.len(), testing::LABELS.len());
         assert_eq!((all["reference"].hue, all["none"].hue), ("reference", "control"));
         let products: Vec<&str> =
             all.values().map(|m| m.hue).filter(|hue| hue.starts_with('h')).collect();

@@ -107,13 +107,13 @@ impl RunRecord {
 #[cfg(test)]
 mod tests {
     use crate::record::Results;
-    use crate::{sample, stats, table};
+    use crate::{stats, table, testing};
 
     /// Several sessions, one with a recorded row next to its product, and several seeds.
     fn results() -> Results {
-        let mut results = sample::results();
+        let mut results = testing::results();
         for id in ["second", "third"] {
-            results.runs.extend(sample::LABELS.iter().map(|l| sample::run(id, l, 3)));
+            results.runs.extend(testing::LABELS.iter().map(|l| testing::run(id, l, 3)));
         }
         for r in results.runs.iter_mut().filter(|r| r.scenario.id == "third") {
             r.scenario.product = Some("codex".into());

@@ -13,7 +13,7 @@ mod sessions;
 mod show;
 mod signflip;
 #[cfg(test)]
-pub(crate) mod simulation;
+pub(crate) mod simulation_tests;
 mod verdict;
 
 pub use figures::{Figure, Scale};

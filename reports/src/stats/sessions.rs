@@ -234,25 +234,24 @@ fn heaviest(base: &BTreeMap<&str, &RunRecord>) -> Vec<Heavy> {
 mod tests {
     use super::*;
     use crate::record::Status;
-    use crate::sample;
     use crate::stats::Verdict;
+    use crate::testing::{self, labelled};
 
     /// `n` recordings with every strategy of the sample; in session `i`, codex costs `100 − i`
     /// dollars and all others 100.
     fn several(n: usize) -> Results {
-        let mut results = sample::results();
-        let one = std::mem::take(&mut results.runs);
-        for i in 1..=n {
-            for run in &one {
-                let mut run = run.clone();
-                run.scenario.id = format!("s{i:02}");
-                run.scenario.recorded = true;
-                run.summary.cost_usd =
-                    if run.strategy.label == "codex" { 100.0 - i as f64 } else { 100.0 };
-                results.runs.push(run);
-            }
+        let mut results = testing::recordings(n);
+        results.runs.iter_mut().for_each(|r| r.summary.cost_usd = 100.0);
+        for (r, i) in labelled(&mut results, "codex").zip(1..) {
+            r.summary.cost_usd -= f64::from(i);
         }
         results
+    }
+
+    fn add_copy_of_codex(results: &mut Results, label: &str) {
+        let mut copies: Vec<RunRecord> = labelled(results, "codex").map(|r| r.clone()).collect();
+        copies.iter_mut().for_each(|r| r.strategy.label = label.into());
+        results.runs.extend(copies);
     }
 
     /// Change of the geometric mean, per cent, of `100 − i` over 100 for i from 1 to `n`.
@@ -269,11 +268,15 @@ mod tests {
         d.strategies.iter().find(|r| r.strategy == label).unwrap()
     }
 
+    fn cost_of_codex(d: &Differences) -> &Figure {
+        &row(d, "codex").figures[0]
+    }
+
     #[test]
     fn products_are_held_against_the_reference_session_by_session() {
         let found = over_sessions(&several(12));
         assert_eq!(found.len(), 1, "no sliding-window in the sample");
-        let (d, cost) = (&found[0], &row(&found[0], "codex").figures[0]);
+        let (d, cost) = (&found[0], cost_of_codex(&found[0]));
         assert_eq!(
             (d.baseline.as_str(), d.sessions, cost.sessions, cost.column),
             ("reference", 12, 12, "cost_usd")
@@ -286,16 +289,10 @@ mod tests {
         );
         assert_eq!((cost.p, cost.p_holm), (Some(2.0 / 4096.0), Some(2.0 / 4096.0)));
         assert_eq!(row(d, "aider").figures[0].verdict, Verdict::Equal);
-        assert!(
-            d.strategies
-                .iter()
-                .all(|r| !["reference", "none", "keep-nothing"].contains(&r.strategy.as_str()))
-        );
-        assert_eq!(
-            row(d, "x<&\"y").figures[0].sessions,
-            0,
-            "a run that broke a rule measures nothing"
-        );
+        let yardsticks = ["reference", "none", "keep-nothing"];
+        assert!(!d.strategies.iter().any(|r| yardsticks.contains(&&*r.strategy)));
+        let broken = &row(d, "x<&\"y").figures[0];
+        assert_eq!(broken.sessions, 0, "a run that broke a rule measures nothing");
     }
 
     #[test]
@@ -304,7 +301,7 @@ mod tests {
         let small = |r: &&mut RunRecord| r.scenario.id.as_str() > "s10";
         results.runs.iter_mut().filter(small).for_each(|r| r.scenario.mechanism = true);
         let found = over_sessions(&results);
-        let cost = &row(&found[0], "codex").figures[0];
+        let cost = cost_of_codex(&found[0]);
         assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (10, 10, Some(94.5)));
         let same = between(&results, &results);
         assert_eq!(same[0].sessions, 12, "one strategy twice is not a ranking");
@@ -313,7 +310,7 @@ mod tests {
     #[test]
     fn below_ten_sessions_differences_and_no_verdict() {
         let found = over_sessions(&several(9));
-        let cost = &row(&found[0], "codex").figures[0];
+        let cost = cost_of_codex(&found[0]);
         assert_eq!((cost.verdict, cost.p), (Verdict::DifferenceOnly, None));
         assert!(near(cost.mean, saved(9)));
         assert!(cost.interval.is_some());
@@ -323,14 +320,9 @@ mod tests {
     #[test]
     fn a_session_that_was_not_finished_is_no_pair() {
         let mut results = several(12);
-        results
-            .runs
-            .iter_mut()
-            .filter(|r| r.strategy.label == "codex")
-            .take(3)
-            .for_each(|r| r.status = Status::Overflow);
+        labelled(&mut results, "codex").take(3).for_each(|r| r.status = Status::Overflow);
         let found = over_sessions(&results);
-        let cost = &row(&found[0], "codex").figures[0];
+        let cost = cost_of_codex(&found[0]);
         assert_eq!(
             (cost.sessions, cost.own_mean, cost.verdict),
             (9, Some(92.0), Verdict::DifferenceOnly)
@@ -340,28 +332,20 @@ mod tests {
     #[test]
     fn sliding_window_joins_where_the_reference_is_hypothetical() {
         let mut results = several(3);
-        let mut windows: Vec<RunRecord> =
-            results.runs.iter().filter(|r| r.strategy.label == "codex").cloned().collect();
-        for r in &mut windows {
-            (r.strategy.label, r.strategy.name) =
-                ("sliding-window".into(), "sliding-window".into());
-            r.summary.cost_usd = 98.0;
-        }
-        results.runs.extend(windows);
+        add_copy_of_codex(&mut results, "sliding-window");
+        labelled(&mut results, "sliding-window").for_each(|r| {
+            (r.strategy.name, r.summary.cost_usd) = ("sliding-window".into(), 98.0);
+        });
         let found = over_sessions(&results);
         assert_eq!(
             found.iter().map(|d| d.baseline.as_str()).collect::<Vec<_>>(),
             ["reference", "sliding-window"]
         );
         // 99, 98 and 97 against 98.
-        let cost = &row(&found[1], "codex").figures[0];
+        let cost = cost_of_codex(&found[1]);
         let expected = ((0.99_f64 * 0.97 / 0.98 / 0.98).cbrt() - 1.0) * 100.0;
         assert!(near(cost.mean, Some(expected)) && near(cost.median, Some(0.0)), "{cost:?}");
-        results
-            .runs
-            .iter_mut()
-            .filter(|r| r.strategy.label == "reference")
-            .for_each(|r| r.summary.peak_context_tokens = 150_000);
+        labelled(&mut results, "reference").for_each(|r| r.summary.peak_context_tokens = 150_000);
         assert_eq!(over_sessions(&results).len(), 1, "the reference fits the window of 200,000");
     }
 
@@ -381,13 +365,10 @@ mod tests {
     #[test]
     fn two_results_are_paired_by_session_strategy_and_model() {
         let (old, mut new) = (several(12), several(12));
-        new.runs
-            .iter_mut()
-            .filter(|r| r.strategy.label == "codex")
-            .for_each(|r| r.summary.cost_usd += 1.0);
+        labelled(&mut new, "codex").for_each(|r| r.summary.cost_usd += 1.0);
         new.runs.retain(|r| r.scenario.id != "s12");
         let found = between(&old, &new);
-        let cost = &row(&found[0], "codex").figures[0];
+        let cost = cost_of_codex(&found[0]);
         assert_eq!(
             (found[0].sessions, cost.sessions, cost.own_mean, cost.verdict),
             (11, 11, Some(95.0), Verdict::Worse)
@@ -404,9 +385,7 @@ mod tests {
         };
         let mut results = several(21);
         assert_eq!(cost_of(&results), (21, 21, Verdict::Better));
-        let mut codex: Vec<&mut RunRecord> =
-            results.runs.iter_mut().filter(|r| r.strategy.label == "codex").collect();
-        codex.iter_mut().skip(4).for_each(|r| r.summary.compactions = 0);
+        labelled(&mut results, "codex").skip(4).for_each(|r| r.summary.compactions = 0);
         assert_eq!(cost_of(&results), (4, 21, Verdict::DifferenceOnly));
         let mut scripted = several(21);
         scripted.runs.iter_mut().for_each(|r| r.scenario.recorded = false);
@@ -416,17 +395,7 @@ mod tests {
     #[test]
     fn strategies_that_sent_the_same_requests_are_one_member_of_the_family() {
         let mut results = several(12);
-        let twins: Vec<RunRecord> = results
-            .runs
-            .iter()
-            .filter(|r| r.strategy.label == "codex")
-            .cloned()
-            .map(|mut r| {
-                r.strategy.label = "zeta".into();
-                r
-            })
-            .collect();
-        results.runs.extend(twins);
+        add_copy_of_codex(&mut results, "zeta");
         let found = over_sessions(&results);
         let codex = row(&found[0], "codex");
         assert_eq!(codex.same, ["zeta"]);
@@ -444,7 +413,7 @@ mod tests {
     fn the_heaviest_sessions_are_named_with_their_share() {
         let with = |costs: [f64; 4]| {
             let mut results = several(4);
-            let reference = results.runs.iter_mut().filter(|r| r.strategy.label == "reference");
+            let reference = labelled(&mut results, "reference");
             reference.zip(costs).for_each(|(r, x)| r.summary.cost_usd = x);
             over_sessions(&results)[0].heaviest.clone()
         };
@@ -466,8 +435,7 @@ mod tests {
     fn without_a_reference_the_product_that_finished_most_is_the_yardstick() {
         let mut results = several(3);
         results.runs.retain(|r| ["aider", "codex"].contains(&&*r.strategy.label));
-        let first = results.runs.iter_mut().find(|r| r.strategy.label == "aider").unwrap();
-        first.status = Status::Overflow;
+        labelled(&mut results, "aider").next().unwrap().status = Status::Overflow;
         let records: Vec<&RunRecord> = results.runs.iter().collect();
         let found = by_yardstick(&records).unwrap();
         assert_eq!((&*found.baseline, found.strategies.len()), ("codex", 2));

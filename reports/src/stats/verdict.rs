@@ -58,7 +58,7 @@ pub(crate) struct Sample {
 /// A verdict needs the corrected test and, if there is an interval, the same sign of both its ends,
 /// so that it never contradicts the printed interval. The interval rarely decides. Neither detects
 /// tails that the sessions lack: the test assumes symmetric differences, and skewed differences
-/// with mean 0 give too many verdicts (`simulation.rs`).
+/// with mean 0 give too many verdicts (`simulation_tests.rs`).
 ///
 /// A strategy without any difference is not a member of the family. Membership depends only on the
 /// sizes of the differences, which are fixed in the test, so leaving it out does not weaken the

@@ -14,6 +14,14 @@ pub(crate) fn recorded(path: &str) -> PathBuf {
     folder.join(path)
 }
 
+/// Checks that a text contains each part.
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+}
+
 /// Imports the sessions of a source that must be recognised as this format.
 pub(crate) fn import(format: &str, source: &Source<'_>) -> Vec<Loaded> {
     let found = detect(source).expect("recognised");

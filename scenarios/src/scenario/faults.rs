@@ -124,23 +124,10 @@ impl ScenarioReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Companions, NoBase, Scenario, read};
-
-    struct Alone;
-
-    impl Companions for Alone {
-        fn text(&self, _name: &str) -> Result<String, String> {
-            Err("nothing is here".into())
-        }
-
-        fn base(&self, _name: &str) -> Result<Scenario, NoBase> {
-            Err(NoBase::Name("nothing is here".into(), String::new()))
-        }
-    }
 
     fn faults(tables: &str) -> Result<Vec<ProviderFault>, String> {
         let text = format!("id = \"x\"\n[[step]]\ntype = \"user\"\ntext = \"hello\"\n{tables}");
-        read(&text, "x.toml", &Alone).map(|s| s.faults).map_err(|e| e.to_string())
+        crate::parse(text.as_bytes(), "x.toml").map(|s| s.faults).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -161,22 +148,17 @@ mod tests {
 
     #[test]
     fn errors_name_line_and_key() {
-        let e = faults("[[fault]]\non = \"summary\"\nstatsu = 500\n").unwrap_err();
-        assert!(e.contains("x.toml:7") && e.contains("status"), "{e}");
-        assert!(faults("[[fault]]\non = \"summary\"\n").unwrap_err().contains("exactly one"));
-        assert!(
-            faults("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n")
-                .unwrap_err()
-                .contains("exactly one")
-        );
-        assert!(faults("[[fault]]\non = \"ping\"\nstatus = 500\n").unwrap_err().contains("sample"));
-        assert!(
-            faults("[[fault]]\non = \"sample\"\nstatus = 200\n")
-                .unwrap_err()
-                .contains("400 to 599")
-        );
-        assert!(
-            faults("[fault]\non = \"sample\"\nstatus = 500\n").unwrap_err().contains("[[fault]]")
-        );
+        for (fault, told) in [
+            ("[[fault]]\non = \"summary\"\nstatsu = 500\n", "x.toml:7"),
+            ("[[fault]]\non = \"summary\"\nstatsu = 500\n", "status"),
+            ("[[fault]]\non = \"summary\"\n", "exactly one"),
+            ("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n", "exactly one"),
+            ("[[fault]]\non = \"ping\"\nstatus = 500\n", "sample"),
+            ("[[fault]]\non = \"sample\"\nstatus = 200\n", "400 to 599"),
+            ("[fault]\non = \"sample\"\nstatus = 500\n", "[[fault]]"),
+        ] {
+            let e = faults(fault).unwrap_err();
+            assert!(e.contains(told), "{told}: {e}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 use super::super::Loaded;
-use super::super::testing::{counted, describe, import, recorded};
+use super::super::testing::{assert_contains, counted, describe, import, recorded};
 use super::*;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
@@ -17,10 +17,7 @@ fn a_recorded_chat_becomes_a_session() {
     assert_eq!(counts, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
     let text = &describe(s)[1];
     // A comment at the start of a line is not a heading, and blanks in code are kept.
-    assert!(
-        text.contains("\n        # files\n        for fname in self.coder.abs_fnames:\n"),
-        "{text}"
-    );
+    assert_contains(text, &["\n        # files\n        for fname in self.coder.abs_fnames:\n"]);
 }
 
 const CHATS: &str = "

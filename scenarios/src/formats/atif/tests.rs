@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::Loaded;
-use super::super::testing::{counted, describe, import, recorded, times};
+use super::super::testing::{assert_contains, counted, describe, import, recorded, times};
 use super::*;
 
 fn all(source: &Source<'_>) -> Loaded {
@@ -36,11 +36,7 @@ fn a_trajectory_becomes_a_session_with_its_subagents() {
         (&Some([10, 100, 10, 20]), &None, &[Some([150, 0, 0, 9]), None][..])
     );
     assert_eq!(times(s), [0, 2_000, 2_000, 2_000]);
-    assert!(
-        loaded.warnings[0].contains("continues in trajectory.cont-1.json"),
-        "{:?}",
-        loaded.warnings
-    );
+    assert_contains(&loaded.warnings[0], &["continues in trajectory.cont-1.json"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use ctxbench_core::session::{Entry, RecordedCompaction, RecordedUsage, Session, 
 use super::*;
 use crate::Loaded;
 use crate::formats::Source;
-use crate::formats::testing::{counted, describe, times};
+use crate::formats::testing::{assert_contains, counted, describe, times};
 
 const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{}}
 {"type":"user","uuid":"u0","parentUuid":null,"sessionId":"s","isSidechain":false,"isMeta":true,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"caveat"}}
@@ -188,11 +188,7 @@ fn a_request_for_a_summary_without_its_compaction_is_left_out() {
     let main: Vec<&str> = main.lines().filter(|l| !l.contains("ompact")).collect();
     let loaded = load_with_companion(&main.join("\n"), &request);
     assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()));
-    assert!(
-        loaded.warnings[0].contains("of a compaction that is not in the file"),
-        "{:?}",
-        loaded.warnings
-    );
+    assert_contains(&loaded.warnings[0], &["of a compaction that is not in the file"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use ctxbench_core::session::{Entry, RecordedUsage, Session};
 
 use super::super::Loaded;
-use super::super::testing::{describe, import, recorded, times};
+use super::super::testing::{assert_contains, describe, import, recorded, times};
 use super::*;
 
 fn data(name: &str) -> Vec<u8> {
@@ -60,11 +60,7 @@ fn samples_of_a_log_are_sessions() {
             Some(usage(330, 15, 0, 0))
         ]
     );
-    assert!(
-        shop.warnings[0].contains("attempts that were given up), left out: 1"),
-        "{:?}",
-        shop.warnings
-    );
+    assert_contains(&shop.warnings[0], &["attempts that were given up), left out: 1"]);
     // Here cache tokens are included: 1350 = 70 + 1280 read. A reply that was cut at the end has no
     // following reply.
     let s = &files.session;

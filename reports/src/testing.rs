@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::formats::{self, Artifact, ReportError};
 use crate::plots::Looks;
 use crate::record::{
-    BlockText, BreakEven, CompactionRecord, FactPlace, FactRecord, IntegrityFailure, Portion,
-    RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo,
-    Summary, TriggerRecord,
+    BlockText, BreakEven, CompactionRecord, FactLife, FactMove, FactPlace, FactRecord,
+    IntegrityFailure, Portion, RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord,
+    ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use crate::stored::{OutputFolder, StoredResults};
 use ctxbench_core::compaction::CompactionKind;
@@ -41,9 +41,53 @@ pub(crate) fn results() -> Results {
         ("summariser".to_string(), "extractive".to_string()),
         ("re-reads".to_string(), "once per loss".to_string()),
     ]);
-    let runs =
-        LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
-    Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
+    let runs: Vec<RunRecord> =
+        LABELS.iter().zip(0..).map(|(label, i)| run("login-bug", label, i)).collect();
+    Results { generator: "ctxbench 0.1.0".into(), assumptions, ..of(runs) }
+}
+
+/// Results of `n` recordings, s01 and so on, with every label.
+pub(crate) fn recordings(n: usize) -> Results {
+    let mut all = results();
+    let one = std::mem::take(&mut all.runs);
+    for i in 1..=n {
+        all.runs.extend(one.iter().cloned().map(|mut r| {
+            (r.scenario.id, r.scenario.recorded) = (format!("s{i:02}"), true);
+            r
+        }));
+    }
+    all
+}
+
+/// The sample with one fact that the first compaction of a run removed.
+pub(crate) fn forgetful() -> Results {
+    let mut results = results();
+    for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
+        (r.facts[0].place, r.facts[0].found) = (FactPlace::Nowhere, Match::Absent);
+        r.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            arises: "c1".into(),
+            first_shown: Some(1),
+            tokens: vec!["900 s".into()],
+            text: "the token lives 900 s".into(),
+            moves: vec![FactMove {
+                compaction: 0,
+                from: FactPlace::Verbatim,
+                to: FactPlace::Nowhere,
+                before: "the token lives 900 s".into(),
+                after: "tokens expire".into(),
+            }],
+        }];
+    }
+    results
+}
+
+/// Runs with this label.
+pub(crate) fn labelled<'a>(
+    results: &'a mut Results,
+    label: &'a str,
+) -> impl Iterator<Item = &'a mut RunRecord> {
+    results.runs.iter_mut().filter(move |r| r.strategy.label == label)
 }
 
 /// Results of these runs.
@@ -58,6 +102,14 @@ pub(crate) fn scored(scenario: &str, label: &str, cost_usd: f64, kept: f64) -> R
     r.summary.compactions = u64::from(label != "reference");
     (r.summary.cost_usd, r.summary.needs_kept_pct) = (cost_usd, Some(kept));
     r
+}
+
+/// Checks that a text contains each part.
+#[track_caller]
+pub(crate) fn assert_contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
 }
 
 /// Files of a format, in the order of their creation.
@@ -85,14 +137,11 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
             id: scenario.into(),
             title: "Users are logged out at random".into(),
             scale: 0.5,
-            why: "an early constraint is needed late".into(),
             ..ScenarioInfo::default()
         },
         strategy: StrategyInfo {
             label: label.into(),
             name: name.into(),
-            version: "1.0".into(),
-            settings: BTreeMap::from([("limit".into(), limit.to_string())]),
             standing: match name {
                 "reference" => Standing::Hypothetical,
                 "none" | "keep-nothing" => Standing::Control,
@@ -133,40 +182,39 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             r.error = Some("prompt is too long: 200900 tokens > 200000".into());
             break;
         }
-        let read = previous;
         r.requests.push(RequestRecord {
             seq: r.requests.len() as u64,
             model: r.model.as_str().into(),
             step,
             input_tokens: context,
-            cache_read: read,
-            cache_write: (context - read) / 2,
+            cache_read: previous,
+            cache_write: (context - previous) / 2,
             output_tokens: 300,
             context_tokens: context,
-            cost_usd: context as f64 * 3e-6 - read as f64 * 2.7e-6,
+            cost_usd: context as f64 * 3e-6 - previous as f64 * 2.7e-6,
             at_ms: step * 9_000,
             latency_ms: 2_000,
-            common_prefix_tokens: read,
+            common_prefix_tokens: previous,
             ..RequestRecord::default()
         });
         previous = context;
         context += 1_500 + (step * 7919 + seed * 31) % 900;
         r.summary.steps_completed += 1;
     }
-    r.summary.steps_total = STEPS;
 }
 
 fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u64) {
     let before = *context;
     *context = 8_000 + limit / 6 + seed * 300;
     let before_request = r.requests.len() as u64;
+    let portion = |kind: &str, tokens, tool: Option<&str>, text| {
+        let texts = vec![BlockText { tool: tool.map(Into::into), tokens, text }];
+        vec![Portion { kind: kind.into(), blocks: 1, tokens, texts }]
+    };
+    let summary = format!("Until step {step}: the login was mended.");
     r.compactions.push(CompactionRecord {
         seq: r.compactions.len() as u64,
-        kind: if seed.is_multiple_of(2) {
-            CompactionKind::Summarise
-        } else {
-            CompactionKind::Clear
-        },
+        kind: [CompactionKind::Summarise, CompactionKind::Clear][seed as usize % 2],
         mechanism: "summary".into(),
         phase: Phase::MidTurn,
         before_request,
@@ -177,33 +225,10 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         summary_tokens: 1_200,
         blocked_ms: Some(14_000 + seed * 900),
         cost_usd: Some(0.02),
-        facts_lost_verbatim: Some(9),
-        facts_carried: Some(5),
         break_even_calls: Some(BreakEven::Calls(4.5)),
-        calls_after: 30,
-        paid_off: Some(true),
-        facts_needed_later: Some(6),
-        retained_pct: Some(75.0),
-        went: vec![Portion {
-            kind: "output".into(),
-            blocks: 3,
-            tokens: before - *context,
-            texts: vec![BlockText {
-                tool: Some("bash".into()),
-                tokens: 900,
-                text: format!("step {step} of the test run"),
-            }],
-        }],
-        came: vec![Portion {
-            kind: "summary".into(),
-            blocks: 1,
-            tokens: 1_200,
-            texts: vec![BlockText {
-                tool: None,
-                tokens: 1_200,
-                text: format!("Until step {step}: the login was mended."),
-            }],
-        }],
+        went: portion("output", before - *context, Some("bash"), format!("step {step}")),
+        came: portion("summary", 1_200, None, summary),
+        ..CompactionRecord::default()
     });
     r.triggers.push(TriggerRecord {
         before_request,
@@ -215,20 +240,7 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
 }
 
 fn score(r: &mut RunRecord, seed: u64) {
-    let sum = |f: fn(&RequestRecord) -> u64| r.requests.iter().map(f).sum::<u64>();
-    let (input, read, write, output) = (
-        sum(|q| q.input_tokens),
-        sum(|q| q.cache_read),
-        sum(|q| q.cache_write),
-        sum(|q| q.output_tokens),
-    );
-    let cost =
-        r.requests.iter().map(|q| q.cost_usd).sum::<f64>() + r.compactions.len() as f64 * 0.02;
-    let kept = match r.strategy.name.as_str() {
-        "reference" | "none" => 100.0,
-        "keep-nothing" => 0.0,
-        _ => 100.0 - (seed * 17 % 60) as f64 - 3.3,
-    };
+    let compactions = r.compactions.len() as u64;
     r.facts.push(FactRecord {
         fact: "token-ttl".into(),
         need: "u9".into(),
@@ -238,33 +250,39 @@ fn score(r: &mut RunRecord, seed: u64) {
         request: Some(r.requests.len() as u64 - 1),
         found: Match::Verbatim,
         place: FactPlace::Summary,
-        compactions_before: r.compactions.len() as u64,
+        compactions_before: compactions,
         ..FactRecord::default()
     });
+    let sum = |f: fn(&RequestRecord) -> u64| r.requests.iter().map(f).sum::<u64>();
+    let (input, read) = (sum(|q| q.input_tokens), sum(|q| q.cache_read));
+    let cost = r.requests.iter().map(|q| q.cost_usd).sum::<f64>() + compactions as f64 * 0.02;
+    let kept = match r.strategy.name.as_str() {
+        "reference" | "none" => 100.0,
+        "keep-nothing" => 0.0,
+        _ => 100.0 - (seed * 17 % 60) as f64 - 3.3,
+    };
     let done = r.status == Status::Completed;
     r.summary = Summary {
         requests: r.requests.len() as u64,
-        compactions: r.compactions.len() as u64,
-        summary_calls: r.compactions.len() as u64,
+        compactions,
+        summary_calls: compactions,
         input_tokens: input,
         cache_read_tokens: read,
-        cache_write_tokens: write,
-        output_tokens: output,
+        cache_write_tokens: sum(|q| q.cache_write),
+        output_tokens: sum(|q| q.output_tokens),
         peak_context_tokens: r.requests.iter().map(|q| q.context_tokens).max().unwrap_or(0),
         saved_pct: done.then_some(100.0 - input as f64 / 160_000.0),
         cost_usd: cost,
         cost_saved_pct: done.then_some(100.0 - cost * 12.0),
-        prefix_stability: Some(1.0 - r.compactions.len() as f64 * 0.006),
-        invalidated_tokens: r.compactions.iter().map(|c| c.invalidated_tokens).sum(),
+        prefix_stability: Some(1.0 - compactions as f64 * 0.006),
         cache_read_ratio: Some(read as f64 / input as f64),
-        blocked_ms: r.compactions.iter().map(|c| c.blocked_ms.unwrap_or(0)).sum(),
+        blocked_ms: r.compactions.iter().filter_map(|c| c.blocked_ms).sum(),
         total_ms: r.requests.last().map_or(0, |q| q.at_ms),
         needs_kept_pct: Some(kept),
         exposed_pct: Some(50.0),
-        kept_exposed_pct: Some((2.0 * kept - 100.0).max(0.0)),
-        summary_retention_pct: (!r.compactions.is_empty()).then_some(kept * 0.7),
+        summary_retention_pct: (compactions > 0).then_some(kept * 0.7),
         steps_completed: r.summary.steps_completed,
-        steps_total: r.summary.steps_total,
+        steps_total: STEPS,
         ..Summary::default()
     };
 }

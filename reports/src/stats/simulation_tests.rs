@@ -79,11 +79,6 @@ fn shown_intervals_cover_what_they_promise() {
     }
 }
 
-#[test]
-fn three_or_five_sessions_have_no_interval() {
-    assert_eq!([3, 5].map(|n| coverage(|s| s.normal(), 0.0, n).1), [0.0, 0.0]);
-}
-
 /// Share of trials in which any of eight strategies gets a verdict, and share for the first one.
 ///
 /// A common part of each session moves all strategies; `one` draws the own part of a difference;
