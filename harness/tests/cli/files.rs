@@ -7,18 +7,10 @@ use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-use common::{CommandFolder, jsonl};
+use common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, jsonl};
 use serde_json::json;
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
-
-fn session() -> String {
-    jsonl(&[
-        json!({"type": "session", "version": 1, "id": "small"}),
-        json!({"type": "user", "id": "u1", "text": "read it"}),
-        json!({"type": "assistant", "id": "a1", "text": "read"}),
-    ])
-}
 
 /// Checks that a command fails with code 2 and these messages, and changes no file.
 #[track_caller]
@@ -31,8 +23,8 @@ fn refuses(here: &CommandFolder, line: &str, words: &[&str]) {
 #[test]
 fn output_that_is_an_input_is_refused_under_any_name() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
-    here.write("all/r.jsonl", session());
+    here.write("r.jsonl", SESSION);
+    here.write("all/r.jsonl", SESSION);
     symlink("r.jsonl", here.path("link.jsonl")).unwrap();
     std::fs::hard_link(here.path("r.jsonl"), here.path("hard.jsonl")).unwrap();
     symlink("all", here.path("same")).unwrap();
@@ -163,7 +155,7 @@ fn two_outputs_to_one_file_are_refused() {
 #[test]
 fn serve_log_of_a_private_script_is_private() {
     let here = CommandFolder::new();
-    here.write("s.jsonl", session());
+    here.write("s.jsonl", SESSION);
     std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
     // If the port is in use, the server ends after it has opened its log.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,15 +183,16 @@ fn trace_and_status_replace_former_files() {
 #[test]
 fn full_stdout_is_an_error_and_closed_pipe_is_not() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
     let prints = [
         "import rollout.jsonl",
         "report out",
+        "report out --format html",
         "compare out out",
         "gate out --baseline base.json",
-        "list strategies",
+        "list strategies --matrix",
         "show codex",
         "compact r.jsonl --strategy codex",
         "run r.jsonl --strategy reference --transport direct --out small",
@@ -207,17 +200,7 @@ fn full_stdout_is_an_error_and_closed_pipe_is_not() {
         "--help",
         "--version",
     ];
-    here.write(
-        "rollout.jsonl",
-        jsonl(&[
-            json!({"type": "session_meta", "timestamp": "2026-01-01T00:00:00Z", "payload": {
-                "id": "x", "cwd": "/w", "originator": "codex_cli_rs", "cli_version": "0.1.0",
-                "timestamp": "2026-01-01T00:00:00Z"}}),
-            json!({"type": "response_item", "timestamp": "2026-01-01T00:00:01Z", "payload": {
-                "type": "message", "role": "user",
-                "content": [{"type": "input_text", "text": "hello"}]}}),
-        ]),
-    );
+    here.write("rollout.jsonl", CODEX);
     for line in prints {
         let mut full = here.run(line).command();
         let to_full = File::options().write(true).open("/dev/full").unwrap();
@@ -343,7 +326,7 @@ fn report_replaces_only_reports_and_results() {
 #[test]
 fn outputs_of_private_session_are_private() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     let mode = |name: &str, mode: u32| {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(here.path(name), permissions).unwrap();
@@ -379,18 +362,10 @@ fn in_a_shell(here: &CommandFolder, script: &str) -> (Option<i32>, String) {
 #[test]
 fn inputs_from_pipe_are_read_to_the_end() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
-    let claude = [
-        json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s",
-               "message": {"role": "user", "content": "find it"}}),
-        json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s",
-               "message": {"id": "m", "role": "assistant", "model": "claude-sonnet-4-5",
-                           "content": [{"type": "text", "text": "found"}],
-                           "usage": {"input_tokens": 3, "output_tokens": 1}}}),
-    ];
-    here.write("claude.jsonl", jsonl(&claude));
+    here.write("claude.jsonl", CLAUDE_CODE);
     for (file, line) in [
         ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
         ("r.jsonl", "ctxbench import p --to openai"),
@@ -411,7 +386,7 @@ fn inputs_from_pipe_are_read_to_the_end() {
 #[cfg(target_os = "linux")]
 fn endless_inputs_are_refused() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     for line in [
         "run /dev/zero --out zero",

@@ -21,6 +21,16 @@ use tempfile::TempDir;
 
 pub use jsonl::jsonl;
 
+/// A Claude Code transcript: a question, a file read, an answer, and another question that needs
+/// the file's port.
+pub const CLAUDE_CODE: &str = include_str!("../../data/claude-code.jsonl");
+
+/// A Codex rollout with the same messages.
+pub const CODEX: &str = include_str!("../../data/codex.jsonl");
+
+/// A session of one question and its answer.
+pub const SESSION: &str = include_str!("../../data/session.jsonl");
+
 /// A temporary folder in which commands run.
 pub struct CommandFolder(TempDir);
 
