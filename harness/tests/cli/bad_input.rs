@@ -37,17 +37,6 @@ fn good() -> String {
     ])
 }
 
-/// Runs a command that must exit with 2, print these messages and no results, and change no file.
-#[track_caller]
-fn refuses(here: &CommandFolder, line: &str, words: &[&str]) -> Output {
-    let before = here.files("");
-    let out = here.run(line).fails_with(2);
-    out.stderr_contains(words);
-    assert_eq!(out.stdout, "", "`{line}` printed results");
-    assert!(before == here.files(""), "`{line}` wrote something: {:?}", here.files("").keys());
-    out
-}
-
 /// Runs a session with two strategies and returns the messages.
 #[track_caller]
 fn accepts(here: &CommandFolder, file: &str, content: &str) -> Output {
@@ -99,9 +88,9 @@ fn binary_files_are_refused() {
     }
     for name in ["garbage", "garbage.jsonl", "garbage.json", "garbage.toml"] {
         here.write(name, &garbage);
-        refuses(&here, &format!("run ./{name} --out out"), &[name, "expected"]);
+        here.refuses(&format!("run ./{name} --out out"), &[name, "expected"]);
     }
-    refuses(&here, "import garbage.jsonl", &["garbage.jsonl"]);
+    here.refuses("import garbage.jsonl", &["garbage.jsonl"]);
 }
 
 #[test]
@@ -220,18 +209,18 @@ fn bad_input_leaves_earlier_results_unchanged() {
     )
     .ok();
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
-    refuses(&here, "run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
-    refuses(&here, "run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
-    refuses(&here, "import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
+    here.refuses("run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
+    here.refuses("run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
+    here.refuses("import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
     here.write("rollout.jsonl", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n");
-    refuses(&here, "import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
+    here.refuses("import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
 }
 
 #[test]
 fn empty_or_repeated_standard_input_is_refused() {
     let here = CommandFolder::new();
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
-        refuses(&here, line, &["cannot read standard input: nothing came through"]);
+        here.refuses(line, &["cannot read standard input: nothing came through"]);
         let out = here.run(line).piped("no session at all\n").fails_with(2);
         out.stderr_contains(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);

@@ -12,14 +12,6 @@ use serde_json::json;
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
 
-/// Checks that a command fails with code 2 and these messages, and changes no file.
-#[track_caller]
-fn refuses(here: &CommandFolder, line: &str, words: &[&str]) {
-    let before = here.files("");
-    here.run(line).fails_with(2).stderr_contains(words);
-    assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
-}
-
 #[test]
 fn output_that_is_an_input_is_refused_under_any_name() {
     let here = CommandFolder::new();
@@ -31,21 +23,19 @@ fn output_that_is_an_input_is_refused_under_any_name() {
     for option in ["--trace", "--status"] {
         for name in ["r.jsonl", "./all/../r.jsonl", "link.jsonl", "hard.jsonl"] {
             let line = format!("run r.jsonl {option} {name} {TWO}");
-            refuses(&here, &line, &[option, name, "would overwrite the input r.jsonl itself"]);
+            here.refuses(&line, &[option, name, "would overwrite the input r.jsonl itself"]);
         }
-        refuses(
-            &here,
+        here.refuses(
             &format!("run all {option} same/r.jsonl {TWO}"),
             &["would overwrite the input all/r.jsonl itself"],
         );
         // A file that an argument refers to.
-        refuses(
-            &here,
+        here.refuses(
             &format!("run login-bug {option} r.jsonl {TWO}"),
             &[option, "r.jsonl exists and is not a file that ctxbench wrote"],
         );
     }
-    refuses(&here, "import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
+    here.refuses("import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
 }
 
 #[test]
@@ -57,7 +47,7 @@ fn output_that_an_input_refers_to_is_refused() {
     for option in ["--trace", "--status"] {
         for name in ["said.txt", "base.toml"] {
             let line = format!("run top.toml {option} {name} {TWO}");
-            refuses(&here, &line, &[option, "would overwrite the input", name]);
+            here.refuses(&line, &[option, "would overwrite the input", name]);
         }
     }
     let spoken = |agent: bool, kind: &str, id: &str, parent: &str| {
@@ -70,13 +60,12 @@ fn output_that_an_input_refers_to_is_refused() {
     };
     here.write("c.jsonl", of(false, "ask", "answer"));
     here.write("c/subagents/agent-x.jsonl", of(true, "look", "found"));
-    refuses(
-        &here,
+    here.refuses(
         "import c.jsonl --force -o c/subagents/agent-x.jsonl",
         &["would overwrite the input c/subagents/agent-x.jsonl itself"],
     );
-    refuses(&here, "serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
-    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl is a session"]);
+    here.refuses("serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
+    here.refuses("serve --log c.jsonl", &["--log: c.jsonl is a session"]);
 }
 
 #[test]
@@ -93,7 +82,7 @@ fn run_keeps_user_files_among_results() {
 fn run_into_current_folder_is_refused() {
     let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out .";
-    refuses(&here, line, &["contains the current folder", "choose another --out"]);
+    here.refuses(line, &["contains the current folder", "choose another --out"]);
 }
 
 #[test]
@@ -143,12 +132,12 @@ fn two_outputs_to_one_file_are_refused() {
     symlink("t.txt", here.path("link.txt")).unwrap();
     for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
         let line = format!("run login-bug --trace {a} --status {b} {TWO}");
-        refuses(&here, &line, &["--trace and --status both name", "name two files"]);
+        here.refuses(&line, &["--trace and --status both name", "name two files"]);
     }
     here.run(&format!("run login-bug {TWO}")).ok();
     for name in ["results.json", "plots/new.svg", "timings.json"] {
         let line = format!("run login-bug --trace out/{name} {TWO}");
-        refuses(&here, &line, &["is a file of --out"]);
+        here.refuses(&line, &["is a file of --out"]);
     }
 }
 
@@ -226,15 +215,13 @@ fn gate_store_over_other_file_is_refused() {
     std::fs::copy(here.path("out/results.json"), here.path("copy.json")).unwrap();
     here.write("notes.json", "{\"mine\": true}");
     for name in ["out/results.json", "./out/../hard.json"] {
-        refuses(
-            &here,
+        here.refuses(
             &format!("gate out --baseline {name} --store"),
             &["would overwrite the input out/results.json itself"],
         );
     }
     for name in ["copy.json", "notes.json", "out/summary.csv"] {
-        refuses(
-            &here,
+        here.refuses(
             &format!("gate out --baseline {name} --store"),
             &[name, "is not a baseline", "--store replaces nothing else"],
         );

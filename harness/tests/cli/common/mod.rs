@@ -84,6 +84,18 @@ impl CommandFolder {
         }
         Run { command, line: line.to_string() }
     }
+
+    /// Runs a command that must exit with 2, print these messages and no results, and change no
+    /// file.
+    #[track_caller]
+    pub fn refuses(&self, line: &str, words: &[&str]) {
+        let before = self.files("");
+        let out = self.run(line).fails_with(2);
+        out.stderr_contains(words);
+        assert_eq!(out.stdout, "", "`{line}` printed results");
+        let after = self.files("");
+        assert!(before == after, "`{line}` changed something: {:?}", after.keys());
+    }
 }
 
 fn collect(dir: &Path, below: &str, out: &mut BTreeMap<String, Vec<u8>>) {
