@@ -215,13 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_invalid_program_is_an_error() {
-        for text in
-            ["codex=exec:x", "a b=exec:x", "m=exec:", "m=exec{a=1:x", "m=exec:'x", "m=exec{a}:x"]
-        {
-            let e = parse(text).unwrap_err().to_string();
-            assert!(e.len() > 20, "{text}: {e}");
-        }
+    fn strategies_that_are_no_programs() {
         assert!(!is_exec("codex:auto_compact_limit=90k") && !is_exec("mine=execute:x"));
     }
 }

@@ -165,34 +165,6 @@ fn unusable_sessions_are_listed_with_the_reason() {
     assert!(codex.contains("recorded by claude-code, which is not selected (bare, s00"), "{codex}");
 }
 
-#[test]
-fn invalid_input_prints_one_line() {
-    let here = sessions(1);
-    here.write("empty/.keep", "");
-    here.write("notes/notes.md", "# Notes\n");
-    here.write("opencode.json", "{\"compaction\": {\"prune\": true}}");
-    let other = data("swe-agent/pydicom-1458-text.traj");
-    for (line, words) in [
-        ("advise".to_string(), "advise takes your recordings, such as"),
-        ("advise nowhere".into(), "nowhere"),
-        ("advise nowhere/a.jsonl".into(), "nowhere/a.jsonl"),
-        ("advise empty".into(), "empty"),
-        ("advise notes".into(), "notes"),
-        (format!("advise {other}"), "expected recordings of codex, opencode, "),
-        ("advise login-bug".into(), "1 session not recorded by a program (login-bug)"),
-        ("advise mine --product aider".into(), "aider has no documented setting to advise on"),
-        ("advise mine --product codx".into(), "did you mean codex?"),
-        ("advise mine --product codex --product codex@0.104".into(), "codex is given twice"),
-        ("advise mine --product codex@described-002".into(), "is not a release of codex"),
-        ("advise mine --product codex --settings opencode.json".into(), "add --product opencode"),
-        ("advise mine --last 0".into(), "--last"),
-    ] {
-        let out = here.run(&line).fails_with(2);
-        let errors: Vec<&str> = out.stderr.lines().filter(|l| l.starts_with("error")).collect();
-        assert!(errors.len() == 1 && errors[0].contains(words), "{line}: {}", out.stderr);
-    }
-}
-
 /// A setting in the product's own file is the current one and is not tried again.
 #[test]
 fn settings_file_is_the_current_setting() {

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{CommandFolder, Output, jsonl};
+use common::{CLAUDE_CODE, CommandFolder, Output, jsonl};
 use serde_json::{Value, json};
 
 fn header() -> Value {
@@ -35,17 +35,6 @@ fn good() -> String {
         result("c1", "const a = 1;"),
         reply("a2", "read"),
     ])
-}
-
-/// Runs a command that must exit with 2, print these messages and no results, and change no file.
-#[track_caller]
-fn refuses(here: &CommandFolder, line: &str, words: &[&str]) -> Output {
-    let before = here.files("");
-    let out = here.run(line).fails_with(2);
-    out.stderr_contains(words);
-    assert_eq!(out.stdout, "", "`{line}` printed results");
-    assert!(before == here.files(""), "`{line}` wrote something: {:?}", here.files("").keys());
-    out
 }
 
 /// Runs a session with two strategies and returns the messages.
@@ -99,16 +88,9 @@ fn binary_files_are_refused() {
     }
     for name in ["garbage", "garbage.jsonl", "garbage.json", "garbage.toml"] {
         here.write(name, &garbage);
-        refuses(&here, &format!("run ./{name} --out out"), &[name, "expected"]);
+        here.refuses(&format!("run ./{name} --out out"), &[name, "expected"]);
     }
-    refuses(&here, "import garbage.jsonl", &["garbage.jsonl"]);
-    let mut latin = good().into_bytes();
-    let at = latin.windows(7).position(|w| w == b"read it").unwrap();
-    latin[at] = 0xe9;
-    here.write("latin.jsonl", latin);
-    refuses(&here, "run latin.jsonl --out out", &["latin.jsonl:2", "UTF-8"]);
-    here.write("latin.toml", b"id = \"caf\xe9\"\n");
-    refuses(&here, "run latin.toml --out out", &["latin.toml", "UTF-8"]);
+    here.refuses("import garbage.jsonl", &["garbage.jsonl"]);
 }
 
 #[test]
@@ -124,14 +106,8 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
         "{}",
         here.read("out/summary.csv")
     );
-    let transcript = concat!(
-        r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"find it"}}"#,
-        "\n",
-        r#"{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"found"}]}}"#,
-        "\n",
-        r#"{"type":"user","uuid":"3","parentUuid":"2","sessionId":"s","mess"#
-    );
-    accepts(&here, "claude.jsonl", transcript).stderr_contains(&["claude.jsonl:3", "breaks off"]);
+    let torn = format!("{CLAUDE_CODE}{{\"type\":\"user\",\"uuid\":\"9\",\"mess");
+    accepts(&here, "claude.jsonl", &torn).stderr_contains(&["claude.jsonl:9", "breaks off"]);
 }
 
 #[test]
@@ -233,35 +209,24 @@ fn bad_input_leaves_earlier_results_unchanged() {
     )
     .ok();
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
-    refuses(&here, "run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
-    refuses(&here, "run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
-    refuses(&here, "import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
+    here.refuses("run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
+    here.refuses("run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
+    here.refuses("import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
     here.write("rollout.jsonl", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n");
-    refuses(&here, "import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
+    here.refuses("import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
 }
 
 #[test]
 fn empty_or_repeated_standard_input_is_refused() {
     let here = CommandFolder::new();
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
-        refuses(&here, line, &["cannot read standard input: nothing came through"]);
+        here.refuses(line, &["cannot read standard input: nothing came through"]);
         let out = here.run(line).piped("no session at all\n").fails_with(2);
         out.stderr_contains(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
     }
-    let out = here.run("import - -").piped(claude()).fails_with(2);
+    let out = here.run("import - -").piped(CLAUDE_CODE).fails_with(2);
     out.stderr_contains(&["can be read only once", "1 of 2 could not be imported"]);
     let broken = good().replace("\"a1\"", "");
     here.run("run - --out out").piped(&broken).fails_with(2).stderr_contains(&["stdin:3"]);
-}
-
-/// A transcript of Claude Code.
-fn claude() -> String {
-    concat!(
-        r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"find it"}}"#,
-        "\n",
-        r#"{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"found"}]}}"#,
-        "\n"
-    )
-    .to_string()
 }

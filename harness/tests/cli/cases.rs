@@ -80,32 +80,22 @@ fn shared_items_equal_items_written_out() {
 
 #[test]
 fn missing_items_are_refused_with_their_position() {
-    let items = shared(load(CODEX), true)["items"].as_array().unwrap().len();
+    let case = shared(load(CODEX), true);
+    let refused = |start: &str, words: &str, change: &dyn Fn(&mut Value)| {
+        let mut case = case.clone();
+        change(&mut case);
+        let failure = failure_of(&case);
+        assert!(failure.starts_with(start) && failure.contains(words), "{failure}");
+    };
+    let items = case["items"].as_array().unwrap().len();
     for entry in [json!(items), json!([0, items]), json!([3, 1]), json!("0"), json!([1]), json!(-1)]
     {
-        let mut case = shared(load(CODEX), true);
-        case["requests"][1]["items"] = json!([entry]);
-        let failure_of = failure_of(&case);
-        assert!(
-            failure_of.starts_with("requests[1]") && failure_of.contains("expected"),
-            "{failure_of}"
-        );
+        refused("requests[1]", "expected", &|c| c["requests"][1]["items"] = json!([entry]));
     }
-    let mut case = shared(load(CODEX), true);
-    case["items"][0]["bites"] = 1.into();
-    assert!(
-        failure_of(&case).starts_with("items[0]: unknown field `bites`"),
-        "{}",
-        failure_of(&case)
-    );
-    case["items"] = json!([]);
-    assert!(failure_of(&case).contains("numbers below 0"), "{}", failure_of(&case));
-    case["requests"][0]["items"] = json!({});
-    assert!(
-        failure_of(&case).starts_with("requests[0]: invalid type: map, expected a sequence"),
-        "{}",
-        failure_of(&case)
-    );
+    refused("items[0]: unknown field `bites`", "", &|c| c["items"][0]["bites"] = 1.into());
+    refused("", "numbers below 0", &|c| c["items"] = json!([]));
+    let invalid = "requests[0]: invalid type: map, expected a sequence";
+    refused(invalid, "", &|c| c["requests"][0]["items"] = json!({}));
 }
 
 /// Puts a case into a folder of cases under a version and a name.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use common::replayed::run_with;
-use common::{CommandFolder, jsonl};
+use common::{CLAUDE_CODE, CODEX, CommandFolder};
 use ctxbench_harness::models;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::verify::{Verified, verify};
@@ -146,93 +146,9 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
     here.run("--version").ok().prints(&["ctxbench "]);
 }
 
-/// A Claude Code transcript: a question, a file read, an answer, and another question that needs
-/// the file's port.
-fn claude_transcript() -> String {
-    let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 0, "output_tokens": 20});
-    let line = |id: u32, kind: &str, message: Value| {
-        let parent = if id == 1 { Value::Null } else { json!((id - 1).to_string()) };
-        json!({"type": kind, "uuid": id.to_string(), "parentUuid": parent, "sessionId": "s", "isSidechain": false,
-            "timestamp": format!("2026-01-01T00:00:{id:02}.000Z"), "message": message})
-    };
-    let said = |id: &str, content: Value| json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-6", "content": content, "stop_reason": "end_turn", "usage": usage});
-    jsonl(&[
-        line(1, "user", json!({"role": "user", "content": "which port does the shop use?"})),
-        line(
-            2,
-            "assistant",
-            said(
-                "m1",
-                json!([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "shop/config.toml"}}]),
-            ),
-        ),
-        line(
-            3,
-            "user",
-            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "listen = 'shop-backend-48731'"}]}),
-        ),
-        line(
-            4,
-            "assistant",
-            said("m2", json!([{"type": "text", "text": "It is shop-backend-48731."}])),
-        ),
-        line(5, "user", json!({"role": "user", "content": "and call it"})),
-        line(
-            6,
-            "assistant",
-            said(
-                "m3",
-                json!([{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "curl \
-                    shop-backend-48731"}}]),
-            ),
-        ),
-        line(
-            7,
-            "user",
-            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": "200"}]}),
-        ),
-        line(8, "assistant", said("m4", json!([{"type": "text", "text": "It answers."}]))),
-    ])
-}
-
-/// A Codex rollout with the same messages.
-fn codex_rollout() -> String {
-    let item = |payload: Value| json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": payload});
-    let user = |text: &str| {
-        item(
-            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
-        )
-    };
-    let said = |text: &str| {
-        item(
-            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
-        )
-    };
-    let call = |id: &str, cmd: &str| {
-        item(
-            json!({"type": "function_call", "name": "exec", "arguments": json!({"cmd": cmd}).to_string(), "call_id": id}),
-        )
-    };
-    let output = |id: &str, text: &str| {
-        item(json!({"type": "function_call_output", "call_id": id, "output": text}))
-    };
-    jsonl(&[
-        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta", "payload": {"id": "x", "base_instructions": {"text": "You help."}}}),
-        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "turn_context", "payload": {"model": "gpt-5-codex"}}),
-        user("which port does the shop use?"),
-        call("c1", "cat shop/config.toml"),
-        output("c1", "listen = 'shop-backend-48731'"),
-        said("It is shop-backend-48731."),
-        user("and call it"),
-        call("c2", "curl shop-backend-48731"),
-        output("c2", "200"),
-        said("It answers."),
-    ])
-}
-
 #[test]
 fn imported_recording_has_the_same_figures() {
-    for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
+    for (format, text) in [("claude-code", CLAUDE_CODE), ("codex", CODEX)] {
         let here = CommandFolder::new();
         here.write("rec.jsonl", text);
         here.run("import rec.jsonl -o session.jsonl").ok();
@@ -314,10 +230,10 @@ fn recordings_of_every_format_import_and_run() {
 #[test]
 fn piped_session_has_the_same_figures() {
     let here = CommandFolder::new();
-    for text in [claude_transcript(), codex_rollout()] {
-        here.write("stdin.jsonl", &text);
+    for text in [CLAUDE_CODE, CODEX] {
+        here.write("stdin.jsonl", text);
         let file = here.run("import stdin.jsonl").ok().stdout;
-        let piped = here.run("import -").piped(&text).ok();
+        let piped = here.run("import -").piped(text).ok();
         piped.stderr_contains(&["note: recordings of"]);
         assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
         // A session from a pipe runs in the same way as from its file, with or without its facts.
@@ -325,7 +241,7 @@ fn piped_session_has_the_same_figures() {
         here.write("s.jsonl", &file);
         here.run(&format!("run s.jsonl {how} file")).ok();
         here.run(&format!("run - {how} pipe")).piped(&file).ok();
-        here.run(&format!("run - {how} raw")).piped(&text).ok();
+        here.run(&format!("run - {how} raw")).piped(text).ok();
         for out in ["pipe", "raw"] {
             assert_eq!(
                 here.read(&format!("{out}/summary.csv")),
@@ -342,7 +258,7 @@ fn import_to_folder_writes_one_file_per_session() {
     let here = CommandFolder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let three = data.join("openhands/output.jsonl").display().to_string();
-    here.write("rec.jsonl", claude_transcript());
+    here.write("rec.jsonl", CLAUDE_CODE);
     let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
     let out = import("all").ok();
     out.stderr_contains(&["4 sessions in all"]);
@@ -367,22 +283,6 @@ fn import_to_folder_writes_one_file_per_session() {
         }
     }
     here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);
-}
-
-#[test]
-fn a_folder_of_sessions_runs_them_all() {
-    let here = CommandFolder::new();
-    here.write("all/one.jsonl", claude_transcript());
-    here.write("all/two.jsonl", codex_rollout());
-    here.write("all/notes.txt", "not a session");
-    here.run("run all --strategy reference --transport direct --out out").ok();
-    let ids: Vec<String> = here
-        .csv("out/summary.csv")
-        .into_iter()
-        .map(|mut r| r.remove("scenario").unwrap())
-        .collect();
-    // The first session has counters, so it has a row as recorded too.
-    assert_eq!(ids, ["one", "one", "two"]);
 }
 
 #[test]
@@ -460,19 +360,6 @@ fn compare_prints_changed_and_unchanged_rows() {
     here.run("compare c d --map reference=codex")
         .ok()
         .prints(&["login-bug-tight × reference → codex"]);
-    for (map, said) in [
-        (
-            "codx=codex",
-            "--map codx=codex: the first results have no row of `codx`; did you mean codex?",
-        ),
-        ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
-        ("codex", "--map codex: expected BASE=NEW, such as"),
-    ] {
-        here.run(&format!("compare a b --map {map}")).fails_with(2).stderr_contains(&[said]);
-    }
-    here.run("compare a b --map codex=reference --map codex=codex")
-        .fails_with(2)
-        .stderr_contains(&["codex is already compared with reference"]);
     // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
@@ -526,11 +413,6 @@ fn compact_at_a_turn_shows_every_strategy() {
     assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
     let page = here.run(&format!("{at} --strategy codex --markdown")).ok();
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
-    here.run("compact login-bug --at turn:90")
-        .fails_with(2)
-        .stderr_contains(&["turn:90 is not in the session, which has", "turns"]);
-    here.run("compact login-bug --at noon").fails_with(2).stderr_contains(&["turn:N, step:N"]);
-    here.run("compact login-bug --instructions port").fails_with(2).stderr_contains(&["--at"]);
     // Products without instructions for the command report it.
     let told = |name: &str| {
         let line = format!("{at} --strategy {name} --instructions port");
@@ -547,30 +429,6 @@ fn json_on_standard_output_is_the_results_file() {
     let parsed: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(parsed["runs"].as_array().unwrap().len(), 3);
     assert_eq!(out.stdout, here.read("out/results.json"));
-}
-
-#[test]
-fn closed_stdout_exits_with_0() {
-    let here = CommandFolder::new();
-    here.run(&format!("{FAST} --out out")).ok();
-    for line in [
-        "list strategies --matrix",
-        "show codex",
-        "report out --format html",
-        "--help",
-        &format!("{FAST} --json --out again"),
-    ] {
-        let mut command = here.run(line).command();
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        let out = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(
-            out.status.success() && !said.contains("panicked"),
-            "{line}: {:?}\n{said}",
-            out.status
-        );
-    }
 }
 
 #[test]

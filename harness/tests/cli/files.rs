@@ -7,53 +7,35 @@ use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
-use common::{CommandFolder, jsonl};
+use common::{CLAUDE_CODE, CODEX, CommandFolder, SESSION, jsonl};
 use serde_json::json;
 
 const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
 
-fn session() -> String {
-    jsonl(&[
-        json!({"type": "session", "version": 1, "id": "small"}),
-        json!({"type": "user", "id": "u1", "text": "read it"}),
-        json!({"type": "assistant", "id": "a1", "text": "read"}),
-    ])
-}
-
-/// Checks that a command fails with code 2 and these messages, and changes no file.
-#[track_caller]
-fn refuses(here: &CommandFolder, line: &str, words: &[&str]) {
-    let before = here.files("");
-    here.run(line).fails_with(2).stderr_contains(words);
-    assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
-}
-
 #[test]
 fn output_that_is_an_input_is_refused_under_any_name() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
-    here.write("all/r.jsonl", session());
+    here.write("r.jsonl", SESSION);
+    here.write("all/r.jsonl", SESSION);
     symlink("r.jsonl", here.path("link.jsonl")).unwrap();
     std::fs::hard_link(here.path("r.jsonl"), here.path("hard.jsonl")).unwrap();
     symlink("all", here.path("same")).unwrap();
     for option in ["--trace", "--status"] {
         for name in ["r.jsonl", "./all/../r.jsonl", "link.jsonl", "hard.jsonl"] {
             let line = format!("run r.jsonl {option} {name} {TWO}");
-            refuses(&here, &line, &[option, name, "would overwrite the input r.jsonl itself"]);
+            here.refuses(&line, &[option, name, "would overwrite the input r.jsonl itself"]);
         }
-        refuses(
-            &here,
+        here.refuses(
             &format!("run all {option} same/r.jsonl {TWO}"),
             &["would overwrite the input all/r.jsonl itself"],
         );
         // A file that an argument refers to.
-        refuses(
-            &here,
+        here.refuses(
             &format!("run login-bug {option} r.jsonl {TWO}"),
             &[option, "r.jsonl exists and is not a file that ctxbench wrote"],
         );
     }
-    refuses(&here, "import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
+    here.refuses("import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
 }
 
 #[test]
@@ -65,7 +47,7 @@ fn output_that_an_input_refers_to_is_refused() {
     for option in ["--trace", "--status"] {
         for name in ["said.txt", "base.toml"] {
             let line = format!("run top.toml {option} {name} {TWO}");
-            refuses(&here, &line, &[option, "would overwrite the input", name]);
+            here.refuses(&line, &[option, "would overwrite the input", name]);
         }
     }
     let spoken = |agent: bool, kind: &str, id: &str, parent: &str| {
@@ -78,13 +60,12 @@ fn output_that_an_input_refers_to_is_refused() {
     };
     here.write("c.jsonl", of(false, "ask", "answer"));
     here.write("c/subagents/agent-x.jsonl", of(true, "look", "found"));
-    refuses(
-        &here,
+    here.refuses(
         "import c.jsonl --force -o c/subagents/agent-x.jsonl",
         &["would overwrite the input c/subagents/agent-x.jsonl itself"],
     );
-    refuses(&here, "serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
-    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl is a session"]);
+    here.refuses("serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
+    here.refuses("serve --log c.jsonl", &["--log: c.jsonl is a session"]);
 }
 
 #[test]
@@ -101,7 +82,7 @@ fn run_keeps_user_files_among_results() {
 fn run_into_current_folder_is_refused() {
     let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out .";
-    refuses(&here, line, &["contains the current folder", "choose another --out"]);
+    here.refuses(line, &["contains the current folder", "choose another --out"]);
 }
 
 #[test]
@@ -151,19 +132,19 @@ fn two_outputs_to_one_file_are_refused() {
     symlink("t.txt", here.path("link.txt")).unwrap();
     for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
         let line = format!("run login-bug --trace {a} --status {b} {TWO}");
-        refuses(&here, &line, &["--trace and --status both name", "name two files"]);
+        here.refuses(&line, &["--trace and --status both name", "name two files"]);
     }
     here.run(&format!("run login-bug {TWO}")).ok();
     for name in ["results.json", "plots/new.svg", "timings.json"] {
         let line = format!("run login-bug --trace out/{name} {TWO}");
-        refuses(&here, &line, &["is a file of --out"]);
+        here.refuses(&line, &["is a file of --out"]);
     }
 }
 
 #[test]
 fn serve_log_of_a_private_script_is_private() {
     let here = CommandFolder::new();
-    here.write("s.jsonl", session());
+    here.write("s.jsonl", SESSION);
     std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
     // If the port is in use, the server ends after it has opened its log.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -191,15 +172,16 @@ fn trace_and_status_replace_former_files() {
 #[test]
 fn full_stdout_is_an_error_and_closed_pipe_is_not() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run login-bug {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
     let prints = [
         "import rollout.jsonl",
         "report out",
+        "report out --format html",
         "compare out out",
         "gate out --baseline base.json",
-        "list strategies",
+        "list strategies --matrix",
         "show codex",
         "compact r.jsonl --strategy codex",
         "run r.jsonl --strategy reference --transport direct --out small",
@@ -207,17 +189,7 @@ fn full_stdout_is_an_error_and_closed_pipe_is_not() {
         "--help",
         "--version",
     ];
-    here.write(
-        "rollout.jsonl",
-        jsonl(&[
-            json!({"type": "session_meta", "timestamp": "2026-01-01T00:00:00Z", "payload": {
-                "id": "x", "cwd": "/w", "originator": "codex_cli_rs", "cli_version": "0.1.0",
-                "timestamp": "2026-01-01T00:00:00Z"}}),
-            json!({"type": "response_item", "timestamp": "2026-01-01T00:00:01Z", "payload": {
-                "type": "message", "role": "user",
-                "content": [{"type": "input_text", "text": "hello"}]}}),
-        ]),
-    );
+    here.write("rollout.jsonl", CODEX);
     for line in prints {
         let mut full = here.run(line).command();
         let to_full = File::options().write(true).open("/dev/full").unwrap();
@@ -243,15 +215,13 @@ fn gate_store_over_other_file_is_refused() {
     std::fs::copy(here.path("out/results.json"), here.path("copy.json")).unwrap();
     here.write("notes.json", "{\"mine\": true}");
     for name in ["out/results.json", "./out/../hard.json"] {
-        refuses(
-            &here,
+        here.refuses(
             &format!("gate out --baseline {name} --store"),
             &["would overwrite the input out/results.json itself"],
         );
     }
     for name in ["copy.json", "notes.json", "out/summary.csv"] {
-        refuses(
-            &here,
+        here.refuses(
             &format!("gate out --baseline {name} --store"),
             &[name, "is not a baseline", "--store replaces nothing else"],
         );
@@ -343,7 +313,7 @@ fn report_replaces_only_reports_and_results() {
 #[test]
 fn outputs_of_private_session_are_private() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     let mode = |name: &str, mode: u32| {
         let permissions = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(here.path(name), permissions).unwrap();
@@ -379,18 +349,10 @@ fn in_a_shell(here: &CommandFolder, script: &str) -> (Option<i32>, String) {
 #[test]
 fn inputs_from_pipe_are_read_to_the_end() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
-    let claude = [
-        json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s",
-               "message": {"role": "user", "content": "find it"}}),
-        json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s",
-               "message": {"id": "m", "role": "assistant", "model": "claude-sonnet-4-5",
-                           "content": [{"type": "text", "text": "found"}],
-                           "usage": {"input_tokens": 3, "output_tokens": 1}}}),
-    ];
-    here.write("claude.jsonl", jsonl(&claude));
+    here.write("claude.jsonl", CLAUDE_CODE);
     for (file, line) in [
         ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
         ("r.jsonl", "ctxbench import p --to openai"),
@@ -411,7 +373,7 @@ fn inputs_from_pipe_are_read_to_the_end() {
 #[cfg(target_os = "linux")]
 fn endless_inputs_are_refused() {
     let here = CommandFolder::new();
-    here.write("r.jsonl", session());
+    here.write("r.jsonl", SESSION);
     here.run(&format!("run r.jsonl {TWO}")).ok();
     for line in [
         "run /dev/zero --out zero",

@@ -87,26 +87,6 @@ fn results_with_other_prices_are_not_compared() {
     assert_ne!(prices("other-out"), prices("own"));
 }
 
-#[test]
-fn errors_in_a_models_file_name_the_line() {
-    let here = CommandFolder::new();
-    here.run("list models --models none.toml")
-        .fails_with(2)
-        .stderr_contains(&["--models", "none.toml"]);
-    here.write("bad.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\nwindo = 3\n");
-    let out = here.run("list models --models bad.toml").fails_with(2);
-    assert_eq!(out.stderr, "error: bad.toml:4: unknown key `windo`; did you mean window?\n");
-    here.write("bad.toml", [0xff, 0xfe]);
-    here.run("list models --models bad.toml").fails_with(2).stderr_contains(&["bad.toml"]);
-    // A later file builds on an earlier one.
-    here.write("a.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\n");
-    here.write("b.toml", "[[model]]\nname = \"y\"\nlike = \"x\"\n");
-    here.run("list models --models a.toml --models b.toml").ok();
-    here.run("list models --models b.toml --models a.toml")
-        .fails_with(2)
-        .stderr_contains(&["b.toml:3"]);
-}
-
 fn recorded_with(model: &str) -> String {
     let usage = json!({"input": 1_000_000, "output": 100, "cache_read": 0, "cache_write": 0});
     jsonl(&[

@@ -161,8 +161,6 @@ async fn openai_is_asked_in_its_own_words_for_the_model_of_the_address() {
 #[tokio::test]
 async fn what_is_not_recorded_is_an_error_that_names_the_request() {
     let file = ScratchFile::new();
-    let why = Cassette::open(&file.path(), true).unwrap_err().to_string();
-    assert!(why.ends_with("does not exist, and an offline run needs it"), "{why}");
     std::fs::write(file.path(), "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
     let p = prompt("Which port?");
     let hash = wire::Question::new(&p, p.max_tokens, None).hash();
@@ -251,20 +249,6 @@ fn the_order_of_recording_does_not_matter() {
 }
 
 #[test]
-fn damaged_cassettes_name_the_line() {
-    for (text, line) in [
-        ("[]", 1),
-        ("{\"type\":\"cassette\",\"version\":2}", 1),
-        ("{\"type\":\"cassette\",\"version\":1}\n\n{\"request\":1}", 3),
-    ] {
-        let file = ScratchFile::new();
-        std::fs::write(file.path(), text).unwrap();
-        let why = Cassette::open(&file.path(), false).unwrap_err().to_string();
-        assert!(why.contains(&format!("line {line}:")), "{why}");
-    }
-}
-
-#[test]
 fn addresses_say_wire_path_and_model() {
     let url = |text: &str| {
         Address::parse(text)
@@ -290,21 +274,6 @@ fn addresses_say_wire_path_and_model() {
         url("https://host/x/chat/completions"),
         to(openai, "https://host/x/chat/completions", None)
     );
-    for (wrong, says) in [
-        ("https://host/v1", "does not say how to ask"),
-        ("openai+https://u:p@host/v1", "contains a user name or password"),
-        ("openai+https://host/v1?key=1", "contains a query"),
-        ("openai+https://host/v1#", "no model after the #"),
-        ("openai+ftp://host", "only http and https"),
-        ("openai+http://", "not a usable URL"),
-        ("openai+http://a b", "not a usable URL"),
-        ("openai+http://host:99999", "the port is not a number"),
-        ("://", "not a usable URL"),
-        ("anthropic+://x", "not a usable URL"),
-    ] {
-        let why = url(wrong).unwrap_err().to_string();
-        assert!(why.contains(says), "{wrong}: {why}");
-    }
 }
 
 #[test]

@@ -21,6 +21,16 @@ use tempfile::TempDir;
 
 pub use jsonl::jsonl;
 
+/// A Claude Code transcript: a question, a file read, an answer, and another question that needs
+/// the file's port.
+pub const CLAUDE_CODE: &str = include_str!("../../data/claude-code.jsonl");
+
+/// A Codex rollout with the same messages.
+pub const CODEX: &str = include_str!("../../data/codex.jsonl");
+
+/// A session of one question and its answer.
+pub const SESSION: &str = include_str!("../../data/session.jsonl");
+
 /// A temporary folder in which commands run.
 pub struct CommandFolder(TempDir);
 
@@ -73,6 +83,18 @@ impl CommandFolder {
             command.env_remove(name);
         }
         Run { command, line: line.to_string() }
+    }
+
+    /// Runs a command that must exit with 2, print these messages and no results, and change no
+    /// file.
+    #[track_caller]
+    pub fn refuses(&self, line: &str, words: &[&str]) {
+        let before = self.files("");
+        let out = self.run(line).fails_with(2);
+        out.stderr_contains(words);
+        assert_eq!(out.stdout, "", "`{line}` printed results");
+        let after = self.files("");
+        assert!(before == after, "`{line}` changed something: {:?}", after.keys());
     }
 }
 
