@@ -1,32 +1,14 @@
 //! Dates and times of the Gregorian calendar, in UTC.
 
 use jiff::Timestamp;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::Date;
 use jiff::tz::Offset;
 
-pub const MS_PER_DAY: u64 = 86_400_000;
-
-/// Converts a time in ms since 1970; times after the year 9999 become its end.
-fn utc(ms: u64) -> DateTime {
-    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    Offset::UTC.to_datetime(time.unwrap_or(Timestamp::MAX))
-}
-
-/// Returns year, month and day of a day since 1970.
-pub fn civil(days: u64) -> (i16, i8, i8) {
-    let date = utc(days.saturating_mul(MS_PER_DAY)).date();
-    (date.year(), date.month(), date.day())
-}
-
-/// Formats a time in ms since 1970 as ISO 8601 in UTC, such as `2026-05-11T08:27:17.490Z`.
+/// Formats a time in ms since 1970 as ISO 8601 in UTC, such as `2026-05-11T08:27:17.490Z`; times
+/// after the year 9999 become its end.
 pub fn iso(ms: u64) -> String {
-    format!("{:.3}Z", utc(ms))
-}
-
-/// Returns hour, minute, second and millisecond of a time in ms since 1970.
-pub fn clock(ms: u64) -> (i8, i8, i8, i16) {
-    let time = utc(ms);
-    (time.hour(), time.minute(), time.second(), time.millisecond())
+    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    format!("{:.3}Z", Offset::UTC.to_datetime(time.unwrap_or(Timestamp::MAX)))
 }
 
 /// Returns the number of days from 1970-01-01 to a date, or `None` if the date does not exist.
@@ -47,12 +29,6 @@ mod tests {
         assert_eq!(iso(951_782_400_000), "2000-02-29T00:00:00.000Z");
         assert_eq!(iso(1_778_488_037_490), "2026-05-11T08:27:17.490Z");
         assert!(iso(u64::MAX).starts_with("9999-12-3"));
-    }
-
-    #[test]
-    fn civil_and_clock_split_a_time() {
-        assert_eq!(civil(20_584), (2026, 5, 11));
-        assert_eq!(clock(1_778_488_037_490), (8, 27, 17, 490));
     }
 
     #[test]

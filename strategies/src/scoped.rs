@@ -94,23 +94,22 @@ mod tests {
 
     #[test]
     fn scopes_are_read_from_path_and_front_matter() {
-        let patterns = |text: &str| scope(text).map(|s| s.patterns().to_vec());
-        assert_eq!(patterns("# CLAUDE.md\n\nx"), None);
-        assert_eq!(patterns("# /home/me/work/CLAUDE.md\n\nx"), None);
-        assert_eq!(patterns("# ../CLAUDE.md\n\nx"), None);
-        assert_eq!(patterns("# src/api/README.md\n\nx"), None);
-        assert_eq!(patterns("# notes/memory/MEMORY.md\n\nx"), None, "the index");
-        assert_eq!(
-            patterns("# src/api/CLAUDE.md\n\nx").as_deref(),
-            Some(&["src/api/**".to_string()][..])
-        );
-        assert_eq!(patterns("# .claude/rules/all.md\n\nx"), None);
-        let listed = "# .claude/rules/ts.md\n\n---\npaths:\n  - \"**/*.ts\"\n  - lib/*.js\n---\nx";
-        assert_eq!(patterns(listed), Some(vec!["**/*.ts".into(), "lib/*.js".into()]));
-        assert_eq!(
-            patterns("# ../.openoxide/rules/ts.md\n\n---\npaths: src/**\n---\nx"),
-            Some(vec!["src/**".into()])
-        );
+        let listed = "---\npaths:\n  - \"**/*.ts\"\n  - lib/*.js\n---\nx";
+        for (path, text, patterns) in [
+            ("CLAUDE.md", "x", None),
+            ("/home/me/work/CLAUDE.md", "x", None),
+            ("../CLAUDE.md", "x", None),
+            ("src/api/README.md", "x", None),
+            ("notes/memory/MEMORY.md", "x", None),
+            ("src/api/CLAUDE.md", "x", Some(&["src/api/**"][..])),
+            (".claude/rules/all.md", "x", None),
+            (".claude/rules/ts.md", listed, Some(&["**/*.ts", "lib/*.js"])),
+            ("../.openoxide/rules/ts.md", "---\npaths: src/**\n---\nx", Some(&["src/**"])),
+        ] {
+            let found = scope(&format!("# {path}\n\n{text}")).map(|s| s.patterns().to_vec());
+            let expected = patterns.map(|p| p.iter().map(|p| p.to_string()).collect());
+            assert_eq!(found, expected, "{path}");
+        }
     }
 
     #[test]

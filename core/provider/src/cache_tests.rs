@@ -51,6 +51,11 @@ fn five(sizes: &[u64], marks: &[usize]) -> Prompt {
     prompt(sizes, &marks.iter().map(|m| (*m, Ttl::FiveMinutes)).collect::<Vec<_>>())
 }
 
+/// Sends a prompt whose reply begins at once.
+fn send(cache: &mut PromptCache, prompt: &Prompt, at: u64) -> CacheUse {
+    cache.lookup_and_write(prompt, at, at)
+}
+
 fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
     CacheUse { read, write_5m, write_1h, uncached }
 }
@@ -59,79 +64,70 @@ fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
 fn a_growing_conversation_reads_what_it_wrote() {
     let mut c = anthropic();
     // 2,000 + 100 up to the breakpoint are written, the 50 after it are plain input.
-    assert_eq!(c.lookup_and_write(&five(&[2_000, 100, 50], &[1]), 0, 0), used(0, 2_100, 0, 50));
+    assert_eq!(send(&mut c, &five(&[2_000, 100, 50], &[1]), 0), used(0, 2_100, 0, 50));
     // The breakpoint moved on: 2,100 are found one position before it, 50 + 300 are new.
-    assert_eq!(
-        c.lookup_and_write(&five(&[2_000, 100, 50, 300], &[3]), 1_000, 1_000),
-        used(2_100, 350, 0, 0)
-    );
+    assert_eq!(send(&mut c, &five(&[2_000, 100, 50, 300], &[3]), 1_000), used(2_100, 350, 0, 0));
     // Another ending: position 3 differs, 50 at position 2 was never a breakpoint, so the hit is
     // 2,100 again.
-    assert_eq!(
-        c.lookup_and_write(&five(&[2_000, 100, 50, 301], &[3]), 2_000, 2_000),
-        used(2_100, 351, 0, 0)
-    );
+    assert_eq!(send(&mut c, &five(&[2_000, 100, 50, 301], &[3]), 2_000), used(2_100, 351, 0, 0));
 }
 
 #[test]
 fn twenty_positions_are_checked_and_no_more() {
     let mut c = anthropic();
-    c.lookup_and_write(&five(&[2_000], &[0]), 0, 0);
+    send(&mut c, &five(&[2_000], &[0]), 0);
     // Breakpoint at position 19 checks 19, 18, … 0: twenty positions. 19 items of 10 tokens are
     // new.
     let mut sizes = vec![2_000];
     sizes.extend([10; 19]);
-    assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[19]), 0, 0), used(2_000, 190, 0, 0));
+    assert_eq!(send(&mut c.clone(), &five(&sizes, &[19]), 0), used(2_000, 190, 0, 0));
     // At position 20 the lookback ends at 1: everything is written again.
     sizes.push(10);
-    assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[20]), 0, 0), used(0, 2_200, 0, 0));
+    assert_eq!(send(&mut c.clone(), &five(&sizes, &[20]), 0), used(0, 2_200, 0, 0));
     // A second breakpoint at the old place finds it.
-    assert_eq!(c.lookup_and_write(&five(&sizes, &[0, 20]), 0, 0), used(2_000, 200, 0, 0));
+    assert_eq!(send(&mut c, &five(&sizes, &[0, 20]), 0), used(2_000, 200, 0, 0));
 }
 
 #[test]
 fn below_the_minimum_nothing_is_cached() {
     let mut c = anthropic();
     for _ in 0..2 {
-        assert_eq!(c.lookup_and_write(&five(&[1_000, 23], &[1]), 0, 0), used(0, 0, 0, 1_023));
+        assert_eq!(send(&mut c, &five(&[1_000, 23], &[1]), 0), used(0, 0, 0, 1_023));
     }
     // 1,024 up to the breakpoint is enough.
-    assert_eq!(c.lookup_and_write(&five(&[1_000, 24], &[1]), 0, 0), used(0, 1_024, 0, 0));
-    assert_eq!(c.lookup_and_write(&five(&[1_000, 24], &[1]), 0, 0), used(1_024, 0, 0, 0));
+    assert_eq!(send(&mut c, &five(&[1_000, 24], &[1]), 0), used(0, 1_024, 0, 0));
+    assert_eq!(send(&mut c, &five(&[1_000, 24], &[1]), 0), used(1_024, 0, 0, 0));
 }
 
 #[test]
 fn entries_live_five_minutes_from_their_last_use() {
     let p = five(&[2_000], &[0]);
     let mut c = anthropic();
-    c.lookup_and_write(&p, 0, 0);
+    send(&mut c, &p, 0);
     // Used after 4 and after 8 minutes: each use begins five more.
-    assert_eq!(c.lookup_and_write(&p, 4 * MINUTE, 4 * MINUTE).read, 2_000);
-    assert_eq!(c.lookup_and_write(&p, 8 * MINUTE, 8 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 4 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 8 * MINUTE).read, 2_000);
     // Five minutes after the last use it has expired and is written again.
-    assert_eq!(c.lookup_and_write(&p, 13 * MINUTE, 13 * MINUTE), used(0, 2_000, 0, 0));
+    assert_eq!(send(&mut c, &p, 13 * MINUTE), used(0, 2_000, 0, 0));
 }
 
 #[test]
 fn a_system_breakpoint_outlives_a_changed_conversation() {
     let mut c = anthropic();
-    c.lookup_and_write(&five(&[2_000, 100], &[0, 1]), 0, 0);
+    send(&mut c, &five(&[2_000, 100], &[0, 1]), 0);
     // The hit at position 1 uses position 0 too, so both live until 9 minutes.
-    c.lookup_and_write(&five(&[2_000, 100], &[0, 1]), 4 * MINUTE, 4 * MINUTE);
+    send(&mut c, &five(&[2_000, 100], &[0, 1]), 4 * MINUTE);
     // A compaction put something else at position 1: 2,000 are read, 200 written.
-    assert_eq!(
-        c.lookup_and_write(&five(&[2_000, 200], &[0, 1]), 8 * MINUTE, 8 * MINUTE),
-        used(2_000, 200, 0, 0)
-    );
+    assert_eq!(send(&mut c, &five(&[2_000, 200], &[0, 1]), 8 * MINUTE), used(2_000, 200, 0, 0));
 }
 
 #[test]
 fn one_hour_entries_are_written_and_billed_apart() {
     let mut c = anthropic();
     let p = prompt(&[2_000, 500, 50], &[(0, Ttl::OneHour), (1, Ttl::FiveMinutes)]);
-    assert_eq!(c.lookup_and_write(&p, 0, 0), used(0, 500, 2_000, 50));
+    assert_eq!(send(&mut c, &p, 0), used(0, 500, 2_000, 50));
     // After ten minutes the five-minute part has expired.
-    assert_eq!(c.lookup_and_write(&p, 10 * MINUTE, 10 * MINUTE), used(2_000, 500, 0, 50));
+    assert_eq!(send(&mut c, &p, 10 * MINUTE), used(2_000, 500, 0, 50));
 }
 
 #[test]
@@ -164,9 +160,9 @@ fn tools_come_before_everything_else() {
     };
     let mut c = anthropic();
     let first = with_tools("[1]");
-    assert_eq!(c.lookup_and_write(&first, 0, 0), used(0, first.tokens(&Counting::O200K), 0, 0));
-    assert_eq!(c.lookup_and_write(&first, 0, 0).read, 2_000 + first.tools_tokens(&Counting::O200K));
-    assert_eq!(c.lookup_and_write(&with_tools("[2]"), 0, 0).read, 0);
+    assert_eq!(send(&mut c, &first, 0), used(0, first.tokens(&Counting::O200K), 0, 0));
+    assert_eq!(send(&mut c, &first, 0).read, 2_000 + first.tools_tokens(&Counting::O200K));
+    assert_eq!(send(&mut c, &with_tools("[2]"), 0).read, 0);
 }
 
 #[test]
@@ -176,30 +172,21 @@ fn automatic_caching_hits_in_steps_from_its_minimum() {
         [(1_023, 0), (1_024, 1_024), (1_100, 1_024), (1_151, 1_024), (1_152, 1_152), (1_300, 1_280)]
     {
         let mut c = openai();
-        assert_eq!(c.lookup_and_write(&prompt(&[size], &[]), 0, 0), used(0, 0, 0, size));
+        assert_eq!(send(&mut c, &prompt(&[size], &[]), 0), used(0, 0, 0, size));
         // The same start, then something else: 100 more tokens are uncached in any case.
-        assert_eq!(
-            c.lookup_and_write(&prompt(&[size, 100], &[]), 1, 1),
-            used(hit, 0, 0, size + 100 - hit)
-        );
+        assert_eq!(send(&mut c, &prompt(&[size, 100], &[]), 1), used(hit, 0, 0, size + 100 - hit));
     }
 }
 
 #[test]
 fn automatic_caching_takes_the_longest_common_prefix() {
     let mut c = openai();
-    c.lookup_and_write(&prompt(&[2_000, 500, 300], &[]), 0, 0);
+    send(&mut c, &prompt(&[2_000, 500, 300], &[]), 0);
     // Third item differs: 2,500 in common = 19 steps of 128 = 2,432.
-    assert_eq!(
-        c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1, 1),
-        used(2_432, 0, 0, 2_801 - 2_432)
-    );
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 1), used(2_432, 0, 0, 2_801 - 2_432));
     // Ten minutes after the last use of the common part it has expired.
-    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 600_001, 600_001).read, 0);
-    assert_eq!(
-        c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1_200_000, 1_200_000).read,
-        2_688
-    );
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 600_001).read, 0);
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 301], &[]), 1_200_000).read, 2_688);
 }
 
 /// Builds a prompt like `prompt`, with roles: `u` is the user, `a` is the model.
@@ -219,15 +206,15 @@ fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
 fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
     let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
     // No breakpoint is requested: one is at the end, everything is written.
-    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500], &[]), 0, 0), used(0, 2_500, 0, 0));
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500], &[]), 0), used(0, 2_500, 0, 0));
     // 300 more: 2,500 are read to the token, no steps of 128.
-    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 300], &[]), 1, 1), used(2_500, 300, 0, 0));
+    assert_eq!(send(&mut c, &prompt(&[2_000, 500, 300], &[]), 1), used(2_500, 300, 0, 0));
     // The second piece differs: 2,000 in common, but without a breakpoint there, and a shorter
     // prefix is not tried.
-    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 501], &[]), 2, 2), used(0, 2_501, 0, 0));
+    assert_eq!(send(&mut c, &prompt(&[2_000, 501], &[]), 2), used(0, 2_501, 0, 0));
     // With a breakpoint after the first piece, the next change costs 502 tokens instead of 2,502.
-    assert_eq!(c.lookup_and_write(&five(&[2_000, 503], &[0]), 3, 3), used(0, 2_503, 0, 0));
-    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 502], &[]), 4, 4), used(2_000, 502, 0, 0));
+    assert_eq!(send(&mut c, &five(&[2_000, 503], &[0]), 3), used(0, 2_503, 0, 0));
+    assert_eq!(send(&mut c, &prompt(&[2_000, 502], &[]), 4), used(2_000, 502, 0, 0));
 }
 
 #[test]
@@ -236,48 +223,42 @@ fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
     // Four explicit breakpoints leave none at the end: the last 50 are plain input. 1,024 is the
     // minimum.
     let sizes = [1_100, 100, 100, 100, 50];
-    assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2, 3]), 0, 0), used(0, 1_400, 0, 50));
-    assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2]), 0, 0), used(0, 1_450, 0, 0));
+    assert_eq!(send(&mut new(), &five(&sizes, &[0, 1, 2, 3]), 0), used(0, 1_400, 0, 50));
+    assert_eq!(send(&mut new(), &five(&sizes, &[0, 1, 2]), 0), used(0, 1_450, 0, 0));
     assert!(new().validate(&five(&sizes, &[0, 1, 2, 3, 4])).is_err());
-    assert_eq!(new().lookup_and_write(&prompt(&[1_000, 23], &[]), 0, 0), used(0, 0, 0, 1_023));
+    assert_eq!(send(&mut new(), &prompt(&[1_000, 23], &[]), 0), used(0, 0, 0, 1_023));
     // Thirty minutes after the last use.
     let p = prompt(&[2_000], &[]);
     let mut c = new();
-    c.lookup_and_write(&p, 0, 0);
-    assert_eq!(c.lookup_and_write(&p, 29 * MINUTE, 29 * MINUTE).read, 2_000);
-    assert_eq!(c.lookup_and_write(&p, 59 * MINUTE, 59 * MINUTE), used(0, 2_000, 0, 0));
+    send(&mut c, &p, 0);
+    assert_eq!(send(&mut c, &p, 29 * MINUTE).read, 2_000);
+    assert_eq!(send(&mut c, &p, 59 * MINUTE), used(0, 2_000, 0, 0));
     // Twelve hours, at 2.5 times: 2 USD per million is the input price.
     let long = prompt(&[2_000, 500], &[(0, Ttl::OneHour)]);
     let mut c = new();
-    assert_eq!(c.lookup_and_write(&long, 0, 0), used(0, 500, 2_000, 0));
-    assert_eq!(
-        c.lookup_and_write(&long, 11 * 60 * MINUTE, 11 * 60 * MINUTE),
-        used(2_000, 500, 0, 0)
-    );
+    assert_eq!(send(&mut c, &long, 0), used(0, 500, 2_000, 0));
+    assert_eq!(send(&mut c, &long, 11 * 60 * MINUTE), used(2_000, 500, 0, 0));
     assert_eq!(find("gpt-6-sol").unwrap().prices.write_1h, 5.0);
 }
 
 #[test]
 fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered() {
     let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
-    c.lookup_and_write(&prompt(&[2_000], &[]), 0, 0);
+    send(&mut c, &prompt(&[2_000], &[]), 0);
     // 90 pieces of 10 further on, in one go: still found (Anthropic would check 20 positions).
     let sizes: Vec<u64> = std::iter::once(2_000).chain(std::iter::repeat_n(10, 90)).collect();
-    assert_eq!(c.clone().lookup_and_write(&prompt(&sizes, &[]), 1, 1), used(2_000, 900, 0, 0));
+    assert_eq!(send(&mut c.clone(), &prompt(&sizes, &[]), 1), used(2_000, 900, 0, 0));
     // One prompt per piece, 30 minutes less 1 s apart, each ending the life of none: then let all
     // but the first die by keeping it alone.
     for n in 2..=81 {
-        c.lookup_and_write(&prompt(&sizes[..n], &[]), 2, 2);
+        send(&mut c, &prompt(&sizes[..n], &[]), 2);
     }
-    c.lookup_and_write(&prompt(&[2_000], &[]), 20 * MINUTE, 20 * MINUTE);
+    send(&mut c, &prompt(&[2_000], &[]), 20 * MINUTE);
     // At 35 minutes only the first is alive. 79 expired breakpoints (2 to 80 pieces) follow it, so
     // it is the 80th and still considered.
-    assert_eq!(
-        c.clone().lookup_and_write(&prompt(&sizes[..80], &[]), 35 * MINUTE, 35 * MINUTE).read,
-        2_000
-    );
+    assert_eq!(send(&mut c.clone(), &prompt(&sizes[..80], &[]), 35 * MINUTE).read, 2_000);
     // With 80 expired breakpoints it is the 81st.
-    assert_eq!(c.lookup_and_write(&prompt(&sizes[..81], &[]), 35 * MINUTE, 35 * MINUTE).read, 0);
+    assert_eq!(send(&mut c, &prompt(&sizes[..81], &[]), 35 * MINUTE).read, 0);
 }
 
 #[test]
@@ -288,26 +269,22 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
     {
         let mut c = PromptCache::new(rule(model), Counting::O200K);
         let p = prompt(&[minimum - 1], &[]);
-        c.lookup_and_write(&p, 0, 0);
-        assert_eq!(
-            c.lookup_and_write(&p, 1, 1),
-            used(0, 0, 0, minimum - 1),
-            "{model} below its minimum"
-        );
+        send(&mut c, &p, 0);
+        assert_eq!(send(&mut c, &p, 1), used(0, 0, 0, minimum - 1), "{model} below its minimum");
         let p = prompt(&[minimum, 777], &[]);
         assert_eq!(
-            c.lookup_and_write(&p, 2, 2),
+            send(&mut c, &p, 2),
             used(0, 0, 0, minimum + 777),
             "{model}: nothing is written at a price"
         );
-        assert_eq!(c.lookup_and_write(&p, 3, 3), used(minimum + 777, 0, 0, 0), "{model}: no steps");
+        assert_eq!(send(&mut c, &p, 3), used(minimum + 777, 0, 0, 0), "{model}: no steps");
         assert_eq!(
-            c.lookup_and_write(&prompt(&[minimum, 778], &[]), 4, 4),
+            send(&mut c, &prompt(&[minimum, 778], &[]), 4),
             used(minimum, 0, 0, 778),
             "{model}: longest common prefix"
         );
         let late = life * MINUTE + 4;
-        assert_eq!(c.lookup_and_write(&p, late, late).read, 0, "{model} after its lifetime");
+        assert_eq!(send(&mut c, &p, late).read, 0, "{model} after its lifetime");
         let prices = find(model).unwrap().prices;
         assert_eq!((prices.write_5m, prices.write_1h), (prices.input, prices.input));
     }
@@ -317,34 +294,34 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
 fn deepseek_hits_whole_units_only() {
     let mut c = PromptCache::new(rule("deepseek-chat"), Counting::O200K);
     let first = [('u', 1, 2_000), ('u', 2, 500)];
-    assert_eq!(c.lookup_and_write(&talk(&first), 0, 0), used(0, 0, 0, 2_500));
+    assert_eq!(send(&mut c, &talk(&first), 0), used(0, 0, 0, 2_500));
     // The conversation continues: input (2,500) and reply (300) were stored together, the 80 after
     // them are new.
     let second = [first[0], first[1], ('a', 3, 300), ('u', 4, 80)];
-    assert_eq!(c.lookup_and_write(&talk(&second), 1, 1), used(2_800, 0, 0, 80));
+    assert_eq!(send(&mut c, &talk(&second), 1), used(2_800, 0, 0, 80));
     // Another second piece: 2,000 in common, but no unit ends there.
-    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 5, 400)]), 2, 2), used(0, 0, 0, 2_400));
+    assert_eq!(send(&mut c, &talk(&[first[0], ('u', 5, 400)]), 2), used(0, 0, 0, 2_400));
     // The common part was detected by that: the third to begin so reads it.
-    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 6, 90)]), 3, 3), used(2_000, 0, 0, 90));
+    assert_eq!(send(&mut c, &talk(&[first[0], ('u', 6, 90)]), 3), used(2_000, 0, 0, 90));
     // Text of the model after a common part is not a reply to it.
-    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('a', 7, 90)]), 4, 4), used(2_000, 0, 0, 90));
+    assert_eq!(send(&mut c, &talk(&[first[0], ('a', 7, 90)]), 4), used(2_000, 0, 0, 90));
     // 64 tokens are a unit, 63 are not.
     for (n, read) in [(63, 0), (64, 64)] {
-        c.lookup_and_write(&talk(&[('u', 8, n)]), 5, 5);
-        assert_eq!(c.lookup_and_write(&talk(&[('u', 8, n)]), 6, 6).read, read);
+        send(&mut c, &talk(&[('u', 8, n)]), 5);
+        assert_eq!(send(&mut c, &talk(&[('u', 8, n)]), 6).read, read);
     }
     // A day after the last use (assumed).
     let day = 24 * 60 * MINUTE;
-    assert_eq!(c.lookup_and_write(&talk(&first), day, day).read, 2_500);
-    assert_eq!(c.lookup_and_write(&talk(&first), 2 * day + 1, 2 * day + 1).read, 0);
+    assert_eq!(send(&mut c, &talk(&first), day).read, 2_500);
+    assert_eq!(send(&mut c, &talk(&first), 2 * day + 1).read, 0);
 }
 
 #[test]
 fn without_lifetimes_nothing_expires() {
     let p = five(&[2_000], &[0]);
     let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes(), Counting::O200K);
-    c.lookup_and_write(&p, 0, 0);
-    assert_eq!(c.lookup_and_write(&p, 1_000_000 * MINUTE, 1_000_000 * MINUTE).read, 2_000);
+    send(&mut c, &p, 0);
+    assert_eq!(send(&mut c, &p, 1_000_000 * MINUTE).read, 2_000);
 }
 
 mod properties {
@@ -401,8 +378,8 @@ mod properties {
 fn models_share_nothing() {
     let mut c = openai();
     let p = prompt(&[2_000], &[]);
-    c.lookup_and_write(&p, 0, 0);
-    assert_eq!(c.lookup_and_write(&Prompt { model: "other".into(), ..p }, 0, 0).read, 0);
+    send(&mut c, &p, 0);
+    assert_eq!(send(&mut c, &Prompt { model: "other".into(), ..p }, 0).read, 0);
 }
 
 #[test]

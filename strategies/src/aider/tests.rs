@@ -16,7 +16,11 @@ const PATH: &str = r#"{"path":"a.rs"}"#;
 /// Messages in the place of the files while there are none.
 const NO_FILES: [&str; 2] = ["User:So far no file is part o", "Assistant:Ok."];
 
-/// Returns the tokens of these two messages: role, content and three more for each.
+/// Prompt of a restarted program without the history.
+const FORGOTTEN: [&str; 4] =
+    ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"];
+
+/// Returns the tokens of the messages in place of files: role, content and three more for each.
 fn no_files_tokens() -> u64 {
     8 + o200k("So far no file is part of the chat that you may change.") + o200k("Ok.")
 }
@@ -222,8 +226,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
 fn a_restart_forgets_unless_the_file_is_read_again() {
     let script = || restarted(edit_turns(1, 3));
     let p = play("aider", script());
-    let alone = ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"];
-    assert_eq!(outline(p.last()), alone);
+    assert_eq!(outline(p.last()), FORGOTTEN);
     let p = play("aider:restore=true", script());
     let shown = outline(p.last());
     assert_eq!(shown[1], "User:u0 word word word  \n");
@@ -405,35 +408,12 @@ fn bounds_of_the_history_budget_decide_when_to_summarise() {
 }
 
 #[test]
-fn restored_history_has_the_damage_of_its_file() {
-    let reply = "# Title\nIntro\n#### Step\n> quoted\nEnd";
-    let script = restarted(Script::new(vec![user("m", "do it")], vec![text_answer(reply)]));
-    let shown = outline(play("aider:restore=true", script).last());
-    // The title is removed, the step is read as the user's, and the quotation splits the reply and
-    // is dropped (docs/sources/aider.md §1.5).
-    let expected = [
-        "Base:base",
-        "User:do it  \n",
-        "Assistant:\nIntro\n",
-        "User:Step\n",
-        "Assistant:End\n\n",
-        NO_FILES[0],
-        NO_FILES[1],
-        "User:again\n\nShow every change",
-    ];
-    assert_eq!(shown, expected);
-}
-
-#[test]
 fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
     let script = || without_summaries(restarted(edit_turns(3, 60)));
     let spec = "restore=true,max_chat_history_tokens=300";
     let p = play(&format!("aider:{spec}"), script());
     assert_eq!(p.compactions(), ["emptied"]);
-    assert_eq!(
-        outline(p.last()),
-        ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"]
-    );
+    assert_eq!(outline(p.last()), FORGOTTEN);
     // The intended and the described version keep the whole history.
     for variant in ["aider@intended", "aider@described-003"] {
         let p = play(&format!("{variant}:{spec}"), script());

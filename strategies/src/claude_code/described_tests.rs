@@ -2,7 +2,7 @@ use ctxbench_core::request::{Purpose, Request};
 
 use super::*;
 use crate::claude_code::tests::reading;
-use crate::testing::{Answer, Played, Script, kinds, play, text_answer, too_long, user};
+use crate::testing::{Answer, Played, Script, compact, kinds, play, text_answer, too_long, user};
 
 fn script(sizes: &[usize], summaries: Vec<Answer>) -> Script {
     reading(sizes).summaries(summaries)
@@ -66,11 +66,7 @@ fn what_moved_to_memory_survives_every_later_compaction() {
 
 #[test]
 fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
-    let actions = vec![
-        user("m", "go"),
-        ctxbench_core::engine::Action::Compact { instructions: None },
-        user("n", "on"),
-    ];
+    let actions = vec![user("m", "go"), compact(), user("n", "on")];
     let replies = vec![text_answer("a"), too_long(9, 8)];
     let p = play("claude-code@described-001", Script::new(actions, replies));
     assert!(p.summaries().is_empty() && p.failures().len() == 1);

@@ -10,15 +10,10 @@ fn by_hand(instructions: Option<&str>) -> Action {
 
 /// Runs a turn, a compaction by hand, a turn, another compaction, and a turn.
 fn compacted_twice(spec: &str, instructions: Option<&str>) -> Played {
-    let actions = vec![
-        user("m", "go"),
-        by_hand(instructions),
-        user("n", "on"),
-        by_hand(None),
-        user("o", "and on"),
-    ];
-    let replies = ["a", "b", "c"].map(text_answer).into();
-    play(spec, Script::new(actions, replies))
+    let turns = ["go", "on", "and on"].map(|text| user(text, text));
+    let [first, second, third] = turns;
+    let actions = vec![first, by_hand(instructions), second, by_hand(None), third];
+    play(spec, Script::new(actions, ["a", "b", "c"].map(text_answer).into()))
 }
 
 /// Runs three reads that exceed the threshold of 1,670 tokens at a scale of 0.01, and a closing

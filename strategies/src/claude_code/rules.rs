@@ -286,17 +286,14 @@ mod tests {
 
     #[test]
     fn only_the_summary_is_kept() {
-        assert_eq!(
-            kept_summary("<analysis>a <summary> b</analysis>\n<summary>\nS\n</summary> x")
-                .as_deref(),
-            Some("S")
-        );
-        assert_eq!(
-            kept_summary("<analysis>a</analysis><summary>cut of").as_deref(),
-            Some("cut of")
-        );
-        assert_eq!(kept_summary("plain").as_deref(), Some("plain"));
-        assert_eq!(kept_summary("<analysis>only</analysis>"), None);
+        for (reply, kept) in [
+            ("<analysis>a <summary> b</analysis>\n<summary>\nS\n</summary> x", Some("S")),
+            ("<analysis>a</analysis><summary>cut of", Some("cut of")),
+            ("plain", Some("plain")),
+            ("<analysis>only</analysis>", None),
+        ] {
+            assert_eq!(kept_summary(reply).as_deref(), kept, "{reply}");
+        }
     }
 
     #[test]
@@ -308,18 +305,10 @@ mod tests {
 
     #[test]
     fn large_files_come_back_as_a_path() {
-        let all =
-            restorable(&[Some(5_000), Some(5_001), None, Some(3_000), Some(2_000)], 5_000, 7_500);
-        assert_eq!(
-            all,
-            [
-                Restored::Whole,
-                Restored::PathOnly,
-                Restored::PathOnly,
-                Restored::Nothing,
-                Restored::Whole
-            ]
-        );
+        use Restored::{Nothing, PathOnly, Whole};
+        let sizes = [Some(5_000), Some(5_001), None, Some(3_000), Some(2_000)];
+        let all = restorable(&sizes, 5_000, 7_500);
+        assert_eq!(all, [Whole, PathOnly, PathOnly, Nothing, Whole]);
     }
 
     fn test_block(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
@@ -337,22 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn the_results_of_one_message_share_a_budget() {
-        let most = settings("claude-code").results_chars;
-        assert_eq!(most, 200_000);
-        // Seven results of 29,000 characters have 203,000: the first is saved, and 174,000 remain.
-        let seven: Vec<_> = (0..7).map(|_| output("bash", 29_000)).collect();
-        assert_eq!(too_much(&seven, 0, most), [0]);
-        assert_eq!(too_much(&seven[..6], 0, most), [0; 0], "174,000 fit");
-        assert_eq!(too_much(&seven, 1, most), [0; 0], "an older result is of another message");
-        // The largest is saved first, and one is enough. A file that was read does not count.
+    fn a_file_that_was_read_does_not_count_in_the_budget_of_a_message() {
         let mixed: Vec<_> = [10_000, 45_000, 46_000, 40_000, 41_000, 42_000]
             .map(|n| output("task", n))
             .into_iter()
             .chain([output("read_file", 90_000)])
             .collect();
-        assert_eq!(too_much(&mixed, 0, most), [2], "224,000 less 46,000");
-        assert_eq!(too_much(&mixed, 0, 0), [0; 0]);
+        assert_eq!(too_much(&mixed, 0, 200_000), [2], "224,000 less 46,000");
     }
 
     #[test]

@@ -13,23 +13,14 @@ use crate::testing::{
     user,
 };
 
-/// Returns `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. The script provides
-/// the outputs.
-fn reads(n: usize) -> Vec<Answer> {
-    let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
-    (0..n)
-        .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
-        .chain([text_answer("done")])
-        .collect()
-}
-
-fn outputs(sizes: &[usize]) -> Vec<String> {
-    sizes.iter().enumerate().map(|(i, n)| format!("{i}{}", " word".repeat(*n))).collect()
-}
-
-/// Builds a turn of reads with outputs of these sizes in words.
+/// Builds a turn of reads of `f0.rs`, `f1.rs`, … with outputs of these sizes in words, and a closing
+/// reply.
 pub(super) fn reading(sizes: &[usize]) -> Script {
-    go(reads(sizes.len())).outputs(outputs(sizes))
+    let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
+    let read = |i: usize| calls("look", &format!("c{i}"), "read_file", &path(i));
+    let output = |(i, n): (usize, &usize)| format!("{i}{}", " word".repeat(*n));
+    go((0..sizes.len()).map(read).chain([text_answer("done")]).collect())
+        .outputs(sizes.iter().enumerate().map(output).collect())
 }
 
 /// Builds one turn.
@@ -127,34 +118,28 @@ fn a_manual_compaction_takes_instructions() {
     assert!(p.requests.is_empty());
 }
 
+/// Builds three reads, after which the provider refuses the next request and the first summary.
+fn refused_twice() -> Script {
+    let refused = || too_long(3_000, 2_900);
+    let mut script = reading(&[700; 3]).summaries(vec![refused(), text_answer("S")]);
+    script.replies.insert(3, refused());
+    script
+}
+
 #[test]
 fn an_overflow_leaves_the_oldest_part_out() {
-    let mut replies = reads(3);
-    replies.insert(3, too_long(3_000, 2_900));
-    let script = go(replies)
-        .outputs(outputs(&[700, 700, 700]))
-        .summaries(vec![too_long(3_000, 2_900), text_answer("S")]);
-    let p = play("claude-code", script);
+    let p = play("claude-code", refused_twice());
     assert_eq!(p.failures(), Vec::<&str>::new());
     let asked = p.summaries();
     assert_eq!(asked.len(), 2);
-    assert!(asked[0].blocks[1].text.starts_with("(The beginning"));
+    let beginning = &asked[0].blocks[1];
+    assert_eq!(beginning.kind, BlockKind::Marker);
+    assert!(beginning.text.starts_with("(The beginning"));
     assert!(asked[1].blocks.len() < asked[0].blocks.len());
     assert_eq!(p.compactions(), ["compact"]);
     // The origins of the omitted part still belong to the summary.
     let last = p.last();
     assert!(last.blocks[1].origin.iter().any(|o| o.message == MessageId(0)));
-}
-
-#[test]
-fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
-    let failed = || text_answer("<analysis>no summary</analysis>");
-    let script = Script::new(vec![user("m", "go"), user("n", "more")], reads(5))
-        .outputs(outputs(&[1_690, 10, 10, 100, 10]))
-        .summaries(vec![failed(), failed(), failed()]);
-    let p = play("claude-code:microcompact=off", script.scaled(0.01));
-    assert_eq!(p.summaries().len(), 3);
-    assert!(p.compactions().is_empty() && p.interventions() >= 1);
 }
 
 #[test]
@@ -177,18 +162,6 @@ fn definitions_of_tools_that_were_looked_up_come_back() {
     // Each once, the newest first.
     let of = |t: &str| format!("Tools that were looked up:\n{t}");
     assert_eq!(restored(&p), [of("TOOL-A"), of("TOOL-B")]);
-}
-
-#[test]
-fn large_output_goes_to_a_file() {
-    let replies = vec![calls("run", "c", "bash", "{}"), text_answer("done")];
-    let script = go(replies).outputs(vec!["x".repeat(60_000)]);
-    let p = play("claude-code", script);
-    let out = p.requests[1].blocks.last().unwrap();
-    assert_eq!(
-        (out.form, &*out.text),
-        (BlockForm::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
-    );
 }
 
 #[test]
@@ -228,12 +201,8 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
 }
 
 /// Builds a first turn of reads, and a second turn with the replies in `again`.
-fn two_turns(sizes: &[usize], again: Vec<Answer>, summaries: Vec<Answer>) -> Script {
-    let mut replies = reads(sizes.len());
-    replies.extend(again);
-    Script::new(vec![user("m", "go"), user("n", "more")], replies)
-        .outputs(outputs(sizes))
-        .summaries(summaries)
+fn two_turns<const N: usize>(sizes: &[usize], again: [Answer; N]) -> Script {
+    reading(sizes).then([user("n", "more")], again)
 }
 
 fn deleted(r: &Request) -> Vec<&str> {
@@ -265,8 +234,7 @@ fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_i
 
 #[test]
 fn a_summary_request_names_the_deleted_results_too() {
-    let actions = vec![user("m", "go"), compact()];
-    let script = Script::new(actions, reads(13)).outputs(outputs(&[5; 13]));
+    let script = reading(&[5; 13]).then([compact()], []);
     let p = play("claude-code:microcompact=cache-edits", script);
     let asked = p.last();
     assert_eq!((asked.purpose, deleted(asked)), (Purpose::Summary, vec!["c0"]));
@@ -276,14 +244,7 @@ fn a_summary_request_names_the_deleted_results_too() {
 
 #[test]
 fn trimming_the_tail_keeps_prefix_and_last_request() {
-    let mut replies = reads(3);
-    replies.insert(3, too_long(3_000, 2_900));
-    let script = || {
-        go(replies.clone())
-            .outputs(outputs(&[700, 700, 700]))
-            .summaries(vec![too_long(3_000, 2_900), text_answer("S")])
-    };
-    let p = play("claude-code:trim=tail", script());
+    let p = play("claude-code:trim=tail", refused_twice());
     let asked = p.summaries();
     let refused = &p.requests[3];
     for a in &asked {
@@ -303,15 +264,11 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
     let shown_again: Vec<&str> =
         last.blocks.iter().filter(|b| b.kind == File).map(|b| &b.text[..5]).collect();
     assert_eq!(shown_again, ["f0.rs"]);
-    // Oldest first leaves out the beginning, so only the fixed part of the prefix is the same.
-    let oldest = play("claude-code", script());
-    assert_eq!(oldest.summaries()[0].blocks[1].kind, BlockKind::Marker);
 }
 
 #[test]
 fn overflow_retries_bound_the_attempts() {
-    let script =
-        || two_turns(&[600; 9], vec![too_long(9, 8)], vec![]).summaries(vec![too_long(9, 8); 9]);
+    let script = || two_turns(&[600; 9], [too_long(9, 8)]).summaries(vec![too_long(9, 8); 9]);
     let attempts = |spec: &str| play(spec, script()).summaries().len();
     // The first attempt and at most the given number of retries. With 0, none is made.
     assert_eq!(attempts("claude-code"), 4);
@@ -325,7 +282,7 @@ fn overflow_retries_bound_the_attempts() {
 fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
     // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with a buffer of
     // 500.
-    let script = || two_turns(&[1_300], vec![text_answer("ok")], vec![]);
+    let script = || two_turns(&[1_300], [text_answer("ok")]);
     let sent = |spec: &str| play(spec, script().scaled(0.01));
     let free = sent("claude-code:auto=false");
     assert!(free.failures().is_empty() && free.interventions() == 0);
@@ -344,7 +301,9 @@ fn guards_count_to_their_settings() {
     let failing = |spec: &str| {
         let summaries = vec![text_answer("<analysis>none</analysis>"); 9];
         let script = reading(&[1_690, 1, 1, 1, 1, 1]).summaries(summaries);
-        play(spec, script.scaled(0.01)).summaries().len()
+        let p = play(spec, script.scaled(0.01));
+        assert!(p.compactions().is_empty());
+        p.summaries().len()
     };
     // docs/sources/claude-code.md §1.5: three failures in a row.
     assert_eq!(failing("claude-code:microcompact=off"), 3);

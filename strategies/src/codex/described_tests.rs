@@ -3,7 +3,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Reply, StopReason, Usage};
 
-use crate::testing::{Answer, Played, Script, play, text_answer, too_long, user};
+use crate::testing::{Answer, Played, Script, compact, play, text_answer, too_long, user};
 
 /// The article's session after its first message: text, and tokens of each result
 /// (docs/sources/login-bug.md §1, the table).
@@ -34,11 +34,7 @@ fn login_bug(then: Vec<Action>, replies: Vec<Answer>) -> Script {
             parts.push(Part::Text((*words).into()));
         }
         if !tool.is_empty() {
-            parts.push(Part::Call(ToolCall {
-                id: format!("c{i}").into(),
-                name: (*tool).into(),
-                arguments: "{}".into(),
-            }));
+            parts.push(Part::Call(ToolCall::new(format!("c{i}"), *tool, "{}")));
             out.outputs.push("word".repeat(*tokens));
         }
         out.replies.push(Ok(Reply { parts, stop: StopReason::ToolUse, ..Reply::default() }));
@@ -54,10 +50,7 @@ fn request_blocks(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
 
 #[test]
 fn the_login_bug_session_becomes_four_messages() {
-    let script = login_bug(
-        vec![Action::Compact { instructions: None }, user("27", "Thanks")],
-        vec![text_answer("ok")],
-    );
+    let script = login_bug(vec![compact(), user("27", "Thanks")], vec![text_answer("ok")]);
     let p = play("codex@described-002", script.summaries(vec![text_answer("NOTE")]));
     let summary = p.summaries()[0];
     // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is added
@@ -125,11 +118,7 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
 #[test]
 fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
     let call = |id: &str, total| {
-        let call = Part::Call(ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: format!("{{\"{id}\":1}}").into(),
-        });
+        let call = Part::Call(ToolCall::new(id, "read", format!("{{\"{id}\":1}}")));
         let usage = Usage { input: total, ..Usage::default() };
         Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
     };

@@ -102,32 +102,17 @@ mod tests {
     #[test]
     fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {
         let base = || piece(Role::Instructions, "be good", false);
-        let context = || piece(Role::User, "a \u{e9}\n", false);
-        let draft = || piece(Role::Assistant, "DRAFT", true);
+        let own = |text| piece(Role::User, text, false);
+        let said = |text| piece(Role::User, text, true);
+        let reply = |text, said| piece(Role::Assistant, text, said);
+        let context = || own("a \u{e9}\n");
+        let after = vec![base(), own("FINAL"), reply("I see.", false), said("go on")];
+        let draft = vec![base(), context(), reply("DRAFT", true), own("Is it all?")];
         let requests = [
-            new_request(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
-            new_request(
-                true,
-                vec![
-                    base(),
-                    context(),
-                    piece(Role::User, "mend it", true),
-                    piece(Role::User, "Sum up.", false),
-                ],
-            ),
-            new_request(
-                true,
-                vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)],
-            ),
-            new_request(
-                false,
-                vec![
-                    base(),
-                    piece(Role::User, "FINAL", false),
-                    piece(Role::Assistant, "I see.", false),
-                    piece(Role::User, "go on", true),
-                ],
-            ),
+            new_request(false, vec![base(), context(), said("mend it")]),
+            new_request(true, vec![base(), context(), said("mend it"), own("Sum up.")]),
+            new_request(true, draft),
+            new_request(false, after),
         ];
         let heard = RecordedSession {
             window: LIMIT / 16,

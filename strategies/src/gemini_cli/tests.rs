@@ -7,7 +7,7 @@ use ctxbench_core::request::{ErrorKind, Phase, Reply, Request, Usage};
 
 use super::program::phase;
 use crate::testing::{
-    Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, too_long, user,
+    Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, user,
 };
 
 /// Sets the prompt tokens that a reply reports.
@@ -104,29 +104,6 @@ fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
 }
 
 #[test]
-fn in_the_first_prompt_nothing_can_be_split_off() {
-    let replies = vec![reads("c1", 120_000), reads("c2", 130_000), text_answer("done")];
-    let p = play("gemini-cli", Script::new(vec![user("u1", "compare")], replies));
-    assert!(p.summaries().is_empty());
-}
-
-#[test]
-fn a_snapshot_in_the_history_is_brought_up_to_date() {
-    let script = turns(100_000)
-        .then(
-            [user("u4", "on"), user("u5", "on")],
-            [at(text_answer("y"), 100_000), text_answer("z")],
-        )
-        .summaries(vec![text_answer("<state_snapshot>S</state_snapshot>"); 4]);
-    let p = play("gemini-cli", script);
-    let prompts: Vec<&str> =
-        p.summaries().iter().map(|r| &*r.blocks.last().unwrap().text).collect();
-    assert!(prompts[0].starts_with("Sum the history up"));
-    assert!(prompts[2].starts_with("The history begins with an older"), "{}", prompts[2]);
-    assert_eq!(prompts[1], prompts[3]);
-}
-
-#[test]
 fn a_larger_history_is_thrown_away_and_not_tried_again() {
     let y = || at(text_answer("y"), 100_000);
     let with_huge =
@@ -165,12 +142,7 @@ fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
 }
 
 #[test]
-fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
-    let more = [user("u4", "four"), user("u5", "five")];
-    let p = play("gemini-cli", turns(3_000).then(more, [too_long(1, 2), text_answer("z")]));
-    assert_eq!((p.failures().len(), p.compactions().len()), (1, 0));
-    assert!(p.last().blocks.iter().all(|b| &*b.text != "four"));
-    // The same request is repeated after transient failures.
+fn a_request_is_repeated_after_transient_failures() {
     let failures =
         |n| answered([vec![failing(503); n], vec![text_answer("y")]].concat()).failures().len();
     assert_eq!((failures(9), failures(10)), (0, 1));
@@ -191,23 +163,6 @@ fn old_results_become_previews() {
     assert_eq!(p.compactions()[0], "mask_results");
     let off = play("gemini-cli:mask=false", five_reads());
     assert!(masked(off.last()).iter().all(|m| !m));
-}
-
-#[test]
-fn older_results_of_the_tail_are_cut_by_a_compression() {
-    let four = [reads("c0", 1_000), reads("c1", 1_000), reads("c2", 1_000), reads("c3", 100_000)];
-    let script = turns(1_000)
-        .then([user("u4", "read it")], four)
-        .then([], [text_answer("done")])
-        .outputs(vec![long(72_000); 4]);
-    let p = play("gemini-cli:mask=false", script);
-    let last = p.last();
-    let sizes: Vec<usize> =
-        last.blocks.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect();
-    // The newest result is pending. The others have 18,000 tokens each, so the oldest of the three
-    // is cut.
-    assert!(sizes[0] > 40_000 && sizes[0] < 40_400, "{sizes:?}");
-    assert_eq!(sizes[1..], [72_000; 3]);
 }
 
 #[test]

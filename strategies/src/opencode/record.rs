@@ -167,19 +167,16 @@ mod tests {
         let first = "Sum up <conversation>\n[User]: mend it\n</conversation> now.";
         let second = "Sum up <conversation>\n[User]: Go on!\n</conversation> with \
                       <prior-summary>\nS1\n</prior-summary> now.";
+        let user = |text, said| piece(Role::User, text, said);
+        let reply = piece(Role::Assistant, "S1", true);
         let requests = [
-            new_request(false, vec![system(), piece(Role::User, "mend it", true)]),
-            new_request(true, vec![system(), piece(Role::User, first, true)]),
+            new_request(false, vec![system(), user("mend it", true)]),
+            new_request(true, vec![system(), user(first, true)]),
             new_request(
                 false,
-                vec![
-                    system(),
-                    piece(Role::User, "What now?", false),
-                    piece(Role::Assistant, "S1", true),
-                    piece(Role::User, "Go on!", false),
-                ],
+                vec![system(), user("What now?", false), reply, user("Go on!", false)],
             ),
-            new_request(true, vec![system(), piece(Role::User, second, true)]),
+            new_request(true, vec![system(), user(second, true)]),
         ];
         let heard = new_session("openai-chat", &requests, &["S1"]);
         let out = read(&heard);

@@ -312,23 +312,6 @@ pub fn transcript_output(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn limits(context: u64, output: u64, input: Option<u64>) -> ModelLimits {
-        ModelLimits { context, output, input }
-    }
-
-    #[test]
-    fn usable_as_measured() {
-        // docs/sources/opencode.md §2: measured thresholds.
-        assert_eq!(usable(limits(16_000, 2_000, None), Some(5_000), OUTPUT_CAP, BUFFER), 14_000);
-        assert_eq!(usable(limits(16_000, 2_000, Some(12_000)), None, OUTPUT_CAP, BUFFER), 10_000);
-        assert_eq!(
-            usable(limits(16_000, 2_000, Some(12_000)), Some(5_000), OUTPUT_CAP, BUFFER),
-            7_000
-        );
-        assert_eq!(usable(limits(0, 2_000, None), None, OUTPUT_CAP, BUFFER), 0);
-        assert_eq!(usable(limits(8_000, 16_000, None), None, OUTPUT_CAP, BUFFER), 0);
-    }
-
     #[test]
     fn a_tokenizer_sees_what_characters_do_not() {
         // A rare character is a quarter of a token by its length, but at least one token to a
@@ -341,19 +324,5 @@ mod tests {
         let rule = Some(PruneRule { protect: 0, minimum: 99, minimum_suffices: false });
         assert_eq!(prune(&messages, rule, size_of(Count::Characters)), []);
         assert_eq!(prune(&messages, rule, size_of(Count::Tokens)), [(1, 0)]);
-    }
-
-    #[test]
-    fn tail_splits_a_turn() {
-        // docs/sources/opencode.md §10, s1: the turn of four messages does not fit 3,500, its last
-        // two do.
-        let turn = TurnSpan { first: 0, end: 4, suffix_tokens: vec![3_794, 3_770, 2_513, 1_257] };
-        assert_eq!(select_tail(std::slice::from_ref(&turn), None, 3_500), Some(2));
-        assert_eq!(
-            select_tail(std::slice::from_ref(&turn), None, 4_000),
-            None,
-            "everything fits: no tail"
-        );
-        assert_eq!(select_tail(&[turn], Some(0), 3_500), None);
     }
 }

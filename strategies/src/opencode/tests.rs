@@ -9,7 +9,7 @@ use ctxbench_core::engine::{Action, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, Request, Usage};
 
 use crate::testing::{
-    Answer, Played, Script, back_to, calls, failure, kinds, text_answer, too_long, user,
+    Answer, Played, Script, back_to, calls, compact, failure, kinds, text_answer, too_long, user,
 };
 
 use BlockKind::{
@@ -62,14 +62,6 @@ fn tail(settings: &str) -> Vec<BlockKind> {
 }
 
 #[test]
-fn the_threshold_counts_from_the_usable_window_on() {
-    // docs/sources/opencode.md §2: >=.
-    assert!(play("opencode", three_turns(1_679)).compactions().is_empty());
-    assert_eq!(play("opencode", three_turns(1_680)).compactions(), ["summary"]);
-    assert!(play("opencode:auto=false", three_turns(1_990)).compactions().is_empty());
-}
-
-#[test]
 fn tail_settings_choose_what_stays() {
     // docs/sources/opencode.md §3.2: everything fits, so nothing is kept; N newest turns; none.
     assert_eq!(tail(""), []);
@@ -103,18 +95,6 @@ fn the_summary_model_has_its_own_limits() {
     let p = play(&format!("opencode:{model},model_output=20k"), three_turns(1_680));
     let asked = p.summaries()[0];
     assert_eq!((&*asked.model.name, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
-}
-
-#[test]
-fn reserved_counts_where_the_model_has_an_input_limit() {
-    // docs/sources/opencode.md §2: 272,000 − 20,000 at 0.01; then 272,000 − 72,000. Without an
-    // input limit it is ignored.
-    let on = |model, settings: &str, total| {
-        play(&format!("opencode:{settings}"), three_turns(total).on(model)).compactions().len()
-    };
-    assert_eq!([on("gpt-5", "", 2_519), on("gpt-5", "", 2_520)], [0, 1]);
-    assert_eq!([on("gpt-5", "reserved=72k", 1_999), on("gpt-5", "reserved=72k", 2_000)], [0, 1]);
-    assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
 }
 
 /// Builds a turn with `n` reads of 200 tokens, and then three turns without reads.
@@ -216,20 +196,6 @@ fn an_older_pair_inside_the_tail_hands_its_summary_on() {
         second.blocks.iter().map(|b| &*b.text).filter(|t| t.starts_with("S-")).collect();
     assert_eq!(texts, ["S-TWO", "S-ONE"]);
     assert!(prompt(&p, 2).contains("S-ONE") && !prompt(&p, 2).contains("S-TWO"));
-}
-
-#[test]
-fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
-    // docs/sources/opencode.md §3.4, s4.
-    let mut script = three_turns(1_680);
-    script.actions.push(user("4", "ten"));
-    script.summaries = vec![too_long(2_100, 2_000)];
-    let p = play("opencode", script);
-    assert_eq!((p.summaries().len(), failed(&p)), (1, 1));
-    assert_eq!(
-        kinds(last(&p)),
-        [Base, User, Assistant, User, Assistant, User, Assistant, Marker, User]
-    );
 }
 
 #[test]
@@ -371,18 +337,12 @@ fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
 
 #[test]
 fn a_manual_compaction_asks_for_nothing_afterwards() {
-    // docs/sources/opencode.md §3.1, s8. A failed compaction is repeated at the next prompt, which
-    // the summary then answers.
-    let script = |summaries| {
-        Script::new(
-            vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
-            vec![text_answer("done 1"), text_answer("done 2")],
-        )
-        .summaries(summaries)
-    };
-    let p = play("opencode", script(vec![]));
-    assert_eq!(kinds(last(&p)), [Base, Marker, Summary, User]);
-    let p = play("opencode", script(vec![failure(ErrorKind::Invalid, 400, "bad")]));
+    // docs/sources/opencode.md §3.1: a failed compaction is repeated at the next prompt, which the
+    // summary then answers.
+    let script = one("one", vec![text_answer("done 1"), text_answer("done 2")])
+        .then([compact(), user("2", "two")], [])
+        .summaries(vec![failure(ErrorKind::Invalid, 400, "bad")]);
+    let p = play("opencode", script);
     assert_eq!((p.summaries().len(), p.samples().len()), (2, 1));
 }
 
@@ -421,28 +381,6 @@ fn transcript_writes_arguments_as_json_stringify() {
 }
 
 #[test]
-fn what_a_call_returned_stands_beside_it_in_every_form() {
-    // docs/sources/opencode.md §3.2.6: arguments as JSON without blanks, a result cut to 2,000
-    // characters.
-    let script = Script::new(
-        vec![user("1", "one")],
-        vec![
-            using(calls("reading", "a", "read", r#"{"path": "a b\" c"}"#), 1_680),
-            text_answer("on"),
-        ],
-    )
-    .outputs(vec!["z".repeat(2_001)]);
-    let p = play("opencode", script);
-    let line = format!(
-        "[Assistant]: reading\n[Assistant tool call]: read({{\"path\":\"a b\\\" c\"}})\n[Tool \
-         result]: {}\n[truncated]",
-        "z".repeat(2_000)
-    );
-    assert!(prompt(&p, 0).contains(&line), "{}", prompt(&p, 0));
-    assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Continue]);
-}
-
-#[test]
 fn as_described_001() {
     // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; checked
     // before the next request; only the summary remains.
@@ -475,14 +413,8 @@ fn as_described_001() {
     );
     assert!(asked.tools.is_none() && !prompt(&p, 0).contains("##"));
     // PRUNE_PROTECT 40,000, PRUNE_MINIMUM 20,000, last two user turns; no tool is exempt.
-    assert_eq!(
-        [
-            cleared("opencode@described-001", "read", 5),
-            cleared("opencode@described-001", "skill", 5),
-            cleared("opencode@described-001", "read", 3)
-        ],
-        [3, 3, 0]
-    );
+    let cases = [("read", 5), ("skill", 5), ("read", 3)];
+    assert_eq!(cases.map(|(tool, n)| cleared(spec, tool, n)), [3, 3, 0]);
     assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
     // The description does not mention refusals.
     let replies = vec![too_long(2_100, 2_000), text_answer("never")];

@@ -22,37 +22,34 @@ fn fixed(text: String) -> Vec<&'static str> {
 
 #[test]
 fn defaults_are_the_blueprints() {
+    // Sections of docs/sources/openoxide.md.
     let s = OpenOxideSettings::read(&Spec::parse("openoxide").unwrap().settings);
     let whole = [
-        (s.prune_protect, 40_000, "docs/sources/openoxide.md §1.3: protect_threshold"),
-        (s.prune_minimum, 20_000, "docs/sources/openoxide.md §1.3: minimum_savings"),
-        (s.keep_turns, 2, "docs/sources/openoxide.md §1.3: keep_recent_turns"),
-        (s.compaction_buffer, 20_000, "docs/sources/openoxide.md §1.3: COMPACTION_BUFFER"),
-        (s.memory_index_lines, 200, "docs/sources/openoxide.md §1.7: index_line_limit"),
-        (s.repo_map_min, 1_024, "docs/sources/openoxide.md §2.2: repo_map_min"),
-        (s.repo_map_max, 8_192, "docs/sources/openoxide.md §2.2: repo_map_max"),
-        (s.chat_history_max, 8_192, "docs/sources/openoxide.md §2.2: chat_history_max"),
-        (s.output_reserve, 32_000, "docs/sources/openoxide.md §2.2: output_reserve"),
-        (s.clear_trigger, 100_000, "docs/sources/openoxide.md §2.6: trigger_tokens of clearing"),
-        (s.clear_keep, 3, "docs/sources/openoxide.md §2.6: keep_tool_uses"),
-        (
-            s.compact_trigger,
-            150_000,
-            "docs/sources/openoxide.md §2.6: trigger_tokens of compaction",
-        ),
+        (s.prune_protect, 40_000, "§1.3: protect_threshold"),
+        (s.prune_minimum, 20_000, "§1.3: minimum_savings"),
+        (s.keep_turns, 2, "§1.3: keep_recent_turns"),
+        (s.compaction_buffer, 20_000, "§1.3: COMPACTION_BUFFER"),
+        (s.memory_index_lines, 200, "§1.7: index_line_limit"),
+        (s.repo_map_min, 1_024, "§2.2: repo_map_min"),
+        (s.repo_map_max, 8_192, "§2.2: repo_map_max"),
+        (s.chat_history_max, 8_192, "§2.2: chat_history_max"),
+        (s.output_reserve, 32_000, "§2.2: output_reserve"),
+        (s.clear_trigger, 100_000, "§2.6: trigger_tokens of clearing"),
+        (s.clear_keep, 3, "§2.6: keep_tool_uses"),
+        (s.compact_trigger, 150_000, "§2.6: trigger_tokens of compaction"),
     ];
     for (got, value, section) in whole {
         assert_eq!(got, value, "{section}");
     }
     let shares = [
-        (s.repo_map_fraction, 0.125, "docs/sources/openoxide.md §2.2: 12.5 %"),
-        (s.chat_history_fraction, 0.0625, "docs/sources/openoxide.md §2.2: 6.25 %"),
-        (s.safety_margin, 0.05, "docs/sources/openoxide.md §2.2: 5 %"),
+        (s.repo_map_fraction, 0.125, "§2.2: 12.5 %"),
+        (s.chat_history_fraction, 0.0625, "§2.2: 6.25 %"),
+        (s.safety_margin, 0.05, "§2.2: 5 %"),
     ];
     for (got, value, section) in shares {
         assert_eq!(got, value, "{section}");
     }
-    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; awareness is optional.
+    // §2.6: clear_at_least is an Option; awareness is optional.
     assert_eq!((s.clear_at_least, s.awareness), (None, false));
 }
 
@@ -61,7 +58,7 @@ fn map_lines(settings: &str) -> usize {
     let script = turns(&["x"], &["y"]).repo_map(fixed("src/file.rs: fn a\n".repeat(100)));
     let p = play(settings, script);
     let map = p.requests[0].blocks.iter().filter(|b| b.kind == BlockKind::RepoMap);
-    map.map(|b| b.text.lines().count()).sum()
+    map.inspect(|b| assert!(b.text.ends_with('\n'))).map(|b| b.text.lines().count()).sum()
 }
 
 #[test]

@@ -11,8 +11,6 @@ mod figures_tests;
 mod files;
 mod importance;
 #[cfg(test)]
-mod seam_tests;
-#[cfg(test)]
 mod session_tests;
 mod settings;
 mod summary;

@@ -166,14 +166,9 @@ fn what_cannot_fit_fails_with_advice() {
 
 #[test]
 fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning() {
-    let compacting = Reply {
-        parts: vec![
-            Part::Compaction(Some("so far".into())),
-            Part::Call(ToolCall { id: "a".into(), name: "read".into(), arguments: "{}".into() }),
-        ],
-        stop: StopReason::ToolUse,
-        ..Reply::default()
-    };
+    let call = Part::Call(ToolCall::new("a", "read", "{}"));
+    let parts = vec![Part::Compaction(Some("so far".into())), call];
+    let compacting = Reply { parts, stop: StopReason::ToolUse, ..Reply::default() };
     let mut script = turns(&[&words(300), &words(300), "next"], &["one", "two", "three"]);
     script.replies.insert(1, Ok(compacting));
     let script = script.repo_map(vec!["map"]).files(vec!["file"]).on(MODEL);
@@ -263,37 +258,24 @@ fn going_back_behind_a_compaction_brings_the_history_back() {
 }
 
 #[test]
-fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
+fn two_phases_clear_after_a_turn() {
     let mut script = turns(&["go"; 4], &["1", "2", "3", "4"]).outputs(outputs(&[500, 450]));
     script.replies.splice(0..0, [read("a"), read("b")]);
     let p = play("phases=two", script);
     assert_eq!(p.compacted(), [("prune", Phase::PostTurn)]);
-
-    let p = play("phases=two", turns(&[&words(900), "next"], &[&words(1_000), "fine"]));
-    assert_eq!(p.compacted(), [("session_summary", Phase::Background)]);
-    assert_eq!(kinds(p.samples()[1]), [Base, Summary, User]);
 }
 
 #[test]
-fn two_phases_have_no_third() {
+fn two_phases_summarise_the_session_over_the_buffer_and_have_no_third() {
     // 900 words far exceed the budget of finished turns and fit in the window less the buffer.
     let two = |reply: &str| turns(&[&words(900), "next"], &[reply, "fine"]);
     assert_eq!(play("", two("done")).compactions(), ["history_summary"]);
     assert_eq!(play("phases=two", two("done")).compactions(), [""; 0]);
     // The session's own model writes the summary, not the weak model.
     let p = play("phases=two", two(&words(1_000)));
-    assert_eq!(p.compactions(), ["session_summary"]);
+    assert_eq!(p.compacted(), [("session_summary", Phase::Background)]);
+    assert_eq!(kinds(p.samples()[1]), [Base, Summary, User]);
     assert_eq!(p.summaries()[0].model.name, p.samples()[0].model.name);
-}
-
-#[test]
-fn the_map_is_cut_to_its_budget_at_a_line_end() {
-    let map = "src/file.rs: fn a\n".repeat(100).leak();
-    let p = play("", turns(&["x"], &["y"]).repo_map(vec![map]));
-    let shown = &p.samples()[0].blocks[1];
-    // 8,192 tokens at this scale are 82, which is 331 bytes: 18 whole lines.
-    assert_eq!((shown.kind, shown.text.lines().count()), (RepoMap, 18));
-    assert!(shown.text.ends_with('\n'));
 }
 
 proptest! {

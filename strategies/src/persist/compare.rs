@@ -129,35 +129,22 @@ fn lines_of(p: &Part) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn text_message(role: Role, text: &str) -> StoredMessage {
-        StoredMessage::text(role, text)
+    /// Builds messages of the user and the assistant in turn.
+    fn talk(texts: [&str; 3]) -> Vec<StoredMessage> {
+        let roles = [Role::User, Role::Assistant, Role::User];
+        roles.into_iter().zip(texts).map(|(role, text)| StoredMessage::text(role, text)).collect()
     }
 
     #[test]
     fn counts_what_is_lost_garbled_and_too_much() {
-        let before = [
-            text_message(Role::User, "one"),
-            text_message(Role::Assistant, "# head\nbody"),
-            text_message(Role::User, "three"),
-        ];
+        let before = talk(["one", "# head\nbody", "three"]);
         assert_eq!(losses(&before, &before), Losses { equal: true, ..Losses::default() });
-        let spaces = [
-            text_message(Role::User, "one  \n"),
-            text_message(Role::Assistant, "\n# head\nbody\n\n"),
-            text_message(Role::User, "three"),
-        ];
+        let spaces = talk(["one  \n", "\n# head\nbody\n\n", "three"]);
         assert_eq!(losses(&before, &spaces), Losses::default());
-        let damaged = [
-            text_message(Role::User, "one"),
-            text_message(Role::Assistant, "body"),
-            text_message(Role::User, "never said"),
-        ];
-        assert_eq!(
-            losses(&before, &damaged),
-            Losses { equal: false, lost: 1, garbled: 1, surplus: 2 }
-        );
+        let damaged = losses(&before, &talk(["one", "body", "never said"]));
+        assert_eq!(damaged, Losses { equal: false, lost: 1, garbled: 1, surplus: 2 });
         // The role differs.
-        assert_eq!(losses(&before[..1], &[text_message(Role::Assistant, "one")]).garbled, 1);
+        assert_eq!(losses(&before[..1], &[StoredMessage::text(Role::Assistant, "one")]).garbled, 1);
         assert_eq!(losses(&before, &[]).lost, 3);
     }
 }

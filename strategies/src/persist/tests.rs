@@ -23,29 +23,14 @@ fn reply(text: &str) -> StoredMessage {
 }
 
 fn call(id: &str) -> StoredMessage {
-    StoredMessage {
-        role: Role::Assistant,
-        parts: vec![
-            Part::Text("I look.".into()),
-            Part::Call(ToolCall {
-                id: id.into(),
-                name: "read".into(),
-                arguments: "{\"b\": 1,\"a\":2}".into(),
-            }),
-        ],
-    }
+    let call = Part::Call(ToolCall::new(id, "read", "{\"b\": 1,\"a\":2}"));
+    StoredMessage { role: Role::Assistant, parts: vec![Part::Text("I look.".into()), call] }
 }
 
 fn result(id: &str, output: &str) -> StoredMessage {
-    StoredMessage {
-        role: Role::Tool,
-        parts: vec![Part::Result {
-            id: id.into(),
-            name: "read".into(),
-            output: output.into(),
-            is_error: false,
-        }],
-    }
+    let (name, is_error) = ("read".into(), false);
+    let part = Part::Result { id: id.into(), name, output: output.into(), is_error };
+    StoredMessage { role: Role::Tool, parts: vec![part] }
 }
 
 fn summary(role: Role, text: &str) -> StoredMessage {
@@ -150,22 +135,6 @@ fn pruning_is_a_mark_where_a_format_has_one() {
             "{name}: pruning never deletes"
         );
     }
-}
-
-#[test]
-fn a_marker_without_a_finished_summary_does_not_cut() {
-    // docs/sources/opencode.md §9, 42: state after a crash between the two.
-    let f = tempfile::tempdir().unwrap();
-    written("opencode-tables", f.path(), &messages(&[user("a"), reply("b")]));
-    let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
-    db.execute_batch(
-        "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM \
-         message LIMIT 1;
-         INSERT INTO part VALUES ('prt_zzz', 'msg_zzz', 's', 9, 9, \
-         '{\"type\":\"compaction\",\"auto\":true}');",
-    )
-    .unwrap();
-    assert_eq!(open("opencode-tables", f.path()).load().unwrap().context, [user("a"), reply("b")]);
 }
 
 #[test]

@@ -54,16 +54,6 @@ fn two_turns(total: u64) -> Script {
 }
 
 #[test]
-fn the_threshold_itself_does_not_compact() {
-    for (total, compactions) in [(20_000, 0), (20_001, 1)] {
-        let p = play(SPEC, two_turns(total));
-        assert_eq!(p.compactions().len(), compactions, "{total}");
-    }
-    let off = play(&format!("{SPEC},auto=false"), two_turns(90_000));
-    assert!(off.compactions().is_empty());
-}
-
-#[test]
 fn a_cut_between_turns_takes_one_request() {
     let p = play(SPEC, two_turns(20_001).then([user("u3", "go on")], [text_answer("x")]));
     let summary = p.summaries();
@@ -192,9 +182,6 @@ fn a_summary_that_fails_is_tried_again_at_the_next_check() {
     let p = with(vec![failing(500); 8]);
     assert_eq!(p.summaries().len(), 8);
     assert_eq!(failed(&p), 2);
-    // An empty text is a summary.
-    let p = play(SPEC, two_turns(20_001).summaries(vec![text_answer("")]));
-    assert_eq!((failed(&p), p.compactions().len()), (0, 1));
 }
 
 #[test]

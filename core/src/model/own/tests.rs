@@ -66,62 +66,50 @@ fn the_name_of_the_table_tells_which_files_changed_it() {
 
 #[test]
 fn errors_have_line_key_and_similar_name() {
-    let new = |line: &str| error_of(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
     assert_eq!(
         error_of("[model.lab]\nlike = \"gpt-5\"\n"),
         "some/mine.toml:1: model.lab: it is a table; expected a list; write its tables as [[…]]"
     );
+    let check = |line: &str, expected: &str| {
+        let told = error_of(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
+        assert!(told.starts_with(&format!("some/mine.toml:{expected}")), "{line}: {told}");
+    };
     for (line, expected) in [
-        ("lik = \"gpt-5\"", "3: unknown key `lik`; did you mean like?"),
-        ("like = \"gpt-5.55\"", "3: there is no model `gpt-5.55`; did you mean gpt-5.5"),
+        ("lik = 'gpt-5'", "3: unknown key `lik`; did you mean like?"),
+        ("like = 'gpt-5.55'", "3: there is no model `gpt-5.55`; did you mean gpt-5.5"),
         ("window = 1", "2: there is no cache rule ``; known are"),
-        ("like = \"gpt-5\"\nwindow = -1", "4: invalid value: integer `-1`, expected u64"),
-        ("like = \"gpt-5\"\nwindow = \"big\"", "4: invalid type: string \"big\", expected u64"),
-        ("like = \"gpt-5\"\nwindow = 0", "4: `window` is 0; expected 1 to 1000000000"),
         (
-            "like = \"gpt-5\"\nwindow = 1000",
-            "2: a `max_output` of 128000 is more than the `window` \
-                                             of 1000",
-        ),
-        (
-            "like = \"gpt-5\"\nwire = \"openai-chap\"",
-            "4: there is no wire `openai-chap`; did you \
-                                                      mean openai-chat",
-        ),
-        ("like = \"gpt-5\"\nwire = \"anthropic-messages\"", "4: provider `anthropic` and wire"),
-        (
-            "like = \"gpt-5\"\ncache = { rule = \"opnai\" }",
-            "4: there is no cache rule `opnai`; did \
-                                                            you mean openai",
-        ),
-        ("like = \"gpt-5\"\ncache = { step = 0 }", "4: `step` is 0; expected"),
-        (
-            "like = \"gpt-5\"\nspeed = \"smal\"",
-            "4: there is no speed rule `smal`; did you mean small",
-        ),
-        (
-            "like = \"gpt-5\"\nweak = \"claude-haiku-4-5\"",
-            "4: `weak`: claude-haiku-4-5 and lab have different providers",
-        ),
-        (
-            "like = \"gpt-5\"\nprices = { input = 1, output = 2 }",
-            "4: missing field `read` in `prices`",
-        ),
-        ("like = \"gpt-5\"\nprices = { input = -1, read = 1, output = 2 }", "4: `input` is -1"),
-        ("like = \"gpt-5\"\nprices = { input = nan, read = 1, output = 2 }", "4: `input` is NaN"),
-        (
-            "like = \"claude-opus-5\"\nprices = { input = 1, read = 1, output = 2 }",
+            "like = 'claude-opus-5'\nprices = { input = 1, read = 1, output = 2 }",
             "4: missing field `write_5m` in `prices`",
         ),
-        ("like = \"gpt-5\"\ncapabilities = { server_compaction = true }", "4: `server_compaction`"),
+    ] {
+        check(line, expected);
+    }
+    for (line, expected) in [
+        ("window = -1", "4: invalid value: integer `-1`, expected u64"),
+        ("window = 'big'", "4: invalid type: string \"big\", expected u64"),
+        ("window = 0", "4: `window` is 0; expected 1 to 1000000000"),
+        ("window = 1000", "2: a `max_output` of 128000 is more than the `window` of 1000"),
+        ("wire = 'openai-chap'", "4: there is no wire `openai-chap`; did you mean openai-chat"),
+        ("wire = 'anthropic-messages'", "4: provider `anthropic` and wire"),
+        ("cache = { rule = 'opnai' }", "4: there is no cache rule `opnai`; did you mean openai"),
+        ("cache = { step = 0 }", "4: `step` is 0; expected"),
+        ("speed = 'smal'", "4: there is no speed rule `smal`; did you mean small"),
         (
-            "like = \"gpt-5\"\ncounting = { family = \"clod\" }",
+            "weak = 'claude-haiku-4-5'",
+            "4: `weak`: claude-haiku-4-5 and lab have different providers",
+        ),
+        ("prices = { input = 1, output = 2 }", "4: missing field `read` in `prices`"),
+        ("prices = { input = -1, read = 1, output = 2 }", "4: `input` is -1"),
+        ("prices = { input = nan, read = 1, output = 2 }", "4: `input` is NaN"),
+        ("capabilities = { server_compaction = true }", "4: `server_compaction`"),
+        (
+            "counting = { family = 'clod' }",
             "4: unknown variant `clod`, expected one of `claude`, `openai`, `o200k`",
         ),
-        ("like = \"gpt-5\"\ncounting = { per_token = 0 }", "4: `per_token` is 0; expected 0.01"),
+        ("counting = { per_token = 0 }", "4: `per_token` is 0; expected 0.01"),
     ] {
-        let told = new(line);
-        assert!(told.starts_with(&format!("some/mine.toml:{expected}")), "{line}: {told}");
+        check(&format!("like = 'gpt-5'\n{line}"), expected);
     }
     let other = "[[model]]\nname = \"gpt-5\"\nlike = \"claude-opus-5\"\n";
     assert!(error_of(other).ends_with(":2: gpt-5 has another provider; give yours another `name`"));
