@@ -101,7 +101,7 @@ fn cut_file_of_a_tree_loses_only_its_part() {
 
 #[test]
 fn two_writers_keep_all_entries() {
-    const EACH: usize = 40;
+    const ENTRIES: usize = 40;
     for f in formats() {
         let dir = tempfile::tempdir().unwrap();
         drop((f.open)(dir.path(), 9).unwrap());
@@ -110,7 +110,7 @@ fn two_writers_keep_all_entries() {
                 let path = dir.path();
                 s.spawn(move || {
                     let mut p = (f.open)(path, writer).unwrap();
-                    script(writer, EACH).iter().for_each(|m| append(&mut *p, m).unwrap());
+                    script(writer, ENTRIES).iter().for_each(|m| append(&mut *p, m).unwrap());
                 });
             }
         });
@@ -120,7 +120,7 @@ fn two_writers_keep_all_entries() {
             // Messages are complete on disk, but the format does not store which reply answers
             // which message.
             let text = std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
-            for (writer, i) in [1, 2].into_iter().flat_map(|w| (0..EACH).map(move |i| (w, i))) {
+            for (writer, i) in [1, 2].into_iter().flat_map(|w| (0..ENTRIES).map(move |i| (w, i))) {
                 let count = text.matches(&format!("message {i} of {writer}")).count();
                 assert_eq!(count, 1, "{i} of {writer}");
             }
@@ -130,7 +130,7 @@ fn two_writers_keep_all_entries() {
         for writer in [1, 2] {
             let of = |s: &&StoredMessage| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {writer}")));
             let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
-            let now = losses(&script(writer, EACH), &own);
+            let now = losses(&script(writer, ENTRIES), &own);
             assert!(now.equal, "{}: {now:?}", f.name);
         }
     }

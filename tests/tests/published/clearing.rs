@@ -6,7 +6,7 @@ use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::{Talk, words};
-use super::{Figure, Measure, Unit, Verdict, one, saved, span};
+use super::{Figure, Measure, Unit, Verdict, saved, single, span};
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 pub const HUNDRED_TURNS: Figure = Figure {
@@ -128,7 +128,7 @@ fn research_agent() -> Vec<Measure> {
     let summarised = 1 + turns.position(|q| q.input_tokens > q.context_tokens).unwrap();
     // The API's own counters are printed. They exclude the prompt that the API summarised.
     let answered = compaction.requests.iter().map(|q| q.context_tokens).max().unwrap();
-    let peak = |r: &RunRecord| one(saved(r.summary.peak_context_tokens as f64, 335_279.0));
+    let peak = |r: &RunRecord| single(saved(r.summary.peak_context_tokens as f64, 335_279.0));
     vec![
         Measure::exact(
             "largest prompt without management",
@@ -155,7 +155,7 @@ fn research_agent() -> Vec<Measure> {
             "clearing: tokens saved over the run",
             "39.3 %",
             (39.25, 39.35),
-            one(less(&clearing)),
+            single(less(&clearing)),
         )
         .but(Verdict::Direction, COUNTED),
         Measure::new(
@@ -170,7 +170,7 @@ fn research_agent() -> Vec<Measure> {
             "and tokens saved over the run",
             "39.3 %",
             (39.25, 39.35),
-            one(less(&of_reads)),
+            single(less(&of_reads)),
         ),
         Measure::exact("compaction: summaries", "1", 1.0, compaction.summary.compactions as f64),
         Measure::exact("compaction: largest prompt", "169,164", 169_164.0, answered as f64),

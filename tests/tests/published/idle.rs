@@ -6,7 +6,7 @@ use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::Talk;
-use super::{Figure, Measure, Unit, one, saved};
+use super::{Figure, Measure, Unit, saved, single};
 use crate::common::replayed::{as_told, run, run_with};
 
 pub const IDLE: Figure = Figure {
@@ -92,21 +92,21 @@ fn idle() -> Vec<Measure> {
             "the same, cache alive",
             "some",
             (1.0, f64::INFINITY),
-            one(lost(&kept_warm, &warm)),
+            single(lost(&kept_warm, &warm)),
         ),
         Measure::new(
             Unit::Saved,
             "dollars saved by compacting in the pause",
             "some",
             (f64::MIN_POSITIVE, 100.0),
-            one(saved(cold.summary.cost_usd, kept.summary.cost_usd)),
+            single(saved(cold.summary.cost_usd, kept.summary.cost_usd)),
         ),
         Measure::new(
             Unit::Saved,
             "smaller prompt at which rewriting each time breaks even",
             "92 %",
             (91.5, 92.5),
-            one(break_even()),
+            single(break_even()),
         ),
     ]
 }

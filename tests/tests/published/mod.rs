@@ -120,7 +120,7 @@ impl Measure {
 
     /// Creates a number for which only the published one agrees.
     fn exact(what: &'static str, published: &'static str, number: f64, ours: f64) -> Measure {
-        Measure::new(Unit::Count, what, published, one(number), one(ours))
+        Measure::new(Unit::Count, what, published, single(number), single(ours))
     }
 
     /// Expects another verdict, for a reason.
@@ -161,7 +161,7 @@ fn saved(with: f64, without: f64) -> f64 {
 }
 
 /// Returns the range of a single figure.
-fn one(figure: f64) -> (f64, f64) {
+fn single(figure: f64) -> (f64, f64) {
     (figure, figure)
 }
 

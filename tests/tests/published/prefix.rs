@@ -5,7 +5,7 @@ use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::builtin;
 
 use super::sessions::Talk;
-use super::{Figure, Measure, Unit, Verdict, one, saved};
+use super::{Figure, Measure, Unit, Verdict, saved, single};
 use crate::common::replayed::{as_told, run_with};
 
 pub const MUTATED: Figure = Figure {
@@ -42,14 +42,14 @@ fn mutated() -> Vec<Measure> {
             "smaller prompt",
             "51 %",
             (50.5, 51.5),
-            one(saved(cut.input_tokens as f64, appended.input_tokens as f64)),
+            single(saved(cut.input_tokens as f64, appended.input_tokens as f64)),
         ),
         Measure::new(
             Unit::Share,
             "read from the cache, appended",
             "98.6 %",
             (98.55, 98.65),
-            one(read(&appended)),
+            single(read(&appended)),
         )
         .but(
             Verdict::Differs,
@@ -61,14 +61,14 @@ fn mutated() -> Vec<Measure> {
             "read from the cache, cut",
             "0.0 %",
             (0.0, 0.05),
-            one(read(&cut)),
+            single(read(&cut)),
         ),
         Measure::new(
             Unit::Saved,
             "saved by cutting, at the published prices",
             "−90 % (−83 by its counts)",
             (-90.5, -82.5),
-            one(saved(dollars(&cut), dollars(&appended))),
+            single(saved(dollars(&cut), dollars(&appended))),
         ),
     ]
 }
@@ -97,6 +97,6 @@ fn unread() -> Vec<Measure> {
     let some = (1.0, f64::INFINITY);
     vec![
         Measure::exact("tokens read by requests for summaries", "0", 0.0, read as f64),
-        Measure::new(Unit::Count, "tokens written by them", "some", some, one(written as f64)),
+        Measure::new(Unit::Count, "tokens written by them", "some", some, single(written as f64)),
     ]
 }

@@ -7,7 +7,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::{Talk, words};
-use super::{Figure, Measure, Unit, Verdict, one, saved};
+use super::{Figure, Measure, Unit, Verdict, saved, single};
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 pub const TICKETS: Figure = Figure {
@@ -158,7 +158,7 @@ fn tickets() -> Vec<Measure> {
             "input tokens saved, the summaries' requests included",
             "59.8 %",
             (59.75, 59.85),
-            one(all),
+            single(all),
         )
         .but(
             Verdict::Direction,

@@ -9,7 +9,7 @@ use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_scenarios::Scenario;
 use serde_json::Value;
 
-use super::{Figure, Measure, Unit, Verdict, one};
+use super::{Figure, Measure, Unit, Verdict, single};
 use crate::common::recordings;
 use crate::common::replayed::run_with;
 
@@ -98,14 +98,14 @@ fn identifiers() -> Vec<Measure> {
             "paths as called, in the summary itself",
             "1.0 points [0.0, 4.1]",
             (0.0, 4.1),
-            one(whole),
+            single(whole),
         ),
         Measure::new(
             Unit::Share,
             "files by their name, in the summary itself",
             "29.1 % [13.2, 68.5]",
             (13.2, 68.5),
-            one(name),
+            single(name),
         )
         .but(
             Verdict::Differs,
