@@ -78,17 +78,7 @@ pub fn busy_session(turns: usize, seed: u64) -> Scenario {
 }
 
 fn fact(id: String, token: String, arises: String, need: String) -> Fact {
-    Fact {
-        id,
-        kind: FactKind::Value,
-        tokens: vec![token],
-        arises,
-        needs: vec![need],
-        words: vec![],
-        superseded_by: None,
-        forbids: vec![],
-        extra: Default::default(),
-    }
+    Fact { needs: vec![need], ..Fact::new(id, FactKind::Value, token, arises) }
 }
 
 /// Generates a session of `turns` turns, each with a question, a call with its result, and an

@@ -3,10 +3,10 @@
 
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
-use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 
-use crate::common::replayed;
+use crate::common::replayed::{self, requests_with};
+use crate::common::session_of;
 
 const PROPOSAL: &str = "I add the missing return.";
 const ARGUMENTS: &str = r#"{"path":"a.py","old":"x","new":"return x"}"#;
@@ -16,8 +16,7 @@ fn session() -> Scenario {
     let arguments = serde_json::to_string(ARGUMENTS).unwrap();
     let call = format!(r#"[{{"id":"c1","name":"edit_file","arguments":{arguments}}}]"#);
     let text = [
-        r#"{"type":"session","version":1,"id":"architect","title":"architect"}"#.to_string(),
-        r#"{"type":"system","text":"You help."}"#.into(),
+        r#"{"type":"system","text":"You help."}"#.to_string(),
         r#"{"type":"user","id":"u1","text":"It returns nothing."}"#.into(),
         format!(r#"{{"type":"assistant","id":"a1","text":"{PROPOSAL}","calls":{call}}}"#),
         r#"{"type":"tool","call_id":"c1","output":"Edited, port 8443 is free."}"#.into(),
@@ -31,18 +30,14 @@ fn session() -> Scenario {
         .into(),
     ]
     .join("\n");
-    Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "a.jsonl").unwrap())
-}
-
-fn edits(record: &RunRecord) -> Vec<&RequestRecord> {
-    record.requests.iter().filter(|r| r.purpose == Purpose::Edit).collect()
+    session_of(&text)
 }
 
 #[test]
 fn editor_model_is_billed_at_its_price() {
     let spec = "aider:architect=true,editor_model=claude-haiku-4-5";
     let row = replayed::run(&session(), spec);
-    let edits = edits(&row);
+    let edits = requests_with(&row, Purpose::Edit);
     assert_eq!(edits.len(), 2, "the edit and the answer");
     // Only the written edit, with four tokens for the block.
     let written = o200k(&format!("edit_file {ARGUMENTS}")) + 4;

@@ -40,11 +40,6 @@ fn every_recorded_session_is_replayed_request_for_request() {
     assert_eq!((all.len(), matched), (97, 477));
 }
 
-/// Returns the error for a case that `change` has changed.
-fn corrupted(change: impl FnOnce(&mut Value)) -> String {
-    corrupted_case(CODEX, change)
-}
-
 const CODEX: &str = "codex/0.169.0/a_midturn.json";
 const OPENCODE: &str = "opencode/1.18.33/s1_toolloop.json";
 const SDK: &str = "anthropic-sdk/python-0.125.0/cross_on_tool_use.json";
@@ -91,6 +86,21 @@ fn set_value(v: &mut Value, at: &str, value: Value) {
     }
 }
 
+/// Returns the first difference or the error of a case with another value at a place.
+fn with_value(case: &str, at: &str, value: Value) -> String {
+    corrupted_case(case, |v| set_value(v, at, value))
+}
+
+/// Like [`corrupted_case`] for the usual case.
+fn corrupted(change: impl FnOnce(&mut Value)) -> String {
+    corrupted_case(CODEX, change)
+}
+
+/// Returns a list in a case.
+fn list<'a>(v: &'a mut Value, at: &str) -> &'a mut Vec<Value> {
+    v.pointer_mut(at).and_then(Value::as_array_mut).unwrap()
+}
+
 #[test]
 fn a_wrong_outcome_is_refused() {
     for (member, wrong) in [
@@ -98,27 +108,21 @@ fn a_wrong_outcome_is_refused() {
         ("tool_calls_executed", json!(["f2.txt"])),
         ("final", json!(["Other words."])),
     ] {
-        let said = corrupted_case(SDK, |v| v["outcome"][member] = wrong);
+        let said = with_value(SDK, &format!("/outcome/{member}"), wrong);
         assert_eq!(said, format!("outcome: {member}"));
     }
-    assert_eq!(
-        corrupted_case(SDK, |v| (
-            remove(v, "/outcome/final"),
-            set_value(v, "/outcome/error", json!("http_400"))
-        )
-            .1),
-        "outcome: error"
-    );
+    let other = |v: &mut Value| {
+        remove(v, "/outcome/final");
+        set_value(v, "/outcome/error", json!("http_400"));
+    };
+    assert_eq!(corrupted_case(SDK, other), "outcome: error");
     for (case, names) in [
         (SDK_ERROR, ["http_500", "zork", "unexpected_summary_content", "ValueError"]),
         (SDK_RAISED, ["http_400", "zork", "IndexError", "stream_ended_early"]),
     ] {
         for name in names {
-            assert_eq!(
-                corrupted_case(case, |v| v["outcome"]["error"] = name.into()),
-                "outcome: error",
-                "{name}"
-            );
+            let said = with_value(case, "/outcome/error", name.into());
+            assert_eq!(said, "outcome: error", "{name}");
         }
         // The result is neither the last text nor an error, but the text of the reply before the
         // error.
@@ -127,26 +131,21 @@ fn a_wrong_outcome_is_refused() {
                 .starts_with("outcome: expected exactly one of final, error")
         );
         let words = |v: &mut Value| {
-            (remove(v, "/outcome/error"), set_value(v, "/outcome/final", json!([]))).1
+            remove(v, "/outcome/error");
+            set_value(v, "/outcome/final", json!([]));
         };
         assert!(corrupted_case(case, words).starts_with("outcome: "));
     }
     for case in [SDK, SDK_ERROR, SDK_NEW] {
-        assert!(
-            corrupted_case(case, |v| remove(v, "/outcome")).contains("required for anthropic-sdk")
-        );
-        assert!(
-            corrupted_case(case, |v| set_value(v, "/outcome/zork", json!(1)))
-                .starts_with("outcome: unknown field `zork`")
-        );
-        assert!(
-            corrupted_case(case, |v| set_value(v, "/outcome/requests", json!(-1)))
-                .starts_with("outcome: invalid value")
-        );
-        assert!(
-            corrupted_case(case, |v| remove(v, "/outcome/tool_calls_executed"))
-                .contains("outcome.tool_calls_executed")
-        );
+        let without = |at: &str| corrupted_case(case, |v| remove(v, at));
+        assert!(without("/outcome").contains("required for anthropic-sdk"));
+        assert!(without("/outcome/tool_calls_executed").contains("outcome.tool_calls_executed"));
+        for (at, wrong, error) in [
+            ("/outcome/zork", 1, "outcome: unknown field `zork`"),
+            ("/outcome/requests", -1, "outcome: invalid value"),
+        ] {
+            assert!(with_value(case, at, json!(wrong)).starts_with(error), "{case} {at}");
+        }
     }
 }
 
@@ -327,28 +326,27 @@ fn summary_without_its_prefix_ends_the_run() {
 
 #[test]
 fn a_corrupted_case_is_refused() {
-    assert_eq!(corrupted(|v| v["requests"][0]["items"][3]["bytes"] = 27.into()), "bytes");
-    assert_eq!(corrupted(|v| v["requests"][1]["items"][7]["sha256"] = "00".into()), "sha256");
-    assert_eq!(corrupted(|v| v["requests"][0]["items"][3]["kind"] = "file".into()), "kind");
-    assert_eq!(corrupted(|v| v["requests"][2]["phase"] = "pre_turn".into()), "phase");
-    assert_eq!(corrupted(|v| v["requests"][2]["tokens_after"] = 1.into()), "tokens_after");
-    assert_eq!(
-        corrupted(|v| drop(v["requests"].as_array_mut().unwrap().pop())),
-        "number of requests"
-    );
-    let more = json!({"purpose": "sample", "tools": true, "items": []});
-    assert_eq!(corrupted(|v| v["requests"].as_array_mut().unwrap().push(more)), "request");
-    assert_eq!(
-        corrupted(|v| drop(v["requests"][0]["items"].as_array_mut().unwrap().pop())),
-        "item"
-    );
+    for (at, wrong, difference) in [
+        ("/requests/0/items/3/bytes", json!(27), "bytes"),
+        ("/requests/1/items/7/sha256", json!("00"), "sha256"),
+        ("/requests/0/items/3/kind", json!("file"), "kind"),
+        ("/requests/2/phase", json!("pre_turn"), "phase"),
+        ("/requests/2/tokens_after", json!(1), "tokens_after"),
+    ] {
+        assert_eq!(with_value(CODEX, at, wrong), difference);
+    }
+    for (at, difference) in [("/requests", "number of requests"), ("/requests/0/items", "item")] {
+        assert_eq!(corrupted(|v| drop(list(v, at).pop())), difference);
+    }
+    let request = json!({"purpose": "sample", "tools": true, "items": []});
     let reply = json!({"type": "reply", "text": "x", "usage": {"input_tokens": 1}});
-    assert_eq!(corrupted(|v| v["events"].as_array_mut().unwrap().push(reply)), "events");
+    for (at, more, difference) in [("/requests", request, "request"), ("/events", reply, "events")]
+    {
+        assert_eq!(corrupted(|v| list(v, at).push(more)), difference);
+    }
     for list in ["events", "requests"] {
-        assert!(
-            corrupted(|v| v[list] = json!([]))
-                .starts_with(&format!("{list}: expected at least one"))
-        );
+        let said = with_value(CODEX, &format!("/{list}"), json!([]));
+        assert!(said.starts_with(&format!("{list}: expected at least one")), "{said}");
     }
 }
 
@@ -365,9 +363,8 @@ fn a_request_without_an_answer_is_refused() {
     ];
     for case in all {
         let last = |v: &mut Value| {
-            let events = v["events"].as_array_mut().unwrap();
-            let at = events.iter().rposition(|e| e["type"] == "reply").unwrap();
-            events.truncate(at);
+            let events = list(v, "/events");
+            events.truncate(events.iter().rposition(|e| e["type"] == "reply").unwrap());
         };
         assert_eq!(corrupted_case(case, last), "events", "{case}");
     }
@@ -395,20 +392,20 @@ fn unknown_members_are_refused_everywhere() {
             if load(case).pointer(at).is_none_or(|o| !o.is_object()) {
                 panic!("{case} has no object at {at}");
             }
-            let said = corrupted_case(case, |v| set_value(v, &format!("{at}/zork"), json!(1)));
+            let said = with_value(case, &format!("{at}/zork"), json!(1));
             assert!(said.contains("zork") && (said.contains("unknown")), "{case} {at}: {said}");
         }
     }
     for at in ["/zork", "/events/0/type", "/fixed/0/kind", "/requests/0/items/3/kind"] {
-        let said = corrupted(|v| set_value(v, at, json!("surprise")));
+        let said = with_value(CODEX, at, json!("surprise"));
         assert!(said.contains("unknown"), "{at}: {said}");
     }
     assert!(corrupted(|v| v["not_compared"] = json!(["items"])).contains("not_compared"));
     // An object in place of a size, and a policy of two units.
-    let marker = |v: &mut Value| set_value(v, "/constants/marker/zork", json!(1));
-    assert!(corrupted_case(OPENCODE, marker).starts_with("constants: expected a size"));
-    let policy = |v: &mut Value| set_value(v, "/settings/tool_output_policy/tokens", json!(1));
-    assert!(corrupted(policy).starts_with("settings: "));
+    let marker = with_value(OPENCODE, "/constants/marker/zork", json!(1));
+    assert!(marker.starts_with("constants: expected a size"), "{marker}");
+    let policy = with_value(CODEX, "/settings/tool_output_policy/tokens", json!(1));
+    assert!(policy.starts_with("settings: "), "{policy}");
 }
 
 #[test]
@@ -433,7 +430,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
         for wrong in
             [json!(-1), json!("abc"), json!("12"), json!(1.5), json!(true), json!(u64::MAX)]
         {
-            let said = corrupted_case(case, |v| set_value(v, at, wrong.clone()));
+            let said = with_value(case, at, wrong.clone());
             let position = at[1..].split('/').take(2).collect::<Vec<_>>();
             let position = match position[..] {
                 [list, number] if number.parse::<usize>().is_ok() => format!("{list}[{number}]"),
@@ -460,7 +457,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
         (SDK, "/settings/compaction_control/enabled", json!("yes")),
         (OPENCODE, "/settings/wire", json!("telegraph")),
     ] {
-        let said = corrupted_case(case, |v| set_value(v, at, wrong));
+        let said = with_value(case, at, wrong);
         assert!(said.contains("expected"), "{case} {at}: {said}");
     }
 }
@@ -468,36 +465,22 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
 /// Sizes next to a text must match it, and only texts of the program may be left out.
 #[test]
 fn contradicting_members_are_refused() {
-    assert!(
-        corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into())
-            .contains("output_bytes")
-    );
+    let output = with_value(CODEX, "/events/1/calls/0/output_bytes", json!(1));
+    assert!(output.contains("output_bytes"), "{output}");
     let left_out = |v: &mut Value| {
         remove(v, "/requests/0/items/3/text");
         set_value(v, "/requests/0/items/3/constant", json!(true));
     };
     assert!(corrupted(left_out).contains("constant"), "the user's text is compared");
-    let item = "/requests/3/items/1";
-    for (at, value) in
-        [("constant_bytes", 1), ("transcript/bytes", 1), ("transcript/parts/0/bytes", 1)]
-    {
-        assert!(
-            corrupted_case(OPENCODE, |v| set_value(v, &format!("{item}/{at}"), json!(value)))
-                .contains("bytes"),
-            "{at}"
-        );
+    for at in ["constant_bytes", "transcript/bytes", "transcript/parts/0/bytes"] {
+        let said = with_value(OPENCODE, &format!("/requests/3/items/1/{at}"), json!(1));
+        assert!(said.contains("bytes"), "{at}: {said}");
     }
-    assert_eq!(
-        corrupted_case(OPENCODE, |v| set_value(
-            v,
-            &format!("{item}/transcript/parts/1/sha256"),
-            json!("00")
-        )),
-        "sha256"
-    );
+    let digest = "/requests/3/items/1/transcript/parts/1/sha256";
+    assert_eq!(with_value(OPENCODE, digest, json!("00")), "sha256");
     let image = "opencode/1.18.33/s15_image_overflow.json";
     let media = "/requests/1/items/3/parts/2/media";
-    assert_eq!(corrupted_case(image, |v| set_value(v, media, json!("image/gif"))), "media");
+    assert_eq!(with_value(image, media, json!("image/gif")), "media");
 }
 
 #[test]
@@ -513,28 +496,19 @@ fn oversized_texts_are_refused_before_they_are_built() {
         let said = corrupted(|v| v["events"][0]["text"] = text.clone());
         assert!(said.contains("events[0].text") && said.contains("at most"), "{text}: {said}");
     }
-    for at in ["/constants/summary_prompt_bytes", "/fixed/0/bytes", "/fixed/2/count"] {
-        let tools = load(CODEX)["fixed"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .position(|f| f["kind"] == "tools")
-            .unwrap();
-        let at = at.replace("/fixed/2/count", &format!("/fixed/{tools}/count"));
-        assert!(corrupted(|v| set_value(v, &at, json!(huge))).contains("expected"), "{at}");
+    let is_tools = |f: &Value| f["kind"] == "tools";
+    let tools = list(&mut load(CODEX), "/fixed").iter().position(is_tools).unwrap();
+    let count = format!("/fixed/{tools}/count");
+    for at in ["/constants/summary_prompt_bytes", "/fixed/0/bytes", &count] {
+        assert!(with_value(CODEX, at, json!(huge)).contains("expected"), "{at}");
     }
     // Each text is within the limit, but all of them together are not.
     let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
-    assert!(
-        corrupted(|v| v["events"].as_array_mut().unwrap().extend([half.clone(), half]))
-            .contains("at most")
-    );
+    assert!(corrupted(|v| list(v, "/events").extend([half.clone(), half])).contains("at most"));
 }
 
 #[test]
 fn disabled_control_does_not_compact() {
-    assert_eq!(
-        corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()),
-        "purpose"
-    );
+    let enabled = "/settings/compaction_control/enabled";
+    assert_eq!(with_value(SDK, enabled, json!(false)), "purpose");
 }

@@ -5,17 +5,10 @@ use ctxbench_core::request::Phase;
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{RequestRecord, Status};
-use ctxbench_scenarios::{Scenario, builtin};
+use ctxbench_scenarios::builtin;
 
 use crate::common::replayed::{MODEL, as_told, run, run_with};
-
-fn session(lines: &str) -> Scenario {
-    let head = r#"{"type":"session","version":1,"id":"d","title":"d"}"#;
-    Scenario::of_session(
-        ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}\n").as_bytes(), "d.jsonl")
-            .unwrap(),
-    )
-}
+use crate::common::session_of;
 
 /// Two parallel subagents: `x` answers at once, and `y` reads a file first. Each text has one token
 /// per word.
@@ -45,7 +38,7 @@ fn ms(r: &RequestRecord) -> u64 {
 
 #[test]
 fn two_subagents_by_hand() {
-    let r = run(&session(TWO), "reference");
+    let r = run(&session_of(TWO), "reference");
     assert_eq!(r.status, Status::Completed, "{:?}", r.error);
     for text in ["one", "one two three four five six", "port open now", "one secret word two"] {
         assert_eq!(o200k(text), text.split(' ').count() as u64, "{text}");
@@ -141,7 +134,7 @@ fn user_who_continues_at_once_waits_for_the_tool_only() {
         r#""id":"c2","name":"task","arguments":"{}""#,
         r#""id":"c2","name":"task","arguments":"{\"prompt\":\"one\"}""#,
     );
-    let r = run(&session(&lines), "reference");
+    let r = run(&session_of(&lines), "reference");
     let [x, y] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
     assert_eq!((x.waited, y.waited), (true, false));
     assert!(x.duration_ms < 2_000, "{}", x.duration_ms);
@@ -153,7 +146,7 @@ fn user_who_continues_at_once_waits_for_the_tool_only() {
 #[test]
 fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
     // The first prompt has 17 tokens.
-    let r = run_with(MODEL, &session(TWO), "none", &Options { window: Some(15), ..as_told() });
+    let r = run_with(MODEL, &session_of(TWO), "none", &Options { window: Some(15), ..as_told() });
     assert_eq!(r.status, Status::Overflow);
     assert!(
         r.delegation
@@ -173,7 +166,7 @@ fn session_without_subagent_result_is_unfinished() {
     let words = "word".to_string() + &" word".repeat(89);
     let r = run_with(
         MODEL,
-        &session(&TWO.replace("one secret word two", &words)),
+        &session_of(&TWO.replace("one secret word two", &words)),
         "none",
         &Options { window: Some(80), ..as_told() },
     );

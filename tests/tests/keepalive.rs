@@ -6,7 +6,8 @@ use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::{Scenario, builtin};
 
-use crate::common::replayed;
+use crate::common::replayed::{self, requests_with};
+use crate::common::session_of;
 
 /// Returns the tokens of Aider's text without shared files and of its reply, which end the cached
 /// prefix. A block has four tokens more than its text.
@@ -29,35 +30,18 @@ fn session(ms: u64, idle: bool) -> Scenario {
 fn session_with(system: &str, ms: u64, idle: bool) -> Scenario {
     let at = |n: u64| if idle { String::new() } else { format!(r#","at":{n}"#) };
     let pause = if idle { format!("{{\"type\":\"idle\",\"ms\":{ms}}}\n") } else { String::new() };
-    let text = format!(
-        concat!(
-            r#"{{"type":"session","version":1,"id":"pause","title":"pause"}}"#,
-            "\n",
-            r#"{{"type":"system","text":"{system}"}}"#,
-            "\n",
-            r#"{{"type":"user","id":"u1","text":"hello"{first}}}"#,
-            "\n",
-            r#"{{"type":"assistant","id":"a1","text":"yes"{first}}}"#,
-            "\n{pause}",
-            r#"{{"type":"user","id":"u2","text":"again"{second}}}"#,
-            "\n",
-            r#"{{"type":"assistant","id":"a2","text":"done"{second}}}"#,
-            "\n",
-        ),
-        system = system,
-        pause = pause,
-        first = at(0),
-        second = at(ms),
-    );
-    Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "pause.jsonl").unwrap())
+    let (first, second) = (at(0), at(ms));
+    session_of(&format!(
+        r#"{{"type":"system","text":"{system}"}}
+{{"type":"user","id":"u1","text":"hello"{first}}}
+{{"type":"assistant","id":"a1","text":"yes"{first}}}
+{pause}{{"type":"user","id":"u2","text":"again"{second}}}
+{{"type":"assistant","id":"a2","text":"done"{second}}}"#
+    ))
 }
 
 fn run(scenario: &Scenario, settings: &str) -> RunRecord {
     replayed::run(scenario, &format!("aider:cache_prompts=true{settings}"))
-}
-
-fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
-    record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::engine::Event;
-use ctxbench_core::model;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, replay_in_full};
+use ctxbench_harness::replay::Options;
 use ctxbench_scenarios::{Scenario, builtin};
-use ctxbench_strategies::Spec;
 use std::sync::Arc;
+
+use crate::common::replayed::{MODEL, run_in_full};
 
 struct Compaction {
     mechanism: &'static str,
@@ -27,13 +27,12 @@ impl Compaction {
 }
 
 fn compactions(scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
-    let options = Options::default();
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let events = runtime
-        .block_on(replay_in_full(scenario, &Spec::parse(strategy).unwrap(), model, &options))
-        .events;
-    events
+    compactions_by(MODEL, scenario, strategy)
+}
+
+fn compactions_by(model: &str, scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
+    run_in_full(model, scenario, strategy, &Options::default())
+        .events
         .iter()
         .filter_map(|e| match &e.event {
             Event::Compaction { mechanism, before, after, .. } => {
@@ -241,26 +240,14 @@ fn marathon_compacts_several_times_with_every_strategy() {
 
 #[test]
 fn codex_remote_compaction_keeps_user_messages() {
+    use BlockKind::{Base, Compaction as Compacted, User};
     // docs/sources/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the
     // summary, user messages stay.
     for model in ["claude-sonnet-4-6", "gpt-5.4"] {
         let scenario = builtin::by_id("login-bug").unwrap();
-        let model = model::find(model).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let spec = Spec::parse("codex:remote=true").unwrap();
-        let events =
-            runtime.block_on(replay_in_full(&scenario, &spec, model, &Options::default())).events;
-        let after = events.iter().find_map(|e| match &e.event {
-            Event::Compaction { mechanism: "remote", after, .. } => Some(after),
-            _ => None,
-        });
-        let kinds: Vec<BlockKind> =
-            after.expect("the provider compacted").iter().map(|b| b.kind).collect();
-        assert_eq!(
-            kinds,
-            [BlockKind::Base, BlockKind::User, BlockKind::User, BlockKind::Compaction],
-            "{}",
-            model.name
-        );
+        let found = compactions_by(model, &scenario, "codex:remote=true");
+        let remote =
+            found.iter().find(|c| c.mechanism == "remote").expect("the provider compacted");
+        assert_eq!(remote.kinds(), [Base, User, User, Compacted], "{model}");
     }
 }

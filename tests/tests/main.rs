@@ -5,7 +5,6 @@ mod random;
 
 mod architect;
 mod conformance;
-mod crash;
 mod delegation;
 mod docs;
 mod exports;
@@ -21,5 +20,6 @@ mod resume;
 mod sdk_runner;
 mod serve;
 mod settings;
+mod storage;
 mod time;
 mod two_sessions;

@@ -1,18 +1,14 @@
 //! Memory files that each product still shows after a compaction, as in docs/memory.md.
 
-use ctxbench_core::model;
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed::{MODEL, run_with};
 
 fn run(spec: &str) -> RunRecord {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/memory/scenario.toml");
     let [scenario] = <[_; 1]>::try_from(ctxbench_scenarios::load(path).unwrap().scenarios).unwrap();
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime
-        .block_on(replay(&scenario, &Spec::parse(spec).unwrap(), model, &Options::default()))
-        .record
+    run_with(MODEL, &scenario, spec, &Options::default())
 }
 
 /// Formats the place of each fact at each need as `fact@need=place`.

@@ -7,16 +7,16 @@ mod doors;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{DEFAULT_MODEL, find};
 use ctxbench_core::session::Entry as SessionEntry;
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
-use ctxbench_strategies::Spec;
 use ctxbench_strategies::persist::{self, JournalEntry, PersistFormat, StoredMessage};
 use doors::{DOORS, served};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::common::replayed::{MODEL, run_with};
 
 /// Valid files for each parser, from the test data.
 fn good(door: &str) -> Vec<Vec<u8>> {
@@ -251,12 +251,7 @@ fn every_parser_accepts_some_file() {
 fn hostile_session_is_refused_or_replayed() {
     let replayed = |bytes: &[u8]| {
         let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
-        let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let spec = Spec::parse("sliding-window").unwrap();
-        let record = one
-            .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))
-            .record;
-        Ok::<_, String>(record)
+        Ok::<_, String>(run_with(MODEL, &scenario, "sliding-window", &Options::default()))
     };
     let century = 3_155_760_000_000;
     let done = replayed(&hostile(1_000, century, 1_000_000_000)).unwrap();
@@ -282,11 +277,7 @@ fn hostile_session_is_refused_or_replayed() {
             *ms = u64::MAX;
         }
     }
-    let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let spec = Spec::parse("sliding-window").unwrap();
-    let record = one
-        .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))
-        .record;
+    let record = run_with(MODEL, &scenario, "sliding-window", &Options::default());
     assert_eq!(record.status, Status::Completed, "{:?}", record.error);
 }
 

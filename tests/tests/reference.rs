@@ -17,7 +17,8 @@ fn run(scenario: &str, strategy: &str) -> RunRecord {
 }
 
 fn run_in_full(scenario: &str, strategy: &str) -> FullReplay {
-    replayed::run_in_full(&builtin::by_id(scenario).unwrap(), strategy)
+    let scenario = builtin::by_id(scenario).unwrap();
+    replayed::run_in_full(replayed::MODEL, &scenario, strategy, &replayed::as_told())
 }
 
 /// Returns the sizes of prompt and reply of every recorded reply, directly from the session: o200k

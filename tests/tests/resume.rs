@@ -1,22 +1,20 @@
 //! Sessions that are closed and opened again, in the formats of each product: the restored context
 //! and the behaviour of the product.
 
-use ctxbench_core::model::{self, DEFAULT_MODEL};
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_core::model::DEFAULT_MODEL;
+use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_scenarios::builtin;
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::ALL;
+
+use crate::common::replayed::run_with;
 
 /// Returns the restarts of a scenario, in the model's window or another one, and the number of
 /// compactions in the whole run.
 fn run(scenario: &str, strategy: &str, window: Option<u64>) -> (Vec<ResumeRecord>, usize) {
     let scenario = builtin::by_id(scenario).unwrap();
-    let spec = Spec::parse(strategy).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = Options { window, ..Options::default() };
-    let record = runtime
-        .block_on(replay(&scenario, &spec, model::find(DEFAULT_MODEL).unwrap(), &options))
-        .record;
+    let record = run_with(DEFAULT_MODEL, &scenario, strategy, &options);
     (record.resume, record.compactions.len())
 }
 

@@ -48,6 +48,21 @@ fn create(purpose: &str, params: Value, items: &[Value]) -> Value {
     json!({"purpose": purpose, "tools": true, "model": "m", "max_tokens": 9, "params": params, "items": all})
 }
 
+/// Builds an outcome: the number of requests, the executed calls, and `final` or `error`.
+fn ended(requests: u64, calls: &[&str], how: &str, value: Value) -> Value {
+    json!({"requests": requests, "tool_calls_executed": calls, how: value})
+}
+
+/// Builds the request for the first message.
+fn first() -> Value {
+    create("sample", json!({}), &[text_item("user", 1, "a")])
+}
+
+/// Builds a compaction request without options.
+fn summarise(items: &[Value]) -> Value {
+    create("summary", compaction(), items)
+}
+
 fn go_on(after: &str, items: &[Value]) -> Value {
     let params = json!({"thread": {"type": "continue", "previous_message_id": after}});
     json!({"purpose": "sample", "tools": false, "model": "m", "max_tokens": 9, "params": params, "items": items})
@@ -77,11 +92,8 @@ fn compaction() -> Value {
 fn a_second_turn_sends_only_its_message() {
     let events =
         json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "end_turn", "y")]);
-    let requests = json!([
-        create("sample", json!({}), &[text_item("user", 1, "a")]),
-        go_on("m0", &[text_item("user", 1, "b")])
-    ]);
-    let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["y"]});
+    let requests = json!([first(), go_on("m0", &[text_item("user", 1, "b")])]);
+    let outcome = ended(2, &[], "final", json!(["y"]));
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
@@ -97,15 +109,11 @@ fn compaction_after_final_turn_replaces_it() {
         reply("m1", "end_turn", "y")
     ]);
     let requests = json!([
-        create("sample", json!({}), &[text_item("user", 1, "a")]),
-        create(
-            "summary",
-            compaction(),
-            &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]
-        ),
+        first(),
+        summarise(&[text_item("user", 1, "a"), text_item("assistant", 2, "x")]),
         create("sample", json!({}), &[summary(1), text_item("user", 2, "b")]),
     ]);
-    let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
+    let outcome = ended(3, &[], "final", json!(["y"]));
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
@@ -114,8 +122,8 @@ fn a_turn_cut_short_with_open_calls_is_not_compacted() {
     for stop in ["max_tokens", "end_turn", "model_context_window_exceeded", "something_new"] {
         let events = json!([user("a"), with_call(reply("m0", stop, "x")), {"type": "compact"}]);
         // The requested compaction is skipped: its event is used, and no request follows.
-        let requests = json!([create("sample", json!({}), &[text_item("user", 1, "a")])]);
-        let outcome = json!({"requests": 1, "tool_calls_executed": [], "final": ["x"]});
+        let requests = json!([first()]);
+        let outcome = ended(1, &[], "final", json!(["x"]));
         assert_eq!(run(plain(), events, requests, outcome), None, "{stop}");
     }
 }
@@ -136,12 +144,12 @@ fn paused_turn_continues_first() {
         output(4),
     ];
     let requests = json!([
-        create("sample", json!({}), &[text_item("user", 1, "a")]),
+        first(),
         go_on("m0", &[]),
         create("summary", asked, &history),
         create("sample", json!({}), &[summary(1)]),
     ]);
-    let outcome = json!({"requests": 4, "tool_calls_executed": ["f"], "final": ["z"]});
+    let outcome = ended(4, &["f"], "final", json!(["z"]));
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
@@ -162,11 +170,11 @@ fn a_refused_reply_leaves_history_and_thread() {
         text_item("user", 4, "c"),
     ];
     let requests = json!([
-        create("sample", json!({}), &[text_item("user", 1, "a")]),
+        first(),
         go_on("m0", &[text_item("user", 1, "b")]),
         create("sample", json!({}), &history),
     ]);
-    let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
+    let outcome = ended(3, &[], "final", json!(["y"]));
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
@@ -185,7 +193,7 @@ fn compaction_omits_parameters_that_shape_an_answer() {
         create("sample", given, &[text_item("user", 1, "a")]),
         create("summary", kept, &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]),
     ]);
-    let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["compaction"]});
+    let outcome = ended(2, &[], "final", json!(["compaction"]));
     assert_eq!(run(settings, events, requests, outcome), None);
 }
 
@@ -195,14 +203,10 @@ fn compaction_after_final_turn_is_the_last_message() {
     let run = |summary: Value, last: Value| {
         let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, summary]);
         let requests = json!([
-            create("sample", json!({}), &[text_item("user", 1, "a")]),
-            create(
-                "summary",
-                compaction(),
-                &[text_item("user", 1, "a"), text_item("assistant", 2, "x")]
-            ),
+            first(),
+            summarise(&[text_item("user", 1, "a"), text_item("assistant", 2, "x")]),
         ]);
-        let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": last});
+        let outcome = ended(2, &[], "final", last);
         run(plain(), events, requests, outcome)
     };
     assert_eq!(run(block("c"), json!(["compaction"])), None);
@@ -220,11 +224,8 @@ fn appending_during_compaction_is_an_error() {
     let asked = with_call(reply("m0", "tool_use", "x"));
     let events = json!([user("a"), asked, {"type": "compact"}, block("c"), append]);
     let history = [text_item("user", 1, "a"), text_item("assistant", 2, "x"), called(2), output(3)];
-    let requests = json!([
-        create("sample", json!({}), &[text_item("user", 1, "a")]),
-        create("summary", compaction(), &history),
-    ]);
-    let outcome = json!({"requests": 2, "tool_calls_executed": ["f"], "error": "value_error"});
+    let requests = json!([first(), summarise(&history)]);
+    let outcome = ended(2, &["f"], "error", json!("value_error"));
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
@@ -234,31 +235,15 @@ fn compaction_with_compaction_edit_is_refused() {
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
     let requests = json!([create("sample", params, &[text_item("user", 1, "a")])]);
-    assert_eq!(
-        run(
-            settings,
-            events,
-            requests,
-            json!({"requests": 1, "tool_calls_executed": [], "error": "value_error"})
-        ),
-        None
-    );
+    assert_eq!(run(settings, events, requests, ended(1, &[], "error", json!("value_error"))), None);
 }
 
 #[test]
 fn max_iterations_ends_before_compaction() {
     let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
-    let requests = json!([create("sample", json!({}), &[text_item("user", 1, "a")])]);
-    assert_eq!(
-        run(
-            settings,
-            events,
-            requests,
-            json!({"requests": 1, "tool_calls_executed": ["f"], "final": ["x"]})
-        ),
-        None
-    );
+    let requests = json!([first()]);
+    assert_eq!(run(settings, events, requests, ended(1, &["f"], "final", json!(["x"]))), None);
 }
 
 #[test]
@@ -288,13 +273,5 @@ fn two_compactions_and_a_caller_without_threads() {
         ),
         whole("sample", json!({}), &[summary(1), text_item("user", 2, "c")]),
     ]);
-    assert_eq!(
-        run(
-            settings,
-            events,
-            requests,
-            json!({"requests": 5, "tool_calls_executed": [], "final": ["z"]})
-        ),
-        None
-    );
+    assert_eq!(run(settings, events, requests, ended(5, &[], "final", json!(["z"]))), None);
 }

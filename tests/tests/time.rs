@@ -10,17 +10,12 @@ use ctxbench_reports::record::{
 };
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 
-use crate::common::replayed::{MODEL, as_told, run, run_with};
+use crate::common::replayed::{MODEL, as_told, requests_with, run, run_with};
+use crate::common::session_of;
 
 /// Builds a scenario with this scale from the lines of a session.
 fn session(scale: f64, lines: &[String]) -> Scenario {
-    let head = r#"{"type":"session","version":1,"id":"time","title":"time"}"#;
-    let text = format!("{head}\n{}\n", lines.join("\n"));
-    let mut scenario = Scenario::of_session(
-        ctxbench_scenarios::jsonl::read(text.as_bytes(), "time.jsonl").unwrap(),
-    );
-    scenario.scale = scale;
-    scenario
+    Scenario { scale, ..session_of(&lines.join("\n")) }
 }
 
 fn words(n: usize) -> String {
@@ -58,10 +53,6 @@ fn edit_turn(n: u64, at: u64) -> Vec<String> {
 
 fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> ProviderFault {
     ProviderFault { times, status: Some(status), after_ms, ..ProviderFault::new(on, nth) }
-}
-
-fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
-    record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }
 
 fn only(record: &RunRecord) -> BackgroundRecord {

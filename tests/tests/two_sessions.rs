@@ -2,18 +2,14 @@
 //! needs five facts of the first session in the second. docs/memory.md has the same table as text.
 
 use ctxbench_core::fact::Match;
-use ctxbench_core::model;
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::builtin;
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed::{MODEL, run_with};
 
 fn run(spec: &str) -> RunRecord {
-    let scenario = builtin::by_id("two-sessions").unwrap();
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let spec = Spec::parse(spec).unwrap();
-    runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record
+    run_with(MODEL, &builtin::by_id("two-sessions").unwrap(), spec, &Options::default())
 }
 
 /// Returns the facts that the second session has from the first, with their source, and the share.

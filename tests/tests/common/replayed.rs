@@ -2,8 +2,9 @@
 
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
-use ctxbench_harness::replay::{FullReplay, Options, replay, replay_in_full};
-use ctxbench_reports::record::RunRecord;
+use ctxbench_core::request::Purpose;
+use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
+use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -20,15 +21,16 @@ pub fn run(scenario: &Scenario, spec: &str) -> RunRecord {
 }
 
 pub fn run_with(model: &str, scenario: &Scenario, spec: &str, options: &Options) -> RunRecord {
+    run_in_full(model, scenario, spec, options).replayed.record
+}
+
+pub fn run_in_full(model: &str, scenario: &Scenario, spec: &str, options: &Options) -> FullReplay {
     let (model, spec) = (model::find(model).unwrap(), Spec::parse(spec).unwrap());
-    runtime().block_on(replay(scenario, &spec, model, options)).record
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(replay_in_full(scenario, &spec, model, options))
 }
 
-pub fn run_in_full(scenario: &Scenario, spec: &str) -> FullReplay {
-    let (model, spec) = (model::find(MODEL).unwrap(), Spec::parse(spec).unwrap());
-    runtime().block_on(replay_in_full(scenario, &spec, model, &as_told()))
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+/// Returns the requests with a purpose.
+pub fn requests_with(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
+    record.requests.iter().filter(|r| r.purpose == purpose).collect()
 }

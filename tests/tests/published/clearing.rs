@@ -6,7 +6,7 @@ use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::{Talk, words};
-use super::{Figure, Measure, Unit, Verdict, saved, span};
+use super::{Figure, Measure, Unit, Verdict, saved, single, span};
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 pub const HUNDRED_TURNS: Figure = Figure {
@@ -37,24 +37,13 @@ fn hundred_turns() -> Vec<Measure> {
     });
     let died = sessions.iter().filter(|s| run(s, "none").status == Status::Overflow).count();
     vec![
-        Measure {
-            what: "tokens saved",
-            published: "84 %",
-            band: (83.5, 84.5),
-            ours: span(&less),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "sessions, of three, that run out of context without it",
-            published: "all",
-            band: (3.0, 3.0),
-            ours: (died as f64, died as f64),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
+        Measure::new(Unit::Saved, "tokens saved", "84 %", (83.5, 84.5), span(&less)),
+        Measure::exact(
+            "sessions, of three, that run out of context without it",
+            "all",
+            3.0,
+            died as f64,
+        ),
     ]
 }
 
@@ -139,91 +128,53 @@ fn research_agent() -> Vec<Measure> {
     let summarised = 1 + turns.position(|q| q.input_tokens > q.context_tokens).unwrap();
     // The API's own counters are printed. They exclude the prompt that the API summarised.
     let answered = compaction.requests.iter().map(|q| q.context_tokens).max().unwrap();
-    let count = |n: u64| (n as f64, n as f64);
-    let one = |x: f64| (x, x);
-    let peak = |r: &RunRecord| one(saved(r.summary.peak_context_tokens as f64, 335_279.0));
+    let peak = |r: &RunRecord| single(saved(r.summary.peak_context_tokens as f64, 335_279.0));
     vec![
-        Measure {
-            what: "largest prompt without management",
-            published: "335,279",
-            band: (335_279.0, 335_279.0),
-            ours: count(wide.summary.peak_context_tokens),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "turns without management in a window of 200,000",
-            published: "3",
-            band: (3.0, 3.0),
-            ours: count(narrow.summary.steps_completed),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "clearing: smaller largest prompt",
-            published: "48.4 %",
-            band: (48.35, 48.45),
-            ours: peak(&clearing),
-            unit: Unit::Saved,
-            expected: Verdict::Direction,
-            why: COUNTED,
-        },
-        Measure {
-            what: "clearing: tokens saved over the run",
-            published: "39.3 %",
-            band: (39.25, 39.35),
-            ours: one(less(&clearing)),
-            unit: Unit::Saved,
-            expected: Verdict::Direction,
-            why: COUNTED,
-        },
-        Measure {
-            what: "the same, notes not counted (`clear_exclude`): smaller largest prompt",
-            published: "48.4 %",
-            band: (48.35, 48.45),
-            ours: peak(&of_reads),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "and tokens saved over the run",
-            published: "39.3 %",
-            band: (39.25, 39.35),
-            ours: one(less(&of_reads)),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "compaction: summaries",
-            published: "1",
-            band: (1.0, 1.0),
-            ours: count(compaction.summary.compactions),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "compaction: largest prompt",
-            published: "169,164",
-            band: (169_164.0, 169_164.0),
-            ours: count(answered),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "compaction: turn of the summary",
-            published: "4",
-            band: (4.0, 4.0),
-            ours: count(summarised as u64),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
+        Measure::exact(
+            "largest prompt without management",
+            "335,279",
+            335_279.0,
+            wide.summary.peak_context_tokens as f64,
+        ),
+        Measure::exact(
+            "turns without management in a window of 200,000",
+            "3",
+            3.0,
+            narrow.summary.steps_completed as f64,
+        ),
+        Measure::new(
+            Unit::Saved,
+            "clearing: smaller largest prompt",
+            "48.4 %",
+            (48.35, 48.45),
+            peak(&clearing),
+        )
+        .but(Verdict::Direction, COUNTED),
+        Measure::new(
+            Unit::Saved,
+            "clearing: tokens saved over the run",
+            "39.3 %",
+            (39.25, 39.35),
+            single(less(&clearing)),
+        )
+        .but(Verdict::Direction, COUNTED),
+        Measure::new(
+            Unit::Saved,
+            "the same, notes not counted (`clear_exclude`): smaller largest prompt",
+            "48.4 %",
+            (48.35, 48.45),
+            peak(&of_reads),
+        ),
+        Measure::new(
+            Unit::Saved,
+            "and tokens saved over the run",
+            "39.3 %",
+            (39.25, 39.35),
+            single(less(&of_reads)),
+        ),
+        Measure::exact("compaction: summaries", "1", 1.0, compaction.summary.compactions as f64),
+        Measure::exact("compaction: largest prompt", "169,164", 169_164.0, answered as f64),
+        Measure::exact("compaction: turn of the summary", "4", 4.0, summarised as f64),
     ]
 }
 

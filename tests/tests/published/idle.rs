@@ -6,7 +6,7 @@ use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::Talk;
-use super::{Figure, Measure, Unit, Verdict, saved};
+use super::{Figure, Measure, Unit, saved, single};
 use crate::common::replayed::{as_told, run, run_with};
 
 pub const IDLE: Figure = Figure {
@@ -80,43 +80,33 @@ fn idle() -> Vec<Measure> {
     .map(|settings| run(&session, &format!("claude-code:{settings}")));
     assert_eq!([&kept, &cold, &kept_warm, &warm].map(|r| r.summary.compactions), [0, 1, 0, 1]);
     let lost = |without, with| read_after_pause(without) - read_after_pause(with);
-    let one = |x: f64| (x, x);
     vec![
-        Measure {
-            what: "tokens no longer read from the cache after the pause, cache expired",
-            published: "0",
-            band: (0.0, 0.0),
-            ours: one(lost(&kept, &cold)),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "the same, cache alive",
-            published: "some",
-            band: (1.0, f64::INFINITY),
-            ours: one(lost(&kept_warm, &warm)),
-            unit: Unit::Count,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "dollars saved by compacting in the pause",
-            published: "some",
-            band: (f64::MIN_POSITIVE, 100.0),
-            ours: one(saved(cold.summary.cost_usd, kept.summary.cost_usd)),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "smaller prompt at which rewriting each time breaks even",
-            published: "92 %",
-            band: (91.5, 92.5),
-            ours: one(break_even()),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
+        Measure::exact(
+            "tokens no longer read from the cache after the pause, cache expired",
+            "0",
+            0.0,
+            lost(&kept, &cold),
+        ),
+        Measure::new(
+            Unit::Count,
+            "the same, cache alive",
+            "some",
+            (1.0, f64::INFINITY),
+            single(lost(&kept_warm, &warm)),
+        ),
+        Measure::new(
+            Unit::Saved,
+            "dollars saved by compacting in the pause",
+            "some",
+            (f64::MIN_POSITIVE, 100.0),
+            single(saved(cold.summary.cost_usd, kept.summary.cost_usd)),
+        ),
+        Measure::new(
+            Unit::Saved,
+            "smaller prompt at which rewriting each time breaks even",
+            "92 %",
+            (91.5, 92.5),
+            single(break_even()),
+        ),
     ]
 }

@@ -62,16 +62,12 @@ fn recorded() -> Vec<Measure> {
         cached.push(saved(masked.summary.cost_usd, raw.summary.cost_usd));
     }
     vec![
-        halves(
-            "cost saved, no prompt cache, 21 to 33 turns",
-            &short,
+        halves("cost saved, no prompt cache, 21 to 33 turns", &short).but(
             Verdict::Direction,
             "the ten newest observations are a third to a half of so short a session",
         ),
-        halves("cost saved, no prompt cache, 49 turns", &long, Verdict::Agrees, ""),
-        halves(
-            "cost saved, prompt cache",
-            &cached,
+        halves("cost saved, no prompt cache, 49 turns", &long),
+        halves("cost saved, prompt cache", &cached).but(
             Verdict::Differs,
             "the removed text was nearly free to read, and the text after it is written again",
         ),
@@ -90,16 +86,8 @@ fn uncached(record: &RunRecord) -> f64 {
     (input as f64 * prices.input + output as f64 * prices.output) / 1e6
 }
 
-fn halves(what: &'static str, ours: &[f64], expected: Verdict, why: &'static str) -> Measure {
-    Measure {
-        what,
-        published: "50 to 57 % [34, 77]",
-        band: (34.2, 77.2),
-        ours: span(ours),
-        unit: Unit::Saved,
-        expected,
-        why,
-    }
+fn halves(what: &'static str, ours: &[f64]) -> Measure {
+    Measure::new(Unit::Saved, what, "50 to 57 % [34, 77]", (34.2, 77.2), span(ours))
 }
 
 fn swe_bench() -> Vec<Measure> {
@@ -115,17 +103,15 @@ fn swe_bench() -> Vec<Measure> {
         frontier.push(saved(b.summary.cost_usd, raw.summary.cost_usd));
     }
     vec![
-        halves("cost saved, no prompt cache", &without, Verdict::Agrees, ""),
-        halves(
-            "cost saved, prompt cache, `breakpoints=ends`",
-            &ends,
+        halves("cost saved, no prompt cache", &without),
+        halves("cost saved, prompt cache, `breakpoints=ends`", &ends).but(
             Verdict::Differs,
             "a new placeholder at every turn changes the prompt further back than the cache is \
-             looked up, and a read costs a tenth: the removed text was nearly free, and the text after it is written again for 1.25",
+             looked up, and a read costs a tenth: the removed text was nearly free, \
+             and the text after it is written \
+             again for 1.25",
         ),
-        halves(
-            "cost saved, prompt cache, `breakpoints=frontier`",
-            &frontier,
+        halves("cost saved, prompt cache, `breakpoints=frontier`", &frontier).but(
             Verdict::Differs,
             "the same, but only the ten observations shown are written again",
         ),

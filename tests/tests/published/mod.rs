@@ -107,6 +107,27 @@ impl Verdict {
 }
 
 impl Measure {
+    /// Creates a figure that agrees.
+    fn new(
+        unit: Unit,
+        what: &'static str,
+        published: &'static str,
+        band: (f64, f64),
+        ours: (f64, f64),
+    ) -> Measure {
+        Measure { what, published, band, ours, unit, expected: Verdict::Agrees, why: "" }
+    }
+
+    /// Creates a number for which only the published one agrees.
+    fn exact(what: &'static str, published: &'static str, number: f64, ours: f64) -> Measure {
+        Measure::new(Unit::Count, what, published, single(number), single(ours))
+    }
+
+    /// Expects another verdict, for a reason.
+    fn but(self, expected: Verdict, why: &'static str) -> Measure {
+        Measure { expected, why, ..self }
+    }
+
     fn verdict(&self) -> Verdict {
         let ((from, to), (least, most)) = (self.band, self.ours);
         let side = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
@@ -137,6 +158,11 @@ impl Measure {
 /// Returns the saving in percent: `1 − with ÷ without`.
 fn saved(with: f64, without: f64) -> f64 {
     100.0 * (1.0 - with / without)
+}
+
+/// Returns the range of a single figure.
+fn single(figure: f64) -> (f64, f64) {
+    (figure, figure)
 }
 
 /// Returns the minimum and the maximum.
@@ -221,15 +247,7 @@ fn the_page_says_what_was_measured() {
 
 #[test]
 fn a_verdict_by_hand() {
-    let measure = |band, ours, unit| Measure {
-        what: "",
-        published: "",
-        band,
-        ours,
-        unit,
-        expected: Verdict::Agrees,
-        why: "",
-    };
+    let measure = |band, ours, unit| Measure::new(unit, "", "", band, ours);
     let verdict = |band, ours, unit| measure(band, ours, unit).verdict();
     // 84 % means 83.5 to 84.5. A range agrees if it overlaps.
     assert_eq!(verdict((83.5, 84.5), (84.5, 84.5), Unit::Saved), Verdict::Agrees);

@@ -5,7 +5,7 @@ use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::builtin;
 
 use super::sessions::Talk;
-use super::{Figure, Measure, Unit, Verdict, saved};
+use super::{Figure, Measure, Unit, Verdict, saved, single};
 use crate::common::replayed::{as_told, run_with};
 
 pub const MUTATED: Figure = Figure {
@@ -36,45 +36,40 @@ fn mutated() -> Vec<Measure> {
     let dollars = |q: &RequestRecord| {
         0.07 * q.cache_read as f64 + 0.27 * (q.input_tokens - q.cache_read) as f64
     };
-    let one = |x: f64| (x, x);
     vec![
-        Measure {
-            what: "smaller prompt",
-            published: "51 %",
-            band: (50.5, 51.5),
-            ours: one(saved(cut.input_tokens as f64, appended.input_tokens as f64)),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "read from the cache, appended",
-            published: "98.6 %",
-            band: (98.55, 98.65),
-            ours: one(read(&appended)),
-            unit: Unit::Share,
-            expected: Verdict::Differs,
-            why: "hits came in units of 64 tokens then; today's documentation has units that end \
+        Measure::new(
+            Unit::Saved,
+            "smaller prompt",
+            "51 %",
+            (50.5, 51.5),
+            single(saved(cut.input_tokens as f64, appended.input_tokens as f64)),
+        ),
+        Measure::new(
+            Unit::Share,
+            "read from the cache, appended",
+            "98.6 %",
+            (98.55, 98.65),
+            single(read(&appended)),
+        )
+        .but(
+            Verdict::Differs,
+            "hits came in units of 64 tokens then; today's documentation has units that end \
                   where prompts and replies do, and ours follows it",
-        },
-        Measure {
-            what: "read from the cache, cut",
-            published: "0.0 %",
-            band: (0.0, 0.05),
-            ours: one(read(&cut)),
-            unit: Unit::Share,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "saved by cutting, at the published prices",
-            published: "−90 % (−83 by its counts)",
-            band: (-90.5, -82.5),
-            ours: one(saved(dollars(&cut), dollars(&appended))),
-            unit: Unit::Saved,
-            expected: Verdict::Agrees,
-            why: "",
-        },
+        ),
+        Measure::new(
+            Unit::Share,
+            "read from the cache, cut",
+            "0.0 %",
+            (0.0, 0.05),
+            single(read(&cut)),
+        ),
+        Measure::new(
+            Unit::Saved,
+            "saved by cutting, at the published prices",
+            "−90 % (−83 by its counts)",
+            (-90.5, -82.5),
+            single(saved(dollars(&cut), dollars(&appended))),
+        ),
     ]
 }
 
@@ -99,18 +94,9 @@ fn unread() -> Vec<Measure> {
         written += q.cache_write;
     }
     assert!(count >= 5, "{count} summaries");
-    let one = |x: u64| (x as f64, x as f64);
-    let measure = |what, published, band, ours| Measure {
-        what,
-        published,
-        band,
-        ours,
-        unit: Unit::Count,
-        expected: Verdict::Agrees,
-        why: "",
-    };
+    let some = (1.0, f64::INFINITY);
     vec![
-        measure("tokens read by requests for summaries", "0", (0.0, 0.0), one(read)),
-        measure("tokens written by them", "some", (1.0, f64::INFINITY), one(written)),
+        Measure::exact("tokens read by requests for summaries", "0", 0.0, read as f64),
+        Measure::new(Unit::Count, "tokens written by them", "some", some, single(written as f64)),
     ]
 }

@@ -7,7 +7,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 
 use super::sessions::{Talk, words};
-use super::{Figure, Measure, Unit, Verdict, saved};
+use super::{Figure, Measure, Unit, Verdict, saved, single};
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 pub const TICKETS: Figure = Figure {
@@ -143,35 +143,27 @@ fn tickets() -> Vec<Measure> {
     };
     let (with, without) = (turns(&compacted), turns(&reference));
     let sum = |t: &[u64]| t.iter().sum::<u64>() as f64;
-    let one = |x: f64| (x, x);
     let all = saved(compacted.summary.input_tokens as f64, sum(&without));
-    let exactly = |what, published, value, ours| Measure {
-        what,
-        published,
-        band: one(value),
-        ours: one(ours),
-        unit: Unit::Count,
-        expected: Verdict::Agrees,
-        why: "",
-    };
     vec![
-        exactly("input tokens without", "204,416", 204_416.0, sum(&without)),
-        exactly("turns with", "26", 26.0, with.len() as f64),
-        exactly("compactions", "2", 2.0, compacted.summary.compactions as f64),
-        exactly("turns before the first", "16", 16.0, {
+        Measure::exact("input tokens without", "204,416", 204_416.0, sum(&without)),
+        Measure::exact("turns with", "26", 26.0, with.len() as f64),
+        Measure::exact("compactions", "2", 2.0, compacted.summary.compactions as f64),
+        Measure::exact("turns before the first", "16", 16.0, {
             let first = compacted.requests.iter().position(|q| q.purpose == Purpose::Summary);
             first.unwrap_or_default() as f64
         }),
-        exactly("input tokens with", "82,171", 82_171.0, sum(&with)),
-        Measure {
-            what: "input tokens saved, the summaries' requests included",
-            published: "59.8 %",
-            band: (59.75, 59.85),
-            ours: one(all),
-            unit: Unit::Saved,
-            expected: Verdict::Direction,
-            why: "the page adds up the turns and leaves out the two requests for summaries, which \
+        Measure::exact("input tokens with", "82,171", 82_171.0, sum(&with)),
+        Measure::new(
+            Unit::Saved,
+            "input tokens saved, the summaries' requests included",
+            "59.8 %",
+            (59.75, 59.85),
+            single(all),
+        )
+        .but(
+            Verdict::Direction,
+            "the page adds up the turns and leaves out the two requests for summaries, which \
                   send nearly the whole history once more",
-        },
+        ),
     ]
 }

@@ -9,7 +9,7 @@ use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_scenarios::Scenario;
 use serde_json::Value;
 
-use super::{Figure, Measure, Unit, Verdict};
+use super::{Figure, Measure, Unit, Verdict, single};
 use crate::common::recordings;
 use crate::common::replayed::run_with;
 
@@ -92,27 +92,28 @@ fn in_summary(literal: fn(&str) -> &str) -> f64 {
 fn identifiers() -> Vec<Measure> {
     let whole = in_summary(|path| path);
     let name = in_summary(|path| path.rsplit('/').next().unwrap_or(path));
-    let one = |x: f64| (x, x);
     vec![
-        Measure {
-            what: "paths as called, in the summary itself",
-            published: "1.0 points [0.0, 4.1]",
-            band: (0.0, 4.1),
-            ours: one(whole),
-            unit: Unit::Share,
-            expected: Verdict::Agrees,
-            why: "",
-        },
-        Measure {
-            what: "files by their name, in the summary itself",
-            published: "29.1 % [13.2, 68.5]",
-            band: (13.2, 68.5),
-            ours: one(name),
-            unit: Unit::Share,
-            expected: Verdict::Differs,
-            why: "calls have absolute paths and these summaries name files from the project's \
-                  folder, which the published rule counts as lost; it finds nearly as much after a header without facts, so not in the summary. Another model wrote \
+        Measure::new(
+            Unit::Share,
+            "paths as called, in the summary itself",
+            "1.0 points [0.0, 4.1]",
+            (0.0, 4.1),
+            single(whole),
+        ),
+        Measure::new(
+            Unit::Share,
+            "files by their name, in the summary itself",
+            "29.1 % [13.2, 68.5]",
+            (13.2, 68.5),
+            single(name),
+        )
+        .but(
+            Verdict::Differs,
+            "calls have absolute paths and these summaries name files from the project's \
+                  folder, which the published rule counts as lost; it finds \
+                  nearly as much after a header without facts, so not in the summary. \
+                  Another model wrote \
                   these",
-        },
+        ),
     ]
 }

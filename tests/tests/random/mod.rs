@@ -220,7 +220,6 @@ impl Plan {
     /// Returns the session with facts that are missing from the messages in which they should
     /// arise, but appear in later replies. This is a recording in which a strategy has forgotten
     /// facts.
-    #[allow(dead_code, reason = "each test file uses a part")]
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();
         let facts = scenario.session.facts.clone();
@@ -306,17 +305,8 @@ impl Builder<'_> {
 
     fn fact(&mut self, arises: &str) -> String {
         let token = format!("FACT-{}", 100_000 + self.facts.len() * 37);
-        self.facts.push(Fact {
-            id: format!("f{}", self.facts.len()),
-            kind: FactKind::Value,
-            tokens: vec![token.clone()],
-            arises: arises.into(),
-            needs: vec![],
-            words: vec![],
-            superseded_by: None,
-            forbids: vec![],
-            extra: Default::default(),
-        });
+        let id = format!("f{}", self.facts.len());
+        self.facts.push(Fact::new(id, FactKind::Value, token.clone(), arises));
         token
     }
 
