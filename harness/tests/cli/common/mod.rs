@@ -2,6 +2,7 @@
 //! `here.run("run nothing").fails_with(2)`.
 
 #[path = "../../../../tests/tests/common/jsonl.rs"]
+#[allow(dead_code, reason = "shared with the tests of the libraries")]
 mod jsonl;
 #[path = "../../../../tests/tests/common/recordings.rs"]
 pub mod recordings;
