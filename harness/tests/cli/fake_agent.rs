@@ -105,6 +105,22 @@ fn drive_small(
     (here, out, row)
 }
 
+/// Returns whether a line of `/proc/PID/stat` is of a process that is gone, a zombie, or killed and
+/// about to be removed by the kernel (`PF_EXITING`), which may take some time on a busy machine.
+fn has_ended(state: &str) -> bool {
+    const PF_EXITING: u64 = 0x4;
+    let Some((_, fields)) = state.rsplit_once(") ") else { return true };
+    let flags: Option<u64> = fields.split(' ').nth(6).and_then(|f| f.parse().ok());
+    fields.starts_with('Z') || flags.is_some_and(|f| f & PF_EXITING != 0)
+}
+
+#[test]
+fn killed_process_has_ended_and_running_process_has_not() {
+    let stat = |state: &str, flags: u64| format!("7 (a) b) {state} 1 7 7 0 -1 {flags} 292 0");
+    assert!(has_ended("") && has_ended(&stat("Z", 0)) && has_ended(&stat("R", 4_195_404)));
+    assert!(!has_ended(&stat("R", 4_195_400)) && !has_ended(&stat("S", 0)));
+}
+
 /// Checks that no process, port or folder of an agent remains.
 pub(crate) fn nothing_stays(here: &CommandFolder) {
     assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
@@ -115,10 +131,8 @@ pub(crate) fn nothing_stays(here: &CommandFolder) {
         let lines =
             |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
         for pid in lines("pids").lines() {
-            // A zombie process does not run.
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let gone = state.is_empty() || state.contains(") Z ");
-            assert!(gone, "process {pid} is left: {state}");
+            assert!(has_ended(&state), "process {pid} is left: {state}");
         }
         for url in lines("url").lines() {
             let address = url.trim_start_matches("http://");
