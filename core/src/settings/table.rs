@@ -63,8 +63,9 @@ impl<T: FromValue> FromValue for Option<T> {
 /// Generates a table of settings and the struct that a strategy reads them from.
 ///
 /// A row is `name: kind = default, "source of the default";` below its help, a doc comment. Kinds
-/// are those of [`SettingKind`] in lower case; `choice` names the enum to generate and its values. With the
-/// default `auto` the strategy decides, and the field is an `Option`.
+/// are those of [`SettingKind`](crate::settings::SettingKind) in lower case; `choice` names the
+/// enum to generate and its values. With the default `auto` the strategy decides, and the field is
+/// an `Option`.
 ///
 /// ```
 /// ctxbench_core::settings! {

@@ -76,7 +76,7 @@ pub struct Case {
     /// Purpose of the case, for readers.
     #[serde(default)]
     pub shows: String,
-    /// Settings of the program, see [`Case::settings`].
+    /// Settings of the program, as it stores them.
     pub settings: Map<String, Value>,
     /// Sizes of texts that are constant in the program.
     #[serde(default)]
