@@ -74,18 +74,21 @@ pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
     );
 }
 
+/// Scripts with the official clients, and how many checks each makes.
+pub(crate) const CLIENTS: [(&str, usize); 6] = [
+    ("anthropic_check.py", 17),
+    ("anthropic_check.mjs", 14),
+    ("openai_check.py", 16),
+    ("openai_check.mjs", 13),
+    ("gemini_check.py", 17),
+    ("gemini_check.mjs", 12),
+];
+
 #[test]
 #[ignore = "needs .ci/sdks"]
 fn the_official_clients_work() {
     let dir = sdk::folder();
-    for (script, checks) in [
-        ("anthropic_check.py", 17),
-        ("anthropic_check.mjs", 14),
-        ("openai_check.py", 16),
-        ("openai_check.mjs", 13),
-        ("gemini_check.py", 17),
-        ("gemini_check.mjs", 12),
-    ] {
+    for (script, checks) in CLIENTS {
         let here = CommandFolder::new();
         let server = Serving::start(&here, "--log log.jsonl");
         runs(script, checks, &dir, &server.url);

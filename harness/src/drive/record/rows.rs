@@ -46,16 +46,11 @@ pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<RecordedItem<'_>> {
         .collect()
 }
 
+/// Returns the kind in a case, where all texts that are not the model's are the user's.
 fn kind(item: &Item) -> BlockKind {
-    match *item.content {
-        Content::Text(_) if item.role == Role::Assistant => BlockKind::Assistant,
-        Content::Text(_) => BlockKind::User,
-        Content::Reasoning { .. } => BlockKind::Reasoning,
-        Content::Call { .. } => BlockKind::Call,
-        Content::Output { .. } => BlockKind::Output,
-        Content::Image { .. } => BlockKind::Image,
-        Content::Compaction { .. } => BlockKind::Compaction,
-        Content::CompactionTrigger(_) => BlockKind::CompactionTrigger,
+    match item.block_kind() {
+        BlockKind::Base | BlockKind::Context => BlockKind::User,
+        kind => kind,
     }
 }
 
