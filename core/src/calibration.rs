@@ -38,11 +38,7 @@ impl Calibrate {
 
 /// Returns the counting model of a recorded model; o200k if the provider is unknown.
 pub fn counting_of(recorded: Option<&str>) -> Counting {
-    let Some(name) = recorded else { return Counting::O200K };
-    let known = model::find_recorded(name).map(|m| m.counting);
-    known
-        .or_else(|| model::provider_of(name).map(Counting::for_provider))
-        .unwrap_or(Counting::O200K)
+    recorded.and_then(model::priced_as).map_or(Counting::O200K, |m| m.counting)
 }
 
 /// Tokens of the visible content of a recorded conversation.
@@ -212,6 +208,41 @@ pub fn steps<'a>(
     out
 }
 
+/// Returns the factor by which a provider counts the visible content higher than `by` does, as after
+/// a change of its vocabulary, or 1 if the excess of prompts is not proportional to that content.
+///
+/// The factor is the median of growth over explained growth, weighted by the latter. It counts if half
+/// of the content is within 15 % of each other, and three quarters exceed `by` by a tenth or more.
+pub fn proportional_excess<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    by: &Counting,
+    recorded: Option<&'a str>,
+) -> f64 {
+    const MIN_STEPS: usize = 8;
+    const MIN_EXPLAINED: i64 = 200;
+    const MIN_EXCESS: f64 = 1.1;
+    const MAX_SPREAD: f64 = 1.15;
+    let mut ratios: Vec<(f64, i64)> = steps(entries, by, recorded)
+        .iter()
+        .filter(|s| s.explained >= MIN_EXPLAINED)
+        .filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)))
+        .collect();
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: i64 = ratios.iter().map(|(_, weight)| weight).sum();
+    let quantile = |share: f64| {
+        let mut before = 0;
+        let reached = |(_, weight): &&(f64, i64)| {
+            before += weight;
+            before as f64 >= share * all as f64
+        };
+        ratios.iter().find(reached).map_or(1.0, |(ratio, _)| *ratio)
+    };
+    let (low, high) = (quantile(0.25), quantile(0.75));
+    let is_proportional =
+        ratios.len() >= MIN_STEPS && low >= MIN_EXCESS && high <= MAX_SPREAD * low;
+    if is_proportional { quantile(0.5) } else { 1.0 }
+}
+
 /// Returns the invisible tokens before each reply, by the reply's id, in order. If the counting model
 /// expects more than the provider counted, the excess is subtracted from later steps.
 pub fn residuals<'a>(
@@ -262,6 +293,32 @@ mod tests {
     }
 
     const BY: Counting = Counting::CLAUDE;
+
+    /// Returns a conversation with twelve results of 1,000 tokens, after each of which the prompt grows
+    /// by `grown(step)` tokens.
+    fn growing(grown: impl Fn(u64) -> u64) -> Vec<Entry> {
+        let mut entries = vec![user(5)];
+        let mut prompt = 20_000;
+        for step in 0..12 {
+            entries.extend([reply(&format!("a{step}"), 1, prompt), result(1_000)]);
+            prompt += grown(step);
+        }
+        entries
+    }
+
+    #[test]
+    fn excess_in_proportion_to_the_content_is_a_factor() {
+        // A result and a reply of one token: 1,001 tokens of o200k in two blocks.
+        let size = |text| Size { text, ..Size::default() };
+        let explained = BY.block(size(1_000)) + BY.block(size(1));
+        let factor = |grown: &dyn Fn(u64) -> u64| {
+            proportional_excess(&growing(grown), &BY, Some("claude-opus-4-6"))
+        };
+        assert!((factor(&|_| explained * 3 / 2) - 1.5).abs() < 0.01);
+        assert_eq!(factor(&|_| explained), 1.0);
+        assert_eq!(factor(&|step| explained + if step % 4 == 0 { 5_000 } else { 0 }), 1.0);
+        assert_eq!(factor(&|step| explained + step * 200), 1.0, "not in proportion");
+    }
 
     #[test]
     fn what_the_first_prompt_holds_beyond_the_visible_is_the_prefix() {

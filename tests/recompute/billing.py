@@ -33,9 +33,9 @@ class Models:
 
     def dollars(self, name, prompt, read, written, output, long_lived):
         p = self[name]["prices"]
-        beyond = "long_from" in p and prompt > p["long_from"]
-        into = p.get("long_input_factor", 1.0) if beyond else 1.0
-        out = p.get("long_output_factor", 1.0) if beyond else 1.0
+        tiers = [tier for tier in p.get("long", []) if prompt > tier["from"]]
+        into = tiers[-1]["input_factor"] if tiers else 1.0
+        out = tiers[-1]["output_factor"] if tiers else 1.0
         write = p.get("write_1h" if long_lived else "write_5m", p["input"])
         plain = prompt - read - written
         cost = into * (plain * p["input"] + read * p["read"] + written * write)

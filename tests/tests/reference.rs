@@ -126,8 +126,8 @@ fn keep_nothing_retains_at_most_ten_per_cent() {
 fn costs_and_tokens_add_up_over_requests() {
     for strategy in ["codex", "opencode", "claude-code", "aider", "openoxide", "anthropic-sdk"] {
         let r = run("login-bug-tight", strategy);
-        let p = model::find("claude-sonnet-4-6").unwrap().prices;
-        let weak = model::find("claude-haiku-4-5").unwrap().prices;
+        let p = &model::find("claude-sonnet-4-6").unwrap().prices;
+        let weak = &model::find("claude-haiku-4-5").unwrap().prices;
         let mut usd = 0.0;
         for q in &r.requests {
             let p = if &*q.model == "claude-haiku-4-5" { weak } else { p };

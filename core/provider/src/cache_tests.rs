@@ -285,7 +285,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
         );
         let late = life * MINUTE + 4;
         assert_eq!(send(&mut c, &p, late).read, 0, "{model} after its lifetime");
-        let prices = find(model).unwrap().prices;
+        let prices = &find(model).unwrap().prices;
         assert_eq!((prices.write_5m, prices.write_1h), (prices.input, prices.input));
     }
 }

@@ -5,6 +5,7 @@ mod family;
 mod own;
 mod price;
 mod table;
+mod unlisted;
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,6 +34,8 @@ pub enum Provider {
     Deepseek,
     /// Via its OpenAI-compatible endpoint.
     Xai,
+    /// Any other provider, via an OpenAI-compatible endpoint.
+    Other,
 }
 
 impl Provider {
@@ -44,6 +47,7 @@ impl Provider {
             Provider::Gemini => "gemini",
             Provider::Deepseek => "deepseek",
             Provider::Xai => "xai",
+            Provider::Other => "other",
         }
     }
 }
@@ -116,7 +120,7 @@ impl CacheRule {
 }
 
 /// USD per million tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
     /// Uncached input.
@@ -132,18 +136,21 @@ pub struct Prices {
     pub output: f64,
     /// Contents stored with the provider, per hour; `None` if unsupported.
     pub storage: Option<f64>,
-    /// Prompt size in tokens above which the long-prompt factors apply to the whole request.
-    pub long_from: Option<u64>,
-    /// Factor on all input kinds of long prompts.
-    #[serde(default = "default_factor")]
-    pub long_input_factor: f64,
-    /// Factor on output for long prompts.
-    #[serde(default = "default_factor")]
-    pub long_output_factor: f64,
+    /// Tiers of long prompts, by size.
+    #[serde(default)]
+    pub long: Vec<LongPrice>,
 }
 
-fn default_factor() -> f64 {
-    1.0
+/// Factors on the prices of a request with a long prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongPrice {
+    /// Prompt size in tokens above which the factors apply to the whole request.
+    pub from: u64,
+    /// Factor on all kinds of input.
+    pub input_factor: f64,
+    /// Factor on output.
+    pub output_factor: f64,
 }
 
 /// Capabilities of a model's provider: those of the wire (`[wire.*]` in `rules.toml`) and the model's
@@ -206,6 +213,9 @@ pub struct Model {
     pub keeps_thinking: bool,
     pub cache: CacheRule,
     pub prices: Prices,
+    /// Whether `prices` are those of another model.
+    #[serde(skip)]
+    pub lacks_prices: bool,
     #[serde(default)]
     pub capabilities: Capabilities,
     /// Modelled latency (`[speed.*]` in `rules.toml`).
@@ -226,7 +236,8 @@ pub struct UnknownModel {
 
 fn nearest_to(name: &str) -> String {
     let names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
-    let all = format!("`ctxbench list models` shows all {}, --models FILE adds yours", names.len());
+    let all =
+        format!("`ctxbench list models` shows {} of them, --models FILE adds yours", names.len());
     crate::nearest::hint_or(name, &names, &all)
 }
 
@@ -255,8 +266,7 @@ impl Model {
         if *self.name == *name {
             return self.clone();
         }
-        let unknown =
-            |_| Model { name: name.into(), prices: Prices::default(), ..(**self).clone() };
+        let unknown = |_| Model { name: name.into(), lacks_prices: true, ..(**self).clone() };
         let model = find(name).cloned().unwrap_or_else(unknown);
         Arc::new(Model { counting: self.counting, ..model })
     }
@@ -268,13 +278,19 @@ impl Model {
 
     /// Returns whether the prices are known.
     pub fn is_priced(&self) -> bool {
-        self.prices != Prices::default()
+        !self.lacks_prices
     }
 }
 
-/// Returns all models, in the order of the data file.
+/// Returns all listed models, in the order of the data file. [`find`] also knows those that only the
+/// price file has.
 pub fn catalogue() -> &'static [Model] {
     &table().models
+}
+
+/// Returns the number of models that only the price file has.
+pub fn unlisted_count() -> usize {
+    unlisted::count()
 }
 
 /// Returns the version of prices and windows, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the
@@ -309,10 +325,10 @@ pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
     if table::install(table) { Ok(()) } else { Err(InstallError::Late) }
 }
 
-/// Finds a model by name.
+/// Finds a model by its exact name in the catalogue, or else in the price file.
 pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
     let found = catalogue().iter().find(|m| &*m.name == name);
-    found.ok_or_else(|| UnknownModel { name: name.into() })
+    found.or_else(|| unlisted::exact(name)).ok_or_else(|| UnknownModel { name: name.into() })
 }
 
 #[cfg(test)]

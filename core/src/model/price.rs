@@ -38,10 +38,13 @@ impl Cost {
 /// one and not their sum.
 pub fn cost(model: &Model, u: &Usage) -> Cost {
     const MILLION: f64 = 1e6;
+    if !model.is_priced() {
+        return Cost::default();
+    }
     let p = &model.prices;
-    let long = p.long_from.is_some_and(|limit| u.prompt() > limit);
+    let tier = p.long.iter().rev().find(|tier| u.prompt() > tier.from);
     let (input_factor, output_factor) =
-        if long { (p.long_input_factor, p.long_output_factor) } else { (1.0, 1.0) };
+        tier.map_or((1.0, 1.0), |tier| (tier.input_factor, tier.output_factor));
     let dollars = |tokens: u64, price: f64, factor: f64| tokens as f64 * price * factor / MILLION;
     Cost {
         input: dollars(u.input, p.input, input_factor),
@@ -82,7 +85,7 @@ pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
 /// Returns the cost in USD of storing tokens for a time in ms.
 pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
     const HOUR_MS: f64 = 3_600_000.0;
-    let price = model.prices.storage.unwrap_or(0.0);
+    let price = model.prices.storage.filter(|_| model.is_priced()).unwrap_or(0.0);
     tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
 }
 

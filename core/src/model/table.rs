@@ -61,9 +61,9 @@ pub(super) fn published() -> Table {
     read().expect("a test reads models.toml and rules.toml")
 }
 
-/// Returns the hash of both files.
+/// Returns the hash of the data files.
 pub(super) fn hash() -> u64 {
-    content_hash(format!("{MODELS}\n{RULES}").as_bytes())
+    content_hash(format!("{MODELS}\n{RULES}\n{}", super::unlisted::ROWS).as_bytes())
 }
 
 /// Parses the data files.
@@ -123,7 +123,7 @@ impl Table {
         let known = |n: &String| name.as_ref().is_some_and(|name| name.as_str() == Some(n));
         Ok(Model {
             published_output: model.max_output,
-            counting: counting.unwrap_or(Counting::for_provider(model.provider)),
+            counting: counting.unwrap_or_else(|| Counting::for_model(model.provider, &model.name)),
             keeps_thinking: keeps_thinking
                 .unwrap_or_else(|| !self.leaving_thinking_out.iter().any(known)),
             ..model

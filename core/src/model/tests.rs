@@ -87,7 +87,7 @@ fn every_price_list_of_the_facts_is_there() {
         ("grok-4.7", 2.0, 0.5, 6.0),
         ("grok-code-fast-1", 1.0, 0.2, 2.0),
     ] {
-        let p = find(name).unwrap().prices;
+        let p = find(name).unwrap().prices.clone();
         assert_eq!((p.input, p.read, p.output), (input, read, output), "{name}");
     }
 }
@@ -115,9 +115,9 @@ fn limits_tiers_and_retirements_are_those_of_the_sources() {
         assert_eq!(find(name).unwrap().max_output, output, "{name}");
     }
     for name in ["grok-4.5", "grok-code-fast-1"] {
-        let p = find(name).unwrap().prices;
-        let tier = (p.long_from, p.long_input_factor, p.long_output_factor);
-        assert_eq!(tier, (Some(200_000), 2.0, 2.0), "{name}");
+        let p = find(name).unwrap().prices.clone();
+        let tier = LongPrice { from: 200_000, input_factor: 2.0, output_factor: 2.0 };
+        assert_eq!(p.long, [tier], "{name}");
     }
     let retired: Vec<&str> =
         catalogue().iter().filter(|m| m.retired().is_some()).map(|m| &*m.name).collect();

@@ -125,7 +125,12 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
                 );
                 let _ = writeln!(out, "{}", row.trim_end());
             }
-            let _ = writeln!(out, "prices: {}", model::price_table());
+            let _ = writeln!(
+                out,
+                "prices: {}; --model also takes the exact name of {} more models of the price file",
+                model::price_table(),
+                model::unlisted_count()
+            );
         }
     }
     super::print(&out)

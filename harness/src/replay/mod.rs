@@ -40,7 +40,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, Fixed, TimedEvent};
 use ctxbench_core::history::History;
-use ctxbench_core::model::Model;
+use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
@@ -60,7 +60,7 @@ use crate::watch::{Observations, Watch, Watcher};
 use events::{EventLog, ReplayEvent};
 use observer::Observer;
 use record::{FinishedRun, Stopped};
-use recording::{calibrated_model, counted_by, lifetime};
+use recording::{calibrated_counting, calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
 use session_cache::SessionCache;
 use subagents::Subagents;
@@ -213,9 +213,11 @@ async fn replay_one(
     shared: &ScenarioCache,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
-    let model = Arc::new(calibrated_model(scenario, model, options));
     let session = &scenario.session;
     let known = shared.known.get_or_init(|| SessionCache::from_session(session).into());
+    let excess = |by: &Counting| known.excess(session, by);
+    let counting = calibrated_counting(session, model, options.calibrate, excess);
+    let model = Arc::new(calibrated_model(scenario, model, options, counting));
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,

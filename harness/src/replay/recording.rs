@@ -14,12 +14,17 @@ use ctxbench_scenarios::{Scenario, bounds};
 use super::Options;
 use crate::models;
 
-/// Returns the model for this session: applies the token counting and the limits of the session or
+/// Returns the model for this session: applies a token counting and the limits of the session or
 /// the command line, and then the scale.
-pub(super) fn calibrated_model(scenario: &Scenario, model: &Model, options: &Options) -> Model {
+pub(super) fn calibrated_model(
+    scenario: &Scenario,
+    model: &Model,
+    options: &Options,
+    counting: Counting,
+) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
-    m.counting = counting(&scenario.session, model, options.calibrate);
+    m.counting = counting;
     if let Some(w) = options.window.or(header.context_window) {
         m.window = w;
         m.input_limit = None;
@@ -32,11 +37,31 @@ pub(super) fn calibrated_model(scenario: &Scenario, model: &Model, options: &Opt
 
 /// Returns the token counting of a model for a session.
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
+    calibrated_counting(session, model, calibrate, |by| excess(session, by))
+}
+
+/// Returns the token counting of a model for a session, with the factor of [`excess`].
+pub(super) fn calibrated_counting(
+    session: &Session,
+    model: &Model,
+    calibrate: Calibrate,
+    excess: impl Fn(&Counting) -> f64,
+) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
-        Calibrate::Recording if tells_sizes(session, model) => model.counting.for_visible_text(),
+        Calibrate::Recording if tells_sizes(session, model) => {
+            let by = model.counting.for_visible_text();
+            by.times(excess(&by))
+        }
         _ => model.counting,
     }
+}
+
+/// Returns the factor of a provider that counts the visible content of the main conversation higher
+/// than `by`.
+pub(super) fn excess(session: &Session, by: &Counting) -> f64 {
+    let own = session.entries.iter().filter(|e| e.agent().is_none());
+    calibration::proportional_excess(own, by, session.header.model.as_deref())
 }
 
 /// Returns the cache lifetime that the recorded program requested, according to its counters.
@@ -63,7 +88,9 @@ pub(super) fn of_subagent(
     let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
     match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
         Some(own) => {
-            Arc::new(Model { counting: run.counting, ..calibrated_model(scenario, own, o) })
+            let own = calibrated_model(scenario, own, o, run.counting);
+            // The count of the run is scaled already.
+            Arc::new(Model { counting: run.counting, ..own })
         }
         None => run.clone(),
     }

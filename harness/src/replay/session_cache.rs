@@ -18,7 +18,7 @@ use super::fact_errors::{ErrorPatterns, said_words, words_before};
 use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
 use super::path::Path;
-use super::recording::{Unseen, tells_sizes, unseen};
+use super::recording::{Unseen, excess, tells_sizes, unseen};
 use super::subagent_index::SubagentIndex;
 use super::texts;
 
@@ -42,6 +42,8 @@ pub(super) struct SessionCache {
     subagent_index: OnceLock<SubagentIndex>,
     /// Text that the recording lacks, by token counting.
     unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
+    /// Factor of the provider's count, by token counting.
+    excess: Mutex<Vec<(Counting, f64)>>,
 }
 
 /// Facts in one text.
@@ -88,6 +90,7 @@ impl SessionCache {
             lives: OnceLock::new(),
             subagent_index: OnceLock::new(),
             unseen: Mutex::default(),
+            excess: Mutex::default(),
         }
     }
 
@@ -106,6 +109,17 @@ impl SessionCache {
     /// Returns the subagents of the session.
     pub(super) fn subagent_index(&self, session: &Session) -> &SubagentIndex {
         self.subagent_index.get_or_init(|| SubagentIndex::from_session(session, self))
+    }
+
+    /// Returns the factor of [`excess`] for a counting model.
+    pub(super) fn excess(&self, session: &Session, by: &Counting) -> f64 {
+        let mut known = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, factor)) = known.iter().find(|(of, _)| of == by) {
+            return *factor;
+        }
+        let factor = excess(session, by);
+        known.push((*by, factor));
+        factor
     }
 
     /// Returns the text that the recording lacks, if counts are calibrated by the recording.

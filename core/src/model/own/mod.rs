@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::table::{Table, Wrong};
-use super::{Model, Provider};
+use super::{Counting, Model, Provider};
 use crate::nearest;
 use crate::toml_file::{self, Lines, TomlError};
 
@@ -159,7 +159,11 @@ impl Table {
             None => text(&own, "provider"),
         };
         let family = match provider {
-            "anthropic" => "claude",
+            "anthropic" => {
+                let name = base.map_or(&*name, |at| &*self.models[at].name);
+                let old = Counting::for_model(Provider::Anthropic, name) == Counting::CLAUDE;
+                if old { "claude" } else { "claude-4-7" }
+            }
             // The vocabulary of a new model is unknown.
             "openai" if base.is_some() => "openai",
             _ => "o200k",
@@ -223,8 +227,6 @@ impl Table {
             ("prices", "read", prices.read, USD),
             ("prices", "output", prices.output, USD),
             ("prices", "storage", prices.storage.unwrap_or(0.0), USD),
-            ("prices", "long_input_factor", prices.long_input_factor, FACTOR),
-            ("prices", "long_output_factor", prices.long_output_factor, FACTOR),
             ("counting", "per_token", counting.per_token, FACTOR),
             ("counting", "per_visible_token", counting.per_visible_token, FACTOR),
             ("counting", "per_block", counting.per_block as f64, AROUND),
@@ -233,7 +235,14 @@ impl Table {
             ("speed", "b_ms", latency.b_ms, LATENCY),
             ("speed", "c_ms", latency.c_ms, LATENCY),
             ("speed", "d_ms", latency.d_ms, LATENCY),
-        ] {
+        ]
+        .into_iter()
+        .chain(prices.long.iter().flat_map(|tier| {
+            [
+                ("prices", "input_factor", tier.input_factor, FACTOR),
+                ("prices", "output_factor", tier.output_factor, FACTOR),
+            ]
+        })) {
             if !range.contains(&value) {
                 let (min, max) = (range.start(), range.end());
                 return Err((key, format!("`{name}` is {value}; expected {min} to {max}")));

@@ -166,5 +166,6 @@ fn provider_name(model: &str) -> Option<&'static str> {
         Provider::Gemini => "gcp.gemini",
         Provider::Deepseek => "deepseek",
         Provider::Xai => "x_ai",
+        Provider::Other => "_OTHER",
     })
 }
