@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
-use ctxbench_core::request::Ttl;
+use ctxbench_core::usage::Ttl;
 use ctxbench_harness::conform::Case;
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;

@@ -1,8 +1,9 @@
 //! The agent's loop, shared by all strategies, replays and embedding programs.
 
-use crate::engine::{Action, Engine, Event, Incoming, RewindStatus};
+use crate::engine::Engine;
+use crate::host::RewindMode;
+use crate::host::{Action, Event, Incoming, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
-use crate::session::RewindMode;
 use crate::strategy::{Flow, Strategy, Unsupported};
 
 /// How a session ended.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::model::Counting;
+use crate::model::counting::Counting;
 use crate::tokens::{self, Size};
 
 /// The kind of a block, as named in traces and recorded cases.
@@ -379,6 +379,16 @@ pub fn total_tokens<'a>(by: &Counting, blocks: impl IntoIterator<Item = &'a Arc<
 /// Returns the number of leading blocks that two sequences share.
 pub fn common_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| Arc::ptr_eq(x, y) || x.hash == y.hash).count()
+}
+
+/// Returns whether a block belongs to the part before the conversation.
+pub fn is_system(b: &Block) -> bool {
+    b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
+}
+
+/// Returns whether a block survives every compaction.
+pub fn is_fixed(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap)
 }
 
 #[cfg(test)]

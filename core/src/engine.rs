@@ -6,22 +6,18 @@ use std::sync::Arc;
 use crate::block::{
     Block, BlockForm, BlockKind, Draft, MessageId, Origin, Origins, Role, total_tokens,
 };
+use crate::breakpoints::{DEFAULT_TTL, default_breakpoints};
 use crate::compaction::CompactionKind;
-use crate::content::{Part, ToolCall};
+use crate::content::Part;
 use crate::context::{Context, EditError};
 use crate::context_editing;
 use crate::history::History;
+use crate::host::{BackgroundStep, Event, Host, RewindMode, RewindStatus, Task, TimedEvent};
 use crate::ledger::Ledger;
 use crate::model::Model;
-use crate::request::{
-    Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Ttl, Usage,
-};
-use crate::session::{Millis, RewindMode};
-use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
-
-pub use crate::host::{
-    Action, BackgroundStep, CallerAction, Event, Host, Incoming, RewindStatus, Task, TimedEvent,
-};
+use crate::request::{Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools};
+use crate::time::Millis;
+use crate::usage::{Ttl, Usage};
 
 /// Blocks and parameters of every request: given by the session, placed by the strategy.
 #[derive(Clone, Debug, Default)]
@@ -430,63 +426,14 @@ impl Engine {
         self.note(Event::Rewound { to, mode, status, before, after });
     }
 
-    /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
-        self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
-    }
-
-    /// Records a reply, adds it to the context, and returns its calls.
-    pub fn record_reply<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &S,
-        reply: &Reply,
-    ) -> (MessageId, Vec<ToolCall>) {
-        let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
+    /// Notifies the host that the history contains the last reply.
+    pub(crate) fn reply_recorded(&mut self, id: MessageId) {
         self.unrecorded = 0;
         self.host.on_reply(id);
-        (id, reply.calls().cloned().collect())
-    }
-
-    /// Records tool results and adds them to the context. Returns false if the program was killed
-    /// before all results arrived.
-    pub async fn record_results<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &mut S,
-        results: Vec<Incoming>,
-    ) -> bool {
-        let mut complete = true;
-        for Incoming { key, parts } in results {
-            if parts.is_empty() {
-                complete = false;
-                continue;
-            }
-            let drafts = drafts(&parts, Role::Tool);
-            let id = self.history.append(key, Role::Tool, parts, false);
-            for (part, draft) in drafts {
-                let draft = strategy.on_result(self, id, draft).await;
-                self.push_part(id, part, draft);
-            }
-        }
-        complete
-    }
-
-    fn record<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &S,
-        key: Arc<str>,
-        role: Role,
-        parts: Vec<Part>,
-    ) -> MessageId {
-        let drafts = drafts(&parts, role);
-        let id = self.history.append(key, role, parts, false);
-        for (part, draft) in drafts {
-            self.push_part(id, part, strategy.admit(draft));
-        }
-        id
     }
 
     /// Adds a part of a recorded message to the context.
-    fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
+    pub(crate) fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
         let own = Origins::from(vec![Origin { message: id, part }]);
         // The provider's summary replaces the whole request; a failed one replaces nothing.
         let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();
@@ -540,12 +487,6 @@ impl Engine {
     pub fn requests(&self) -> u64 {
         self.requests
     }
-}
-
-/// Returns drafts of the parts that a request can contain, each with its index.
-fn drafts(parts: &[Part], role: Role) -> Vec<(u32, Draft)> {
-    let drafts = parts.iter().zip(0..).filter_map(|(p, i)| Some((i, p.draft(role)?)));
-    drafts.collect()
 }
 
 #[cfg(test)]

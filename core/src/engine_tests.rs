@@ -1,6 +1,8 @@
 use super::*;
 use crate::content::{Part, ToolCall};
+use crate::host::{Action, Incoming};
 use crate::request::ErrorKind;
+use crate::strategy::Strategy;
 
 struct Nowhere;
 

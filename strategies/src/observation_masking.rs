@@ -13,10 +13,11 @@ use crate::descriptor::{
 use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockForm, BlockKind};
+use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::strategy::{Flow, Strategy, frontier_breakpoints};
+use ctxbench_core::strategy::{Flow, Strategy};
 
 /// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::block::{self, Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::Message;
-use ctxbench_core::strategy;
 
 /// Returns true if a block is always shown, as files in the chat are.
 pub(crate) fn is_fixed(b: &Block) -> bool {
-    strategy::is_fixed(b) || b.kind == BlockKind::File
+    block::is_fixed(b) || b.kind == BlockKind::File
 }
 
 /// Returns the system prompt of a summary request: the session's, or else this text.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, Tools, Ttl};
+use ctxbench_core::request::{Request, Tools};
+use ctxbench_core::usage::Ttl;
 
 use crate::cache::Prefix;
 use crate::prompt::Item;

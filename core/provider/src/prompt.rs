@@ -8,8 +8,9 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
+use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
 use ctxbench_core::tokens::{self, Size};
+use ctxbench_core::usage::Ttl;
 
 /// The content of an item.
 #[derive(Clone, Debug, PartialEq)]

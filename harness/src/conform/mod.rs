@@ -22,7 +22,8 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use ctxbench_core::agent;
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
 use ctxbench_core::model;
 use ctxbench_provider::wire;
 use ctxbench_strategies::all;

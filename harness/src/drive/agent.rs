@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ctxbench_core::model::{self, Model, UnknownModel};
-use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
 use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
+use ctxbench_util::{files, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;

@@ -1,14 +1,14 @@
 //! The two rows of a drive: the agent's, and that of our implementation on the session that the
 //! agent saw.
 
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
 use ctxbench_scenarios::{ProviderFault, Scenario};
+use ctxbench_session::Session;
+use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
+use ctxbench_util::plural::pluralize;
 
 use super::agent::{Agent, Purpose};
 use super::observed_session::Extent;

@@ -8,11 +8,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens;

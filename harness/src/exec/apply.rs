@@ -3,11 +3,11 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::strategy::is_system;
 use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 

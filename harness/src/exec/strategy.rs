@@ -3,11 +3,13 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
-use ctxbench_core::engine::{Engine, Event, Incoming, Task};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason, Ttl};
-use ctxbench_core::session::Millis;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming, Task};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::usage::Ttl;
 use serde_json::{Map, Value, json};
 
 use super::apply::NewMessage;

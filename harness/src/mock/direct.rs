@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::{Outline, Prompt};
 
 use super::{Door, PlannedReply, ProviderModel};

@@ -7,17 +7,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
-use ctxbench_core::session::Millis;
+use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
+use ctxbench_session::fact::Fact;
+use ctxbench_util::lru_map::LruMap;
 
 use super::PlannedReply;
 use super::stored::ContentStore;

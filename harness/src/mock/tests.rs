@@ -8,9 +8,9 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread, Tools,
-    Usage,
 };
 use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::Prompt;
 
 use super::{PlannedReply, ProviderModel, ProviderOptions};

@@ -35,18 +35,20 @@ mod world;
 
 use std::sync::{Arc, OnceLock};
 
+use ctxbench_core::Millis;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::engine::{Engine, Fixed, TimedEvent};
+use ctxbench_core::engine::{Engine, Fixed};
 use ctxbench_core::history::History;
+use ctxbench_core::host::TimedEvent;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
-use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 
 use crate::memory::Prefixes;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::fact::Fact;
+use ctxbench_core::Millis;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::{self, ALL, Wire};
+use ctxbench_session::fact::Fact;
 
 use super::errors;
 use super::limit::limit;

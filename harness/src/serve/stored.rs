@@ -3,7 +3,8 @@
 
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};
-use ctxbench_core::request::{ModelError, Usage};
+use ctxbench_core::request::ModelError;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{StoredContents, Wire};
 use serde_json::{Value, json};
 

@@ -11,12 +11,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{CallerAction, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_system};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
 
 use super::errors::Raised;
 use super::settings::{Language, SdkSettings};

@@ -13,14 +13,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
-use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{CallerAction, Event, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
 };
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, again_if_passing, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
 use serde_json::{Map, Value};
 
 use super::errors::Raised;

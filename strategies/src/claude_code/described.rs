@@ -14,11 +14,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, is_fixed};
+use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::{ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::{Engine, Task};
-use ctxbench_core::request::{Phase, Request, Ttl};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Task;
+use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::usage::Ttl;
 
 use super::micro::Deleted;
 use super::rules::{estimate, excess, kept_summary};

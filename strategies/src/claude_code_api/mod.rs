@@ -18,18 +18,21 @@ use crate::descriptor::{
     Requirement, Rewind, Standing, Version,
 };
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
+use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::compaction::{
     CompactionKind, ephemeral_block, group_starts, view_after_compaction,
 };
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, frontier_breakpoints, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 

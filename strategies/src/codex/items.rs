@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origins, Role};
+use ctxbench_core::breakpoints::default_breakpoints;
 use ctxbench_core::compaction::{Keep, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::count::{Release, estimate_items, item_groups};

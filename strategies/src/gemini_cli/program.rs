@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 

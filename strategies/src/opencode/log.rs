@@ -9,8 +9,8 @@ use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
+use ctxbench_util::json::Json;
 
 use super::rules::{
     MessageView, PruneMessage, PruneResult, TurnSpan, filter_compacted, transcript_output,

@@ -28,16 +28,18 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
+use ctxbench_core::host::RewindMode;
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
 };
-use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;

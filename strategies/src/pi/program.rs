@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use super::errors::{is_overflow, is_retryable};
 use super::estimate::{Base, largest_reply};

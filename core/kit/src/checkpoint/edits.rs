@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::sha256;
 use super::{CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, io};
 use crate::store::StoreError;
-use ctxbench_core::files::{create_private, create_private_dir};
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
+use ctxbench_util::files::{create_private, create_private_dir};
 
 /// Maximum age of a checkpoint in days (docs/sources/claude-code.md §1.5, grade A).
 const MAX_DAYS: u64 = 30;

@@ -30,7 +30,7 @@ use rusqlite::{
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_core::files;
+use ctxbench_util::files;
 
 pub use checkpoints::{Checkpoint, Position};
 pub use error::StoreError;

@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::ids::Id;
 use super::{NewSession, Store, StoreError};
 use ctxbench_core::content::Part;
-use ctxbench_core::request::Usage;
+use ctxbench_core::usage::Usage;
 
 /// A stored session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -139,7 +139,7 @@ fn rewind_and_fork_at_messages_of_others_are_refused() {
 
 #[test]
 fn usage_adds_up_by_model_after_rewind() {
-    use ctxbench_core::request::Usage;
+    use ctxbench_core::usage::Usage;
     let (mut s, session) = memory();
     let first = append_text(&mut s, session, "a");
     append_text(&mut s, session, "b");

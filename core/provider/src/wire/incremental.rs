@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ctxbench_core::request::{Tools, Ttl};
+use ctxbench_core::request::Tools;
+use ctxbench_core::usage::Ttl;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 

@@ -19,10 +19,10 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
-use ctxbench_core::session::Millis;
 use serde_json::Value;
 use thiserror::Error;
 

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
-use ctxbench_core::request::{Request, Ttl};
+use ctxbench_core::request::Request;
+use ctxbench_core::usage::Ttl;
 
 use super::json::{OneOrMany, Text};
 use super::{WireError, WireFormat};

@@ -10,9 +10,9 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Tools, Ttl,
-    Usage,
+    Applied, ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Tools,
 };
+use ctxbench_core::usage::{Ttl, Usage};
 
 pub(crate) fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone())

@@ -11,8 +11,9 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread, Ttl,
+    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread,
 };
+use ctxbench_core::usage::Ttl;
 
 const ANTHROPIC: Wire = &anthropic::AnthropicMessages;
 const RESPONSES: Wire = &openai_responses::OpenaiResponses;

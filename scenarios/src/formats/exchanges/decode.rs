@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, Usage};
+use ctxbench_core::request::Reply;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{Wire, event_data};
 use ctxbench_provider::{Content, Prompt, WireError};
 use serde_json::value::{RawValue, to_raw_value};

@@ -9,12 +9,13 @@ mod restore;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{Transcript, ephemeral_block};
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::o200k;
 

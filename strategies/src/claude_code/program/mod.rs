@@ -7,12 +7,15 @@ mod summarize_side;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::session::{Millis, RewindMode};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code::files::OF_FOLDERS;

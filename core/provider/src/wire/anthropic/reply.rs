@@ -8,7 +8,8 @@ use super::request::{ContentBlock, output_of};
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, opt, sane};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Applied, Reply, StopReason, Usage};
+use ctxbench_core::request::{Applied, Reply, StopReason};
+use ctxbench_core::usage::Usage;
 
 const STOPS: [(StopReason, &str); 8] = [
     (StopReason::EndTurn, "end_turn"),

@@ -13,7 +13,8 @@ use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object, opt, or_empty, unwrapped};
 use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
+use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
+use ctxbench_core::usage::Ttl;
 
 /// Returns the version and beta headers of a request.
 pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {

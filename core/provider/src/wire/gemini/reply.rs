@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason, Usage};
+use ctxbench_core::request::{Reply, StopReason};
+use ctxbench_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::calls::OpenCalls;

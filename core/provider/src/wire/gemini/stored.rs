@@ -1,8 +1,8 @@
 //! Gemini's explicit cache: `/v1beta/cachedContents` and `/v1beta/cachedContents/{name}`
 //! (docs/sources/providers.md, section 5).
 
-use ctxbench_core::calendar::iso;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
+use ctxbench_util::calendar::iso;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason, Tools, Usage};
+use ctxbench_core::request::{Reply, StopReason, Tools};
+use ctxbench_core::usage::Usage;
 use serde_json::{Value, json};
 
 use super::*;
