@@ -265,6 +265,7 @@ impl Draft {
             origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
+            arguments: OnceLock::new(),
         })
     }
 
@@ -301,6 +302,7 @@ pub struct Block {
     pub hash: u64,
     size: OnceLock<Size>,
     json: OnceLock<Box<RawValue>>,
+    arguments: OnceLock<Box<RawValue>>,
 }
 
 impl std::ops::Deref for Block {
@@ -330,6 +332,12 @@ impl Block {
     /// Returns the text as a JSON string with quotes. Computed once.
     pub fn json_text(&self) -> &RawValue {
         self.json.get_or_init(|| to_raw_value(&*self.text).expect("a string always serialises"))
+    }
+
+    /// Returns the arguments of a call as `encode` gives them. Computed once, because checking that a
+    /// text is JSON takes longer than copying it.
+    pub fn json_arguments(&self, encode: impl FnOnce(&str) -> Box<RawValue>) -> &RawValue {
+        self.arguments.get_or_init(|| encode(&self.text))
     }
 
     /// Returns the size of the text in bytes.

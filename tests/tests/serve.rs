@@ -336,7 +336,7 @@ async fn browser_and_foreign_host_requests_are_refused() {
 #[tokio::test]
 async fn one_provider_may_be_served_alone() {
     let here = Here::new(ServeOptions {
-        api: find("openai-chat").map(|w| w.api()),
+        api: find("openai-chat").map(|w| w.api),
         ..ServeOptions::default()
     })
     .await;

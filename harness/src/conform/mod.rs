@@ -53,7 +53,7 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     engine.fixed = pieces::fixed(case);
     if let Some(name) = view.numbered {
         let wire = wire::find(name).ok_or_else(|| unknown("wire", name))?;
-        engine.fixed.server_edits = wire.edits_among(&view.params);
+        engine.fixed.server_edits = (wire.rules.edits_among)(&view.params);
     }
     engine.fixed.params = view.params.clone();
     engine.default_breakpoints = false;

@@ -124,7 +124,7 @@ fn add_note(record: &mut RunRecord, more: String) {
 impl Driven {
     /// Returns the model with the agent's wire format.
     fn spoken(&self) -> Model {
-        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name().into());
+        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name.into());
         Model { wire, ..self.model.clone() }
     }
 

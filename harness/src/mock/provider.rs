@@ -181,7 +181,7 @@ impl ProviderModel {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         if let PlannedReply::Refuse { status, code, message } = plan {
-            return Err(self.wire.api().refusal(status, code, message));
+            return Err(self.wire.api.refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
         let (prompt, stored) = self.store.expand(prompt, now)?;
@@ -220,7 +220,7 @@ impl ProviderModel {
         };
         let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
         if total > limit && !self.options.unlimited {
-            return Ok(Err(self.wire.overflow(total, limit)));
+            return Ok(Err((self.wire.overflow)(total, limit)));
         }
         let (usage, first_token) =
             self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
@@ -248,7 +248,7 @@ impl ProviderModel {
     }
 
     fn next_id(&mut self) -> Arc<str> {
-        let id = self.wire.reply_id(self.replies).into();
+        let id = format!("{}{:04}", self.wire.reply_id, self.replies).into();
         self.replies += 1;
         id
     }
@@ -270,7 +270,7 @@ impl ProviderModel {
         let total = prompt.tokens(&model.counting);
         let limit = model.input_limit.unwrap_or(model.window);
         if total > limit && !self.options.unlimited {
-            return Err(self.wire.overflow(total, limit));
+            return Err((self.wire.overflow)(total, limit));
         }
         if let Some(due) = compaction_due(&prompt, total) {
             return self.compact_and_answer(prompt, due, plan, model, applied, now);

@@ -183,7 +183,7 @@ impl Speaker for ReplyScript {
         self.giving = Some((key, at));
         let mut parts = self.parts(at);
         let wire = arrived.wire;
-        if !wire.always_thinks() && !arrived.thinking {
+        if !wire.rules.always_thinks && !arrived.thinking {
             parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
         }
         Ok(ModelAnswer::Parts(parts))

@@ -149,7 +149,7 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.view_of(line, &exchange, wire.name(), prompt, reply))
+        Ok(self.view_of(line, &exchange, wire.name, prompt, reply))
     }
 
     fn view_of(

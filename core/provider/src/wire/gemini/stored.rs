@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::calls::OpenCalls;
 use super::request::{self, GeminiRequest};
+use crate::wire::format::{StoreRequest, StoredContents, WireError};
 use crate::wire::json::{Text, opt, parse};
-use crate::wire::{StoreRequest, StoredContents, WireError};
 
 /// Path of stored contents after the version.
 const PATH: &str = "cachedContents";
