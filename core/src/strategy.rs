@@ -17,14 +17,24 @@ pub enum Flow {
     Proceed,
     /// Ask the model again, even if the turn seemed over.
     Again,
-    /// Discard the reply just received and ask again.
-    DropReply,
-    /// The reply is unfinished: record it, run none of its calls and ask the model to continue (from
-    /// `on_reply` only).
-    Resume,
     /// The turn is over.
     EndTurn,
     /// The turn failed, with this message for the user.
+    FailTurn(String),
+}
+
+/// Next action of the agent's loop after a reply that is not recorded yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyFlow {
+    /// Record the reply and run its calls.
+    Proceed,
+    /// The reply is unfinished: record it, run none of its calls and ask the model to continue.
+    Resume,
+    /// Discard the reply and ask again.
+    DropReply,
+    /// Record the reply. The turn is over.
+    EndTurn,
+    /// The turn failed, with this message for the user. The reply is not recorded.
     FailTurn(String),
 }
 
@@ -78,8 +88,8 @@ pub trait Strategy: Send {
     }
 
     /// Handles a reply that arrived. The reply is not recorded yet, and its tools have not run.
-    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
-        Flow::Proceed
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> ReplyFlow {
+        ReplyFlow::Proceed
     }
 
     /// Runs after the reply and its tool results were recorded.

@@ -114,7 +114,7 @@ impl Strategy for ObservationMasking {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        if self.marks_frontier && s.default_breakpoints {
+        if self.marks_frontier && s.options().default_breakpoints {
             let outputs =
                 || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
             // The oldest are masked first.

@@ -23,7 +23,7 @@ pub(crate) fn summary_base(s: &Engine, role: Role, text: &Arc<str>) -> Vec<Arc<B
 
 /// Records an error result for a call that has none, and returns its block.
 pub(crate) fn interrupted(s: &mut Engine, call: &Block, text: &str) -> Arc<Block> {
-    let id = s.history.append("", Role::Tool, vec![Part::Text(text.into())], true);
+    let id = s.append(Role::Tool, vec![Part::Text(text.into())]);
     let draft = Draft {
         call: call.call.clone(),
         is_error: true,

@@ -228,7 +228,7 @@ impl Played {
 
     /// Returns the values that `of` finds in the events.
     pub fn events<'a, T>(&'a self, of: impl Fn(&'a Event) -> Option<T>) -> Vec<T> {
-        self.engine.events.iter().filter_map(|e| of(&e.event)).collect()
+        self.engine.events().iter().filter_map(|e| of(&e.event)).collect()
     }
 
     /// Returns the mechanisms of the compactions in order.

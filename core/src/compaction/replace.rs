@@ -43,7 +43,7 @@ impl UndoStack {
             let (_, view) = self.0.swap_remove(i);
             self.0.truncate(i);
             // An earlier view is always valid.
-            let _ = s.context.set(view);
+            let _ = s.set_view(view);
         }
     }
 }

@@ -22,7 +22,7 @@ use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
 };
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, again_if_passing};
 use serde_json::{Map, Value};
 
 use super::errors::Raised;
@@ -276,7 +276,7 @@ impl Strategy for Runner {
         Request { max_tokens: self.max_tokens, keep_messages: true, thread, ..request }
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.limit.count();
         let len = s.context.blocks().len();
         let refused = reply.stop == StopReason::Refusal;
@@ -284,7 +284,7 @@ impl Strategy for Runner {
         let id = reply.id.clone().filter(|_| !refused && self.threads(s));
         self.held = id.map(|after| ThreadState { after, blocks: len + reply.parts.len() });
         if let Err(e) = self.caller(s, reply).await {
-            return Flow::FailTurn(e);
+            return ReplyFlow::FailTurn(e);
         }
         if let Some(summary) = reply.compaction().filter(|c| !c.is_empty()) {
             note_server_compaction(s, summary);
@@ -295,11 +295,11 @@ impl Strategy for Runner {
         let step = step(reply.stop);
         self.paused = step == NextStep::Resume;
         match step {
-            NextStep::Resume => Flow::Resume,
-            NextStep::RunTools if reply.has_calls() => Flow::Proceed,
+            NextStep::Resume => ReplyFlow::Resume,
+            NextStep::RunTools if reply.has_calls() => ReplyFlow::Proceed,
             _ => {
                 self.last = Some(reply.has_calls() && !self.appended);
-                Flow::EndTurn
+                ReplyFlow::EndTurn
             }
         }
     }
@@ -331,7 +331,7 @@ impl Strategy for Runner {
     async fn after_turn(&mut self, s: &mut Engine) {
         if let Some(len) = self.refused_at.take() {
             // A reply's calls and results are removed together.
-            let _ = s.context.set(s.context.blocks()[..len].to_vec());
+            let _ = s.set_view(s.context.blocks()[..len].to_vec());
         }
         let Some(unanswered) = self.last.take() else { return };
         let Some(asked) = self.asked.take().filter(|_| !unanswered) else { return };

@@ -33,7 +33,7 @@ impl Summaries {
     /// Returns the requested lifetime of the prompt cache; by default that of the recorded session.
     pub fn ttl(&self, s: &Engine) -> Ttl {
         match self.settings.cache_ttl {
-            CacheTtl::Auto => s.ttl,
+            CacheTtl::Auto => s.options().ttl,
             CacheTtl::FiveMinutes => Ttl::FiveMinutes,
             CacheTtl::OneHour => Ttl::OneHour,
         }

@@ -151,7 +151,7 @@ impl Log {
 
     /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
-        let id = s.history.append("", Role::Assistant, vec![], true);
+        let id = s.append(Role::Assistant, vec![]);
         let mut message = PiMessage::new(PiSpeaker::Assistant, vec![]);
         message.report.failed = Some(e.clone());
         self.push(id, EntryContent::Message(message));
