@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
-use ctxbench_core::request::Ttl;
+use ctxbench_core::usage::Ttl;
 use ctxbench_harness::conform::Case;
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
@@ -85,11 +85,11 @@ pub const DOORS: [Door; 22] = [
             drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
         });
     }),
-    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.reply_options("", b))))),
+    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), (w.reply_options)("", b))))),
     // Several bodies, separated by a zero, are read the same as each one separately.
     ("requests", |b| {
         for wire in WIRES {
-            let (mut decoder, path) = (IncrementalDecoder::new(*wire), wire.path("m"));
+            let (mut decoder, path) = (IncrementalDecoder::new(*wire), (wire.path)("m"));
             for body in b.split(|byte| *byte == 0) {
                 match (decoder.decode(&path, body), wire.decode(&path, body)) {
                     (Ok(ours), Ok(alone)) => assert_eq!(ours, alone),
@@ -100,7 +100,7 @@ pub const DOORS: [Door; 22] = [
         }
     }),
     ("reply", |b| {
-        WIRES.iter().for_each(|w| drop((w.decode_reply(b), w.decode_count_reply(b))));
+        WIRES.iter().for_each(|w| drop(((w.decode_reply)(b), w.decode_count_reply(b))));
         apis().iter().for_each(|a| drop(a.decode_error(400, b)));
     }),
     ("rollout", |b| {
@@ -181,13 +181,13 @@ pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
         let model =
             catalogue().iter().find(|m| for_model(m) == *w).map_or(DEFAULT_MODEL, |m| &*m.name);
-        let (wire, path) = (*w, w.path(model));
+        let (wire, path) = (*w, (w.path)(model));
         let mut all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}")).to_vec();
         // The model is part of the path, followed by the requested method.
         if let Some((front, _)) = path.rsplit_once(':') {
             all.extend(["streamGenerateContent", "countTokens"].map(|m| format!("{front}:{m}")));
         }
-        all.into_iter().filter(move |p| wire.endpoint(p).is_some())
+        all.into_iter().filter(move |p| (wire.endpoint)(p).is_some())
     };
     WIRES.iter().flat_map(paths).collect()
 }

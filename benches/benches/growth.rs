@@ -126,7 +126,6 @@ fn append(c: &mut Criterion) {
     for times in TIMES[..3].iter().copied() {
         let mut context = Context::default();
         blocks(0, times * TURNS, 0).into_iter().for_each(|b| context.push(b));
-        context.mark_sent();
         let mut seed = 0;
         group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
             b.iter_batched(

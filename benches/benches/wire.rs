@@ -8,8 +8,8 @@ use std::time::Duration;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ctxbench_benches::{blocks, model};
 use ctxbench_core::block::Block;
+use ctxbench_core::breakpoints::default_breakpoints;
 use ctxbench_core::request::Request;
-use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_provider::wire;
 
 /// Numbers of turns in the request; a turn is about 3.7 kB.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 
 /// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::content::ToolCall;
-use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{AssistantEntry, Entry, Header, Session, ToolEntry, UserEntry};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_session::{AssistantEntry, Entry, Header, Session, ToolEntry, UserEntry};
 
 use crate::Material;
 

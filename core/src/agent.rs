@@ -1,9 +1,10 @@
 //! The agent's loop, shared by all strategies, replays and embedding programs.
 
-use crate::engine::{Action, Engine, Event, Incoming, RewindStatus};
+use crate::engine::Engine;
+use crate::host::RewindMode;
+use crate::host::{Action, Event, Incoming, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
-use crate::session::RewindMode;
-use crate::strategy::{Flow, Strategy, Unsupported};
+use crate::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,8 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
                 s.note_rewind(to, mode, status, before);
             }
             Action::Clear => {
-                let _ = s.context.set(Vec::new());
+                // An empty view separates nothing.
+                let _ = s.set_view(Vec::new());
                 strategy.on_start(s).await;
             }
             Action::NewSession => {
@@ -143,17 +145,17 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         };
         attempt = 0;
         match strategy.on_reply(s, &reply).await {
-            Flow::DropReply | Flow::Again => continue,
-            Flow::FailTurn(reason) => return failed(s, &reason),
-            Flow::EndTurn => {
+            ReplyFlow::DropReply => continue,
+            ReplyFlow::FailTurn(reason) => return failed(s, &reason),
+            ReplyFlow::EndTurn => {
                 s.record_reply(strategy, &reply);
                 break;
             }
-            Flow::Resume => {
+            ReplyFlow::Resume => {
                 s.record_reply(strategy, &reply);
                 continue;
             }
-            Flow::Proceed => {}
+            ReplyFlow::Proceed => {}
         }
         let (_, calls) = s.record_reply(strategy, &reply);
         s.notify_view("");

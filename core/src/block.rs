@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::model::Counting;
+use crate::model::counting::Counting;
 use crate::tokens::{self, Size};
 
 /// The kind of a block, as named in traces and recorded cases.
@@ -265,6 +265,7 @@ impl Draft {
             origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
+            arguments: OnceLock::new(),
         })
     }
 
@@ -301,6 +302,7 @@ pub struct Block {
     pub hash: u64,
     size: OnceLock<Size>,
     json: OnceLock<Box<RawValue>>,
+    arguments: OnceLock<Box<RawValue>>,
 }
 
 impl std::ops::Deref for Block {
@@ -330,6 +332,12 @@ impl Block {
     /// Returns the text as a JSON string with quotes. Computed once.
     pub fn json_text(&self) -> &RawValue {
         self.json.get_or_init(|| to_raw_value(&*self.text).expect("a string always serialises"))
+    }
+
+    /// Returns the arguments of a call as `encode` gives them. Computed once, because checking that a
+    /// text is JSON takes longer than copying it.
+    pub fn json_arguments(&self, encode: impl FnOnce(&str) -> Box<RawValue>) -> &RawValue {
+        self.arguments.get_or_init(|| encode(&self.text))
     }
 
     /// Returns the size of the text in bytes.
@@ -379,6 +387,16 @@ pub fn total_tokens<'a>(by: &Counting, blocks: impl IntoIterator<Item = &'a Arc<
 /// Returns the number of leading blocks that two sequences share.
 pub fn common_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| Arc::ptr_eq(x, y) || x.hash == y.hash).count()
+}
+
+/// Returns whether a block belongs to the part before the conversation.
+pub fn is_system(b: &Block) -> bool {
+    b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
+}
+
+/// Returns whether a block survives every compaction.
+pub fn is_fixed(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap)
 }
 
 #[cfg(test)]

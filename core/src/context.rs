@@ -33,7 +33,7 @@ pub struct Context {
 
 impl Context {
     /// Creates an empty context.
-    pub fn new(counting: Counting) -> Self {
+    pub(crate) fn new(counting: Counting) -> Self {
         Context { counting, ..Context::default() }
     }
 
@@ -53,7 +53,7 @@ impl Context {
     }
 
     /// Marks all blocks as sent.
-    pub fn mark_sent(&mut self) {
+    pub(crate) fn mark_sent(&mut self) {
         self.unsent_from = self.blocks.len();
     }
 
@@ -63,7 +63,7 @@ impl Context {
     }
 
     /// Replaces the blocks, unless that would separate a call from its result.
-    pub fn set(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
+    pub(crate) fn set(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
         check_pairs(&self.blocks, &blocks)?;
         let same = crate::block::common_prefix(&self.blocks, &blocks);
         self.unsent_from = self.unsent_from.min(same);

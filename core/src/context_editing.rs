@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use crate::block::{Block, BlockForm, BlockKind, Role};
+use crate::block::{Block, BlockForm, BlockKind, Role, is_system};
 use crate::model::{Counting, Model};
 use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
-use crate::strategy::is_system;
 use crate::tokens::Size;
 
 /// Replaces a cleared result. The provider's own text is not published.
@@ -326,6 +325,13 @@ pub fn apply<P: PromptItem>(
     }
     let d = decide(edits, fixed, &Analysis::new(&prompt, model));
     (d.apply(prompt), d.applied)
+}
+
+impl Request {
+    /// Returns the billed tokens of tools and blocks, before requested edits.
+    pub fn tokens(&self) -> u64 {
+        self.tools_tokens() + prompt_tokens(&self.model, &self.server_edits, &self.blocks)
+    }
 }
 
 /// Predicts the provider's edits of a request.

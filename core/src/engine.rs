@@ -6,22 +6,20 @@ use std::sync::Arc;
 use crate::block::{
     Block, BlockForm, BlockKind, Draft, MessageId, Origin, Origins, Role, total_tokens,
 };
+use crate::breakpoints::{DEFAULT_TTL, default_breakpoints};
 use crate::compaction::CompactionKind;
-use crate::content::{Part, ToolCall};
+use crate::content::Part;
 use crate::context::{Context, EditError};
 use crate::context_editing;
 use crate::history::History;
+use crate::host::{
+    BackgroundStep, Event, Host, Incoming, RewindMode, RewindStatus, Task, TimedEvent,
+};
 use crate::ledger::Ledger;
 use crate::model::Model;
-use crate::request::{
-    Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Ttl, Usage,
-};
-use crate::session::{Millis, RewindMode};
-use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
-
-pub use crate::host::{
-    Action, BackgroundStep, CallerAction, Event, Host, Incoming, RewindStatus, Task, TimedEvent,
-};
+use crate::request::{Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools};
+use crate::time::Millis;
+use crate::usage::{Ttl, Usage};
 
 /// Blocks and parameters of every request: given by the session, placed by the strategy.
 #[derive(Clone, Debug, Default)]
@@ -54,24 +52,12 @@ pub fn is_server_clear(mechanism: &str) -> bool {
     SERVER_CLEARS.contains(&mechanism)
 }
 
-/// History, context, budget and clock of one conversation.
-pub struct Engine {
-    /// The append-only log.
-    pub history: History,
-    /// The view of the next request.
-    pub context: Context,
-    pub fixed: Fixed,
-    /// The model with scaled limits.
-    pub model: Arc<Model>,
-    /// Usage and cost of every request.
-    pub ledger: Ledger,
-    /// All events, if [`keeps_events`](Engine::keeps_events).
-    pub events: Vec<Arc<TimedEvent>>,
-    /// Whether to record `events`, which keeps the blocks of all earlier views in memory. The host
-    /// receives every event in either case.
+/// Options of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Whether [`Engine::events`] are kept, with the blocks of all earlier views. The host receives
+    /// every event in either case.
     pub keeps_events: bool,
-    /// Usage of the last normal reply.
-    pub last_usage: Option<Usage>,
     /// Overrides the model of every summary request.
     pub summary_model: Option<Arc<Model>>,
     /// Whether requests have the default breakpoints. Applies where a product has no rule for the
@@ -79,6 +65,33 @@ pub struct Engine {
     pub default_breakpoints: bool,
     /// Lifetime of prompt-cache entries, where a product has no rule for it.
     pub ttl: Ttl,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        EngineOptions {
+            keeps_events: true,
+            summary_model: None,
+            default_breakpoints: true,
+            ttl: DEFAULT_TTL,
+        }
+    }
+}
+
+/// History, context, budget and clock of one conversation.
+pub struct Engine {
+    /// The append-only log. [`Engine::append`] and the loop add to it.
+    pub history: History,
+    /// The view of the next request. [`Engine::set_view`], [`Engine::show`] and
+    /// [`Engine::compacted`] edit it.
+    pub context: Context,
+    pub fixed: Fixed,
+    /// The model with scaled limits.
+    pub model: Arc<Model>,
+    options: EngineOptions,
+    ledger: Ledger,
+    events: Vec<Arc<TimedEvent>>,
+    last_usage: Option<Usage>,
     host: Box<dyn Host>,
     requests: u64,
     /// The provider's edits in the last request, and the amounts that it cleared.
@@ -99,17 +112,19 @@ fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
 impl Engine {
     /// Creates an engine for one conversation.
     pub fn new(model: Arc<Model>, host: Box<dyn Host>) -> Self {
+        Engine::with_options(model, host, EngineOptions::default())
+    }
+
+    /// Creates an engine with options.
+    pub fn with_options(model: Arc<Model>, host: Box<dyn Host>, options: EngineOptions) -> Self {
         Engine {
+            options,
             history: History::default(),
             context: Context::new(model.counting),
             fixed: Fixed::default(),
             ledger: Ledger::default(),
             events: Vec::new(),
-            keeps_events: true,
             last_usage: None,
-            summary_model: None,
-            default_breakpoints: true,
-            ttl: DEFAULT_TTL,
             model,
             host,
             requests: 0,
@@ -122,9 +137,44 @@ impl Engine {
         &mut *self.host
     }
 
-    /// Returns the host, the ledger, the events and the history.
-    pub fn into_parts(self) -> (Box<dyn Host>, Ledger, Vec<Arc<TimedEvent>>, History) {
-        (self.host, self.ledger, self.events, self.history)
+    pub fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// Returns usage and cost of all requests.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Returns all events, if they are kept.
+    pub fn events(&self) -> &[Arc<TimedEvent>] {
+        &self.events
+    }
+
+    /// Returns the usage of the last normal reply.
+    pub fn last_usage(&self) -> Option<Usage> {
+        self.last_usage
+    }
+
+    /// Replaces the view without recording a compaction, unless that would separate a call from its
+    /// result.
+    pub fn set_view(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
+        self.context.set(blocks)
+    }
+
+    /// Appends a block to the view.
+    pub fn show(&mut self, block: Arc<Block>) {
+        self.context.push(block);
+    }
+
+    /// Records a message that the strategy made, without showing it.
+    pub fn append(&mut self, role: Role, parts: Vec<Part>) -> MessageId {
+        self.history.append("", role, parts, true)
+    }
+
+    /// Records a user message without showing it.
+    pub fn append_unseen(&mut self, msg: &Incoming) -> MessageId {
+        self.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false)
     }
 
     /// Returns virtual time in ms.
@@ -180,7 +230,7 @@ impl Engine {
         Request {
             tools: self.fixed.tools.clone(),
             breakpoints: self.breakpoints(self.context.blocks()),
-            ttl: self.ttl,
+            ttl: self.options.ttl,
             server_edits: self.fixed.server_edits.clone(),
             params: self.fixed.params.clone(),
             ..Request::new(self.model.clone(), self.context.blocks().to_vec())
@@ -202,7 +252,7 @@ impl Engine {
     }
 
     fn breakpoints(&self, blocks: &[Arc<Block>]) -> Vec<usize> {
-        if self.default_breakpoints { default_breakpoints(blocks) } else { Vec::new() }
+        if self.options.default_breakpoints { default_breakpoints(blocks) } else { Vec::new() }
     }
 
     /// Sends a request and records usage and cost in the ledger.
@@ -293,7 +343,7 @@ impl Engine {
     }
 
     fn with_summary_model<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        match &self.summary_model {
+        match &self.options.summary_model {
             Some(m) if request.purpose == Purpose::Summary => {
                 Cow::Owned(Request { model: m.clone(), ..request.clone() })
             }
@@ -350,7 +400,7 @@ impl Engine {
         let (before_request, at_ms) = (self.requests, self.host.now());
         let event = Arc::new(TimedEvent { before_request, at_ms, event });
         self.host.on_event(&event);
-        if self.keeps_events {
+        if self.options.keeps_events {
             self.events.push(event);
         }
     }
@@ -430,63 +480,14 @@ impl Engine {
         self.note(Event::Rewound { to, mode, status, before, after });
     }
 
-    /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
-        self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
-    }
-
-    /// Records a reply, adds it to the context, and returns its calls.
-    pub fn record_reply<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &S,
-        reply: &Reply,
-    ) -> (MessageId, Vec<ToolCall>) {
-        let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
+    /// Notifies the host that the history contains the last reply.
+    pub(crate) fn reply_recorded(&mut self, id: MessageId) {
         self.unrecorded = 0;
         self.host.on_reply(id);
-        (id, reply.calls().cloned().collect())
-    }
-
-    /// Records tool results and adds them to the context. Returns false if the program was killed
-    /// before all results arrived.
-    pub async fn record_results<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &mut S,
-        results: Vec<Incoming>,
-    ) -> bool {
-        let mut complete = true;
-        for Incoming { key, parts } in results {
-            if parts.is_empty() {
-                complete = false;
-                continue;
-            }
-            let drafts = drafts(&parts, Role::Tool);
-            let id = self.history.append(key, Role::Tool, parts, false);
-            for (part, draft) in drafts {
-                let draft = strategy.on_result(self, id, draft).await;
-                self.push_part(id, part, draft);
-            }
-        }
-        complete
-    }
-
-    fn record<S: Strategy + ?Sized>(
-        &mut self,
-        strategy: &S,
-        key: Arc<str>,
-        role: Role,
-        parts: Vec<Part>,
-    ) -> MessageId {
-        let drafts = drafts(&parts, role);
-        let id = self.history.append(key, role, parts, false);
-        for (part, draft) in drafts {
-            self.push_part(id, part, strategy.admit(draft));
-        }
-        id
     }
 
     /// Adds a part of a recorded message to the context.
-    fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
+    pub(crate) fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
         let own = Origins::from(vec![Origin { message: id, part }]);
         // The provider's summary replaces the whole request; a failed one replaces nothing.
         let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();
@@ -510,7 +511,7 @@ impl Engine {
             BlockKind::Compaction => Part::Compaction(Some(text.clone())),
             _ => Part::Text(text.clone()),
         };
-        let id = self.history.append("", role, vec![part], true);
+        let id = self.append(role, vec![part]);
         Draft { form: BlockForm::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
     }
 
@@ -540,12 +541,6 @@ impl Engine {
     pub fn requests(&self) -> u64 {
         self.requests
     }
-}
-
-/// Returns drafts of the parts that a request can contain, each with its index.
-fn drafts(parts: &[Part], role: Role) -> Vec<(u32, Draft)> {
-    let drafts = parts.iter().zip(0..).filter_map(|(p, i)| Some((i, p.draft(role)?)));
-    drafts.collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
 use crate::content::{Part, ToolCall};
+use crate::host::{Action, Incoming};
 use crate::request::ErrorKind;
+use crate::strategy::Strategy;
 
 struct Nowhere;
 
@@ -34,11 +36,10 @@ impl Host for Nowhere {
 struct Plain;
 impl Strategy for Plain {}
 
-fn engine() -> Engine {
-    Engine::new(
-        Arc::new(crate::model::find("claude-sonnet-4-6").unwrap().clone()),
-        Box::new(Nowhere),
-    )
+fn engine(keeps_events: bool) -> Engine {
+    let model = Arc::new(crate::model::find("claude-sonnet-4-6").unwrap().clone());
+    let options = EngineOptions { keeps_events, ..EngineOptions::default() };
+    Engine::with_options(model, Box::new(Nowhere), options)
 }
 
 fn append_message(s: &mut Engine, n: usize) -> MessageId {
@@ -60,8 +61,7 @@ fn compact(s: &mut Engine, n: usize) {
 #[test]
 fn engine_without_events_drops_replaced_blocks() {
     for keeps_events in [true, false] {
-        let mut s = engine();
-        s.keeps_events = keeps_events;
+        let mut s = engine(keeps_events);
         append_message(&mut s, 0);
         append_message(&mut s, 1);
         let replaced = Arc::downgrade(&s.context.blocks()[0]);

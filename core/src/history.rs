@@ -25,7 +25,7 @@ pub struct History {
 
 impl History {
     /// Appends a message and returns its number.
-    pub fn append(
+    pub(crate) fn append(
         &mut self,
         key: impl Into<Arc<str>>,
         role: Role,

@@ -9,7 +9,7 @@ use crate::block::{Block, MessageId};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::request::{ModelError, Phase, Reply, Request};
-use crate::session::{Millis, RewindMode};
+use crate::time::Millis;
 
 /// A message that the history does not contain yet: from the user, or a tool result.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,60 @@ pub enum Action {
     Clear,
     /// Start another session of the same project.
     NewSession,
+}
+
+/// The scope of a rewind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewindMode {
+    /// Rewinds the conversation, not files.
+    #[default]
+    #[serde(alias = "")]
+    Conversation,
+    /// Rewinds files, not the conversation.
+    Code,
+    /// Rewinds both.
+    Both,
+    /// Replaces everything after the message by a summary.
+    SummarizeFrom,
+    /// Replaces everything up to the message by a summary.
+    SummarizeTo,
+}
+
+impl RewindMode {
+    pub const ALL: [RewindMode; 5] = [
+        RewindMode::Conversation,
+        RewindMode::Code,
+        RewindMode::Both,
+        RewindMode::SummarizeFrom,
+        RewindMode::SummarizeTo,
+    ];
+
+    /// Returns the name in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            RewindMode::Conversation => "conversation",
+            RewindMode::Code => "code",
+            RewindMode::Both => "both",
+            RewindMode::SummarizeFrom => "summarize_from",
+            RewindMode::SummarizeTo => "summarize_to",
+        }
+    }
+
+    /// Returns whether the mode rewinds the conversation.
+    pub fn restores_conversation(self) -> bool {
+        matches!(self, RewindMode::Conversation | RewindMode::Both)
+    }
+
+    /// Returns whether the mode rewinds files.
+    pub fn restores_code(self) -> bool {
+        matches!(self, RewindMode::Code | RewindMode::Both)
+    }
+
+    /// Returns whether the mode requests a summary.
+    pub fn summarises(self) -> bool {
+        matches!(self, RewindMode::SummarizeFrom | RewindMode::SummarizeTo)
+    }
 }
 
 /// The outcome of a rewind.

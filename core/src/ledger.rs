@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{Cost, cost_of_reply};
-use crate::request::{Purpose, Reply, Request, Usage};
+use crate::request::{Purpose, Reply, Request};
+use crate::usage::Usage;
 
 /// Usage and cost of one model.
 #[derive(Clone, Debug, Default, PartialEq)]

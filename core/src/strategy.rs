@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, Draft, MessageId, Role};
-use crate::engine::{Engine, Incoming};
-use crate::request::{ModelError, Reply, Request, Ttl};
-use crate::session::{Millis, RewindMode};
-use std::sync::Arc;
+use crate::block::{Draft, MessageId};
+use crate::engine::Engine;
+use crate::host::{Incoming, RewindMode};
+use crate::request::{ModelError, Reply, Request};
+use crate::time::Millis;
 
 /// Next action of the agent's loop after a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +17,24 @@ pub enum Flow {
     Proceed,
     /// Ask the model again, even if the turn seemed over.
     Again,
-    /// Discard the reply just received and ask again.
-    DropReply,
-    /// The reply is unfinished: record it, run none of its calls and ask the model to continue (from
-    /// `on_reply` only).
-    Resume,
     /// The turn is over.
     EndTurn,
     /// The turn failed, with this message for the user.
+    FailTurn(String),
+}
+
+/// Next action of the agent's loop after a reply that is not recorded yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyFlow {
+    /// Record the reply and run its calls.
+    Proceed,
+    /// The reply is unfinished: record it, run none of its calls and ask the model to continue.
+    Resume,
+    /// Discard the reply and ask again.
+    DropReply,
+    /// Record the reply. The turn is over.
+    EndTurn,
+    /// The turn failed, with this message for the user. The reply is not recorded.
     FailTurn(String),
 }
 
@@ -78,8 +88,8 @@ pub trait Strategy: Send {
     }
 
     /// Handles a reply that arrived. The reply is not recorded yet, and its tools have not run.
-    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
-        Flow::Proceed
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> ReplyFlow {
+        ReplyFlow::Proceed
     }
 
     /// Runs after the reply and its tool results were recorded.
@@ -164,56 +174,3 @@ pub const PASSING_RETRIES: u32 = 5;
 pub fn again_if_passing(e: &ModelError, attempt: u32, max: u32) -> Flow {
     if e.is_passing() && attempt <= max { Flow::Again } else { Flow::FailTurn(e.to_string()) }
 }
-
-/// Returns the default positions of prompt-cache breakpoints, for products without a rule for the
-/// provider: the end of the system part and of the last two messages.
-pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
-    let system_end = blocks.iter().take_while(|b| is_system(b)).count();
-    let mut out: Vec<usize> = system_end.checked_sub(1).into_iter().collect();
-    let mut messages = Vec::new();
-    for i in (system_end..blocks.len()).rev() {
-        let ends_message =
-            i + 1 == blocks.len() || wire_side(&blocks[i]) != wire_side(&blocks[i + 1]);
-        if ends_message {
-            messages.push(i);
-        }
-        if messages.len() == 2 {
-            break;
-        }
-    }
-    out.extend(messages.into_iter().rev());
-    out
-}
-
-/// Returns the default positions and one more, before the first block that the next clearing of old
-/// results changes. Clearing changes the prompt from there on, more positions back than a cache read
-/// checks; the extra breakpoint keeps the part before it in the cache.
-pub fn frontier_breakpoints(blocks: &[Arc<Block>], next_change: Option<usize>) -> Vec<usize> {
-    let mut out = default_breakpoints(blocks);
-    if let Some(before) = next_change.and_then(|i| i.checked_sub(1)) {
-        out.push(before);
-        out.sort_unstable();
-        out.dedup();
-    }
-    out
-}
-
-/// Returns whether a block belongs to the part before the conversation.
-pub fn is_system(b: &Block) -> bool {
-    b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
-}
-
-/// Returns whether a block survives every compaction.
-pub fn is_fixed(b: &Block) -> bool {
-    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap)
-}
-
-/// Returns whether a block is the model's. Neighbours with the same answer become one message on most
-/// wires.
-fn wire_side(b: &Block) -> bool {
-    b.role == Role::Assistant
-}
-
-/// The default lifetime of cache entries: five minutes, as for an API key
-/// (docs/sources/claude-code.md §1.5).
-pub const DEFAULT_TTL: Ttl = Ttl::FiveMinutes;

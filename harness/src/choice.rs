@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::calibration;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
+use ctxbench_session::Session;
+use ctxbench_session::calibration;
+use ctxbench_util::plural::pluralize;
 
 /// Selection criteria. Without any, every session is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, Header, UserEntry};
+use ctxbench_session::{Entry, Header, UserEntry};
 
 use super::*;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::context_editing::prompt_tokens;
-use ctxbench_core::engine::Event;
+use ctxbench_core::host::Event;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::request::{Phase, Tools};
-use ctxbench_core::session::Entry;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::Entry;
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::ManualCompaction;
 use serde::Serialize;

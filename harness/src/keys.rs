@@ -190,7 +190,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use ctxbench_core::model::find;
-    use ctxbench_core::session::{Entry, UserEntry};
+    use ctxbench_session::{Entry, UserEntry};
 
     use super::*;
 

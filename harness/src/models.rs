@@ -1,7 +1,7 @@
 //! Selection of the model for a session.
 
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
 
 /// Returns the models for a session: the named ones, or its own model if none is named.
 pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
@@ -68,7 +68,7 @@ fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::session::Header;
+    use ctxbench_session::Header;
 
     fn session(model: Option<&str>) -> Session {
         let model = model.map(str::to_string);

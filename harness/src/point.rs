@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use ctxbench_core::model::Counting;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
+use ctxbench_session::{Entry, Session};
+use ctxbench_util::plural::pluralize;
 use thiserror::Error;
 
 /// Position at which a session ends. Turns and replies are those of the main conversation and count

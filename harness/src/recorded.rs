@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::calibration;
+use ctxbench_core::Millis;
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{Phase, Purpose, Usage};
-use ctxbench_core::session::{Entry, Millis, RecordedCall, RecordedUsage, Session, Trigger};
+use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::usage::Usage;
 use ctxbench_reports::record::{
     AS_RECORDED, CompactionRecord, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration;
+use ctxbench_session::{Entry, RecordedCall, RecordedUsage, Session, Trigger};
 
 use crate::models;
 use crate::replay::compactions::{break_even, paid_off};

@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::descriptor::{Descriptor, PlotColor};
 use ctxbench_strategies::{Spec, all};
 

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::fact::{Fact, FactKind, Match};
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::{Fact, FactKind, Match};
+use ctxbench_session::{Entry, Session};
 
 /// Returns true if the instructions of a manual compaction ask for a fact that is needed later.
 pub fn steers(scenario: &Scenario) -> bool {
@@ -110,7 +110,7 @@ fn kind_words(kind: FactKind) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::session::{AssistantEntry, UserEntry};
+    use ctxbench_session::{AssistantEntry, UserEntry};
     use serde_json::json;
 
     fn user(id: &str) -> Entry {

@@ -1,8 +1,8 @@
 //! One-row overview of a session, for selection from a large corpus.
 
-use ctxbench_core::calibration;
-use ctxbench_core::session::Entry;
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::Entry;
+use ctxbench_session::calibration;
 use serde::Serialize;
 
 use crate::choice;

@@ -1,8 +1,8 @@
 //! Comparison of two runs of a session. A program that sends different requests the second time
 //! cannot be measured.
 
-use ctxbench_core::plural::pluralize;
 use ctxbench_reports::record::{RunRecord, Status};
+use ctxbench_util::plural::pluralize;
 use serde_json::Value;
 
 use crate::replay::Replayed;

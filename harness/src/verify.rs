@@ -2,14 +2,14 @@
 
 use std::ops::RangeInclusive;
 
-use ctxbench_core::fact::FactKind;
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::toml_file::TomlError;
 use ctxbench_reports as reports;
 use ctxbench_reports::Cell;
 use ctxbench_reports::record::{AS_RECORDED, Fate, RunRecord};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
+use ctxbench_session::fact::FactKind;
 use ctxbench_strategies::Spec;
+use ctxbench_util::toml_file::TomlError;
 
 /// Result of the comparison of results with a scenario's expected values.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord, word};
-use ctxbench_core::fact::FactKind;
-use ctxbench_core::nearest;
+use ctxbench_session::fact::FactKind;
+use ctxbench_util::nearest;
 use serde::Serialize;
 
 use crate::{fmt, json};

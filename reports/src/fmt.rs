@@ -1,6 +1,6 @@
 //! Formats numbers for people. Machine-readable files use [`exact`] only.
 
-pub(crate) use ctxbench_core::plural::pluralize;
+pub(crate) use ctxbench_util::plural::pluralize;
 
 /// Tokens in at most five characters: `950`, `9.5k`, `182k`, `1.23M`.
 pub(crate) fn tokens(n: f64) -> String {
@@ -110,7 +110,7 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
     out
 }
 
-pub(crate) use ctxbench_core::files::safe_name as slug;
+pub(crate) use ctxbench_util::files::safe_name as slug;
 
 /// Replaces characters with a space if they would break a row, control a terminal or hide text.
 pub fn printable(text: &str) -> String {

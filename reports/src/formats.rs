@@ -94,7 +94,7 @@ pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
-        let hint = ctxbench_core::nearest::hint(name, &names);
+        let hint = ctxbench_util::nearest::hint(name, &names);
         ReportError::Refused(format!("there is no report format `{name}`; {hint}"))
     })
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord};
-use ctxbench_core::serde_error;
+use ctxbench_util::serde_error;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
@@ -147,7 +147,7 @@ pub fn read_results(path: &Path) -> Result<Results, ReadError> {
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
-    ctxbench_core::files::read_text(path)
+    ctxbench_util::files::read_text(path)
         .map_err(|source| ReadError::Io { path: path.into(), source })
 }
 

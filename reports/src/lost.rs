@@ -146,7 +146,7 @@ impl LostNeed<'_> {
 mod tests {
     use super::*;
     use crate::testing;
-    use ctxbench_core::fact::Match;
+    use ctxbench_session::fact::Match;
 
     #[test]
     fn lost_needs_come_with_the_words_before_and_after() {

@@ -53,7 +53,7 @@ fn row(w: &RewindRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::record::CodeRewind;
-    use ctxbench_core::engine::RewindStatus;
+    use ctxbench_core::host::RewindStatus;
 
     use super::*;
     use crate::testing;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::record::{RESULTS_VERSION, RunRecord, Status};
-use ctxbench_core::{files, natural};
+use ctxbench_util::{files, natural};
 use serde::{Deserialize, Serialize};
 
 use crate::write::{WriteError, io_error, is_empty};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
+use ctxbench_util::natural;
 
 use crate::front::{self, Pooled};
 use crate::record::{Results, StrategyInfo};

@@ -217,7 +217,7 @@ fn legend(width: usize) -> Vec<String> {
 mod tests {
     use crate::record::Delegation;
     use crate::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
-    use ctxbench_core::session::RewindMode;
+    use ctxbench_core::host::RewindMode;
 
     use super::*;
     use crate::testing;

@@ -11,9 +11,9 @@ use crate::record::{
 };
 use crate::stored::{OutputFolder, StoredResults};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::fact::Match;
 use ctxbench_core::request::Phase;
 use ctxbench_core::strategy::Standing;
+use ctxbench_session::fact::Match;
 
 /// Labels of the sample, including a long and a malicious one.
 pub(crate) const LABELS: [&str; 12] = [

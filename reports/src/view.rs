@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, yardstick};
-use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
+use ctxbench_util::natural;
 
 use crate::metrics::{self, Metric};
 use crate::{fmt, seeds};

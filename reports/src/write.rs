@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files::{self, FileError};
+use ctxbench_util::files::{self, FileError};
 
 use crate::formats::{self, Artifact, ReportError};
 use crate::plots::{self, Looks};

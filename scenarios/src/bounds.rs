@@ -4,7 +4,8 @@
 //! A session file with a number out of bounds is refused. In a recording, the bound replaces the
 //! number, with a warning, and a limit of 0 counts as unknown.
 
-use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
+use ctxbench_core::Millis;
+use ctxbench_session::{Entry, Header, RecordedUsage};
 
 use crate::check::Located;
 use crate::error::LineFault;

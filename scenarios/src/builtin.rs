@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ctxbench_core::nearest;
+use ctxbench_util::nearest;
 use include_dir::{Dir, File, include_dir};
 
 use crate::error::LoadError;
@@ -142,7 +142,7 @@ impl Companions for Embedded<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_core::session::Entry;
+    use ctxbench_session::Entry;
 
     use super::*;
     use crate::formats::Source;

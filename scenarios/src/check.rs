@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::Part;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::nearest;
-use ctxbench_core::session::{Entry, Header, Session};
+use ctxbench_session::fact::Fact;
+use ctxbench_session::{Entry, Header, Session};
+use ctxbench_util::nearest;
 
 use crate::error::{LineFault, Loaded};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files::{self, FileError};
+use ctxbench_util::files::{self, FileError};
 
 use crate::error::LoadError;
 use crate::formats::{self, Source};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ctxbench_core::files::FileError;
-use ctxbench_core::session::Session;
-use ctxbench_core::toml_file::TomlError;
+use ctxbench_session::Session;
+use ctxbench_util::files::FileError;
+use ctxbench_util::toml_file::TomlError;
 
 /// Session with the warnings of its reader.
 #[derive(Clone, Debug, Default, PartialEq)]

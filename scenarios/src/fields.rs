@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use ctxbench_core::session::{Entry, RewindMode};
-use ctxbench_core::{nearest, serde_error};
+use ctxbench_core::host::RewindMode;
+use ctxbench_session::Entry;
+use ctxbench_util::{nearest, serde_error};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};

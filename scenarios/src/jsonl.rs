@@ -3,8 +3,8 @@
 use std::io::BufRead;
 use std::ops::ControlFlow;
 
-use ctxbench_core::nearest;
-use ctxbench_core::session::Header;
+use ctxbench_session::Header;
+use ctxbench_util::nearest;
 use serde_json::{Map, Value};
 
 use crate::bounds;

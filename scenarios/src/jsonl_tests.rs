@@ -1,6 +1,6 @@
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::fact::Fact;
-use ctxbench_core::session::*;
+use ctxbench_core::host::RewindMode;
+use ctxbench_session::*;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Sources of sessions: session files, hand-written scenarios, built-in scenarios, and recordings
 //! of real programs.
 //!
-//! Every source gives a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load()`] takes
+//! Every source gives a [`ctxbench_session::Session`] inside a [`Scenario`]. [`load()`] takes
 //! an argument of the command line, [`load_path`] a file or folder, [`builtin`] lists the embedded
 //! scenarios, [`formats`] contains one folder per recording format, and [`autofacts`] finds facts
 //! that the agent of a recording needed again. [`exports`] writes sessions in foreign formats.
@@ -26,7 +26,7 @@ pub mod schema;
 mod schema_tests;
 mod toml_tree;
 
-use ctxbench_core::escapes;
+use ctxbench_util::escapes;
 
 pub use corpus::Corpus;
 pub use error::{InputError, LoadError, Loaded};

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::nearest;
-use ctxbench_core::session::Entry;
+use ctxbench_session::Entry;
+use ctxbench_util::nearest;
 
 use crate::corpus::{self, Corpus};
 use crate::error::LoadError;

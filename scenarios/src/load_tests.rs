@@ -1,4 +1,4 @@
-use ctxbench_core::session::Entry;
+use ctxbench_session::Entry;
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! Pitfalls described by the sources, by code. Scenarios cite them, and the built-in scenarios must
 //! cover all of them.
 
-use ctxbench_core::nearest;
+use ctxbench_util::nearest;
 
 /// Mistake that a scenario can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ctxbench_core::nearest;
-use ctxbench_core::session::{Entry, Header, Session};
-use ctxbench_core::toml_file::Lines;
+use ctxbench_session::{Entry, Header, Session};
+use ctxbench_util::nearest;
+use ctxbench_util::toml_file::Lines;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

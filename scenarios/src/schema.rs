@@ -1,10 +1,10 @@
 //! JSON Schemas of the two files that others write: session lines and scenarios.
 //!
-//! The session schema comes from the types of [`ctxbench_core::session`], that of a scenario from
+//! The session schema comes from the types of [`ctxbench_session`], that of a scenario from
 //! the type of its file. Steps are read by hand for the sake of their error messages; their schema
 //! is built from the tables of this reader and from the session schema.
 
-use ctxbench_core::schema::session_line;
+use ctxbench_session::schema::session_line;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! Conversion of parsed TOML to JSON values, with line numbers for errors.
 
-use ctxbench_core::toml_file::{self, Lines};
+use ctxbench_util::toml_file::{self, Lines};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -8,10 +8,11 @@ use crate::descriptor::{
 use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::BlockKind;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::compaction::{CompactionKind, step_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
-use ctxbench_core::strategy::{Flow, Strategy, is_fixed};
+use ctxbench_core::strategy::{Flow, Strategy};
 
 const NOTHING: Matrix = Matrix {
     layers: "0",

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 pub use crate::own_settings::{Named, SettingsFile, UserSetting};
 use crate::sweep::SweepError;
+use ctxbench_core::host::RewindMode;
 use ctxbench_core::model::{Capabilities, Model};
-use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;

@@ -13,10 +13,11 @@ use crate::descriptor::{
 use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockForm, BlockKind};
+use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::strategy::{Flow, Strategy, frontier_breakpoints};
+use ctxbench_core::strategy::{Flow, Strategy};
 
 /// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -113,7 +114,7 @@ impl Strategy for ObservationMasking {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        if self.marks_frontier && s.default_breakpoints {
+        if self.marks_frontier && s.options().default_breakpoints {
             let outputs =
                 || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
             // The oldest are masked first.

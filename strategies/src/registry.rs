@@ -4,9 +4,9 @@
 use crate::descriptor::{BuildRequest, Descriptor, SettingsFile, SpecError, UserSetting, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
-use ctxbench_core::nearest;
 use ctxbench_core::settings::{SettingKind, Settings};
 use ctxbench_core::strategy::Strategy;
+use ctxbench_util::nearest;
 use std::sync::OnceLock;
 use thiserror::Error;
 
@@ -158,7 +158,7 @@ impl Spec {
 mod tests {
     use super::*;
     use crate::descriptor::{PlotColor, Reads, Rewind, Standing};
-    use ctxbench_core::session::RewindMode;
+    use ctxbench_core::host::RewindMode;
     use ctxbench_core::settings::Value;
     use std::collections::HashSet;
 

@@ -19,7 +19,7 @@ impl Scoped {
         let out = Scoped(s.fixed.context.iter().filter_map(scoped).collect());
         let shown = s.context.blocks().iter().filter(|b| !out.holds(b)).cloned().collect();
         // Memory files contain no calls.
-        let _ = s.context.set(shown);
+        let _ = s.set_view(shown);
         out
     }
 
@@ -33,7 +33,7 @@ impl Scoped {
         for (scope, file) in &self.0 {
             let blocks = s.context.blocks();
             if !blocks.iter().any(|b| Arc::ptr_eq(b, file)) && touched(scope, blocks) {
-                s.context.push(file.clone());
+                s.show(file.clone());
             }
         }
     }
@@ -46,7 +46,7 @@ impl Scoped {
         };
         let kept: Vec<_> = blocks.iter().filter(|b| !idle(b)).cloned().collect();
         if kept.len() < blocks.len() {
-            let _ = s.context.set(kept);
+            let _ = s.set_view(kept);
         }
         self.add_to_view(s);
     }

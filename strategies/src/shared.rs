@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::block::{self, Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::Message;
-use ctxbench_core::strategy;
 
 /// Returns true if a block is always shown, as files in the chat are.
 pub(crate) fn is_fixed(b: &Block) -> bool {
-    strategy::is_fixed(b) || b.kind == BlockKind::File
+    block::is_fixed(b) || b.kind == BlockKind::File
 }
 
 /// Returns the system prompt of a summary request: the session's, or else this text.
@@ -24,7 +23,7 @@ pub(crate) fn summary_base(s: &Engine, role: Role, text: &Arc<str>) -> Vec<Arc<B
 
 /// Records an error result for a call that has none, and returns its block.
 pub(crate) fn interrupted(s: &mut Engine, call: &Block, text: &str) -> Arc<Block> {
-    let id = s.history.append("", Role::Tool, vec![Part::Text(text.into())], true);
+    let id = s.append(Role::Tool, vec![Part::Text(text.into())]);
     let draft = Draft {
         call: call.call.clone(),
         is_error: true,

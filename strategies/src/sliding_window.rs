@@ -11,10 +11,11 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::compaction::{CompactionKind, step_starts, turn_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_fixed};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
 
 /// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {

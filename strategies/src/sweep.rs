@@ -1,8 +1,8 @@
 //! Several values of a setting in one specification: `codex:auto_compact_limit=[60k,90k,120k]` or
 //! `codex:auto_compact_limit=60k..180k/30k`.
 
-use ctxbench_core::quantity::parse_decimal;
 use ctxbench_core::settings::{SettingError, split_pairs};
+use ctxbench_util::quantity::parse_decimal;
 use thiserror::Error;
 
 /// Maximum number of rows that one specification may expand to.

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, RewindStatus, Task};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Action, Event, Host, Incoming, RewindStatus, Task};
 use ctxbench_core::model::{Counting, Model, find};
-use ctxbench_core::request::{
-    ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason, Usage,
-};
-use ctxbench_core::session::{Millis, RewindMode};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason};
+use ctxbench_core::usage::Usage;
 
 use serde_json::Value;
 
@@ -227,7 +228,7 @@ impl Played {
 
     /// Returns the values that `of` finds in the events.
     pub fn events<'a, T>(&'a self, of: impl Fn(&'a Event) -> Option<T>) -> Vec<T> {
-        self.engine.events.iter().filter_map(|e| of(&e.event)).collect()
+        self.engine.events().iter().filter_map(|e| of(&e.event)).collect()
     }
 
     /// Returns the mechanisms of the compactions in order.

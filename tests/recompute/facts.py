@@ -8,7 +8,7 @@ QUOTES = str.maketrans({c: "'" for c in "\"`\u2018\u2019\u201c\u201d\u00b4\u201e
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?![\w])")
 RESTED = 5
 
-COMMON = set((Path(__file__).parents[2] / "core/src/gist/common.txt").read_text().split())
+COMMON = set((Path(__file__).parents[2] / "core/session/src/gist/common.txt").read_text().split())
 ENDINGS = (
     "ization", "ations", "ation", "ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es",
     "er", "ly", "s",

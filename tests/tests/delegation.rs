@@ -1,11 +1,11 @@
 //! Runs with subagents: hand calculations and invariants.
 
-use ctxbench_core::fact::Match;
 use ctxbench_core::request::Phase;
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{RequestRecord, Status};
 use ctxbench_scenarios::builtin;
+use ctxbench_session::fact::Match;
 
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 use crate::common::session_of;

@@ -8,12 +8,12 @@ use std::process::Command;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::{
-    AssistantEntry, Entry, Header, RecordedUsage, Session, ToolEntry, UserEntry,
-};
 use ctxbench_scenarios::exports::{self, ExportLosses};
 use ctxbench_scenarios::formats::{self, Source};
 use ctxbench_scenarios::{InputKind, jsonl, load_path, sniff};
+use ctxbench_session::{
+    AssistantEntry, Entry, Header, RecordedUsage, Session, ToolEntry, UserEntry,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -216,7 +216,7 @@ fn checked(session: Session) -> Session {
 fn recordings() -> Vec<(String, Session)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/recordings");
     let mut out = Vec::new();
-    for file in ctxbench_core::files::walk(&data).unwrap() {
+    for file in ctxbench_util::files::walk(&data).unwrap() {
         let source = Source::at(&file);
         let Some(InputKind::Recording(name)) = sniff(&source) else { continue };
         formats::by_name(name).unwrap().import(&source, |one| {

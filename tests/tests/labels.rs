@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::{Loaded, Scenario, autofacts};
+use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
 use crate::common::{recordings, replayed};
@@ -77,7 +77,7 @@ fn pairs(session: &Session) -> Vec<Pair> {
             places.insert(key.to_string(), here);
         }
     }
-    let pair = |f: &ctxbench_core::fact::Fact, need: &String| Pair {
+    let pair = |f: &ctxbench_session::fact::Fact, need: &String| Pair {
         literals: f.tokens.clone(),
         origin: places.get(&f.arises).cloned(),
         need: places[need].clone(),

@@ -1,11 +1,11 @@
 //! The context after a compaction, compared with the documented layout of each program.
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
-use ctxbench_core::engine::Event;
-use ctxbench_core::session::Entry;
+use ctxbench_core::host::Event;
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::Options;
 use ctxbench_scenarios::{Scenario, builtin};
+use ctxbench_session::Entry;
 use std::sync::Arc;
 
 use crate::common::replayed::{MODEL, run_in_full};

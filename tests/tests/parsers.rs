@@ -7,10 +7,10 @@ mod doors;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::session::Entry as SessionEntry;
 use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
+use ctxbench_session::Entry as SessionEntry;
 use ctxbench_strategies::persist::{self, JournalEntry, PersistFormat, StoredMessage};
 use doors::{DOORS, served};
 use proptest::collection::vec;

@@ -1,14 +1,14 @@
 //! Hand calculation of the 100 % row: an append-only session has a closed formula.
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::engine::Event;
+use ctxbench_core::host::Event;
 use ctxbench_core::model;
 use ctxbench_core::model::Counting;
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{FullReplay, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};
+use ctxbench_session::{Entry, Session};
 
 use crate::common::replayed;
 

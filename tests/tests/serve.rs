@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, StopReason};
-use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_harness::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_provider::wire::find;
+use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
@@ -336,7 +336,7 @@ async fn browser_and_foreign_host_requests_are_refused() {
 #[tokio::test]
 async fn one_provider_may_be_served_alone() {
     let here = Here::new(ServeOptions {
-        api: find("openai-chat").map(|w| w.api()),
+        api: find("openai-chat").map(|w| w.api),
         ..ServeOptions::default()
     })
     .await;

@@ -39,7 +39,7 @@ fn script(writer: u64, count: usize) -> Vec<StoredMessage> {
 }
 
 fn files(dir: &Path) -> Vec<PathBuf> {
-    ctxbench_core::files::walk(dir).unwrap()
+    ctxbench_util::files::walk(dir).unwrap()
 }
 
 #[test]

@@ -7,11 +7,12 @@
 //! modelled: routing between machines, eviction under load, entries that start within an item.
 
 use super::prompt::{Item, Prompt, chain};
+use ctxbench_core::Millis;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, Entries};
-use ctxbench_core::request::{ErrorKind, ModelError, Ttl};
-use ctxbench_core::session::Millis;
+use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::tokens;
+use ctxbench_core::usage::Ttl;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// Tokens of a prompt by use of the cache. The four fields add up to the prompt.

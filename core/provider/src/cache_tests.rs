@@ -6,8 +6,9 @@ use super::cache::{CacheUse, PromptCache};
 use super::prompt::{Content, Item, Prompt};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, find};
-use ctxbench_core::request::{ErrorKind, Tools, Ttl};
+use ctxbench_core::request::{ErrorKind, Tools};
 use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Ttl;
 
 const MINUTE: u64 = 60_000;
 
@@ -329,7 +330,7 @@ mod properties {
 
     use super::super::cache::{Prefix, PromptCache};
     use ctxbench_core::model::{Counting, catalogue};
-    use ctxbench_core::request::Ttl;
+    use ctxbench_core::usage::Ttl;
 
     /// Steps of one prompt: (identity, tokens, breakpoint, from the model), and the time since the
     /// previous prompt.

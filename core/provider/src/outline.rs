@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, Tools, Ttl};
+use ctxbench_core::request::{Request, Tools};
+use ctxbench_core::usage::Ttl;
 
 use crate::cache::Prefix;
-use crate::prompt::Item;
 use crate::wire::Wire;
-use crate::wire::plan::{self, BlockForm};
+use crate::wire::plan::{self};
+use crate::wire::slot::BlockForm;
 
 /// The prefixes of the newest prompt of a conversation, equal to those of
-/// [`Prompt::from_block`](crate::Prompt::from_block).
+/// [`prompt_of`](crate::wire::WireFormat::prompt_of).
 #[derive(Debug)]
 pub struct Outline {
     wire: Wire,
@@ -132,7 +133,7 @@ impl Outline {
         }
         let mut counts = self.items.last().copied().unwrap_or_default();
         for slot in &slots {
-            let item = Item::from_slot(self.wire, slot, &request.blocks[slot.block]);
+            let item = self.wire.item(slot, &request.blocks[slot.block]);
             let last = self.prefixes.last().copied().unwrap_or(self.base);
             self.prefixes.push(last.with(&item, by));
             counts.thinking += usize::from(slot.show == BlockForm::Reasoning);
@@ -184,13 +185,13 @@ mod tests {
 
     use super::*;
     use crate::cache::prefixes;
-    use crate::prompt::{Content, Prompt};
+    use crate::prompt::Content;
     use crate::wire::ALL;
     use crate::wire::properties::{any_wire, model, request};
 
     /// Computes the prefixes of a request from its prompt.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, bool, bool) {
-        let prompt = Prompt::from_block(wire, request);
+        let prompt = wire.prompt_of(request);
         let all = prefixes(&prompt, &request.model.counting);
         let any = |of: fn(&Content) -> bool| prompt.items.iter().any(|i| of(&i.content));
         let thinking = any(|c| matches!(c, Content::Reasoning { .. }));
@@ -235,7 +236,7 @@ mod tests {
                     outline.follow(&request(to));
                     let (all, ..) = by_prompt(wire, &request(to));
                     let kinds: Vec<BlockKind> = blocks.iter().map(|b| b.kind).collect();
-                    let case = || format!("{} {kinds:?} {from:?} {to:?}", wire.name());
+                    let case = || format!("{} {kinds:?} {from:?} {to:?}", wire.name);
                     assert_eq!(outline.prefixes(), &all[..], "{}", case());
                 }
             }

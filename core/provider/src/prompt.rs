@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::wire::Wire;
-use crate::wire::plan::{self, BlockForm, Slot};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
+use ctxbench_core::request::{ServerEdit, Tools};
 use ctxbench_core::tokens::{self, Size};
+use ctxbench_core::usage::Ttl;
 
 /// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +67,7 @@ pub struct Item {
     pub hash: u64,
     /// The engine's block, with more information than the wire; `None` for requests of other programs.
     pub shows: Option<Arc<Block>>,
-    size: OnceLock<Size>,
+    pub(crate) size: OnceLock<Size>,
 }
 
 impl PartialEq for Item {
@@ -150,19 +149,6 @@ impl Item {
                 Draft { media: Some(Arc::new(Media { media_type, url, name: None })), ..draft }
             }
         }
-    }
-
-    pub(crate) fn from_slot(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
-        let content = Content::from_block(wire, slot.show, block);
-        let mut item = Item::new(slot.role, content, slot.message, slot.cache);
-        item.shows = Some(block.clone());
-        // If the wire carries the whole block, its size is already known.
-        let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
-            && (block.media.is_none() || slot.show == BlockForm::Output);
-        if whole {
-            let _ = item.size.set(block.size());
-        }
-        item
     }
 }
 
@@ -251,41 +237,6 @@ impl Content {
         };
         chain(&[tag + 256 * role as u64, a, b, c])
     }
-
-    fn from_block(wire: Wire, show: BlockForm, b: &Block) -> Self {
-        let media = |m: &Media| wire.carried_media(m);
-        let call = || b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
-        match show {
-            BlockForm::Text => Content::Text(b.text.clone()),
-            BlockForm::Image => {
-                let m = b.media.as_ref().map(|m| media(m)).unwrap_or_else(|| Media {
-                    media_type: String::new(),
-                    url: String::new(),
-                    name: None,
-                });
-                Content::Image { media_type: m.media_type.into(), url: m.url.into() }
-            }
-            BlockForm::Reasoning => Content::Reasoning {
-                text: b.text.clone(),
-                encrypted: b.opaque.clone().filter(|o| !o.is_empty()),
-            },
-            BlockForm::Call => {
-                let (id, name) = call();
-                Content::Call { id, name, arguments: b.text.clone() }
-            }
-            BlockForm::Output => Content::Output {
-                id: call().0,
-                text: b.text.clone(),
-                is_error: wire.has_tool_errors() && b.is_error,
-                image: b.media.as_ref().map(|m| Box::new(media(m))),
-            },
-            BlockForm::Compaction => Content::Compaction {
-                text: if wire.shows_summaries() { b.text.clone() } else { "".into() },
-                opaque: b.opaque.clone().filter(|o| !o.is_empty()),
-            },
-            BlockForm::Trigger => Content::CompactionTrigger(b.text.clone()),
-        }
-    }
 }
 
 /// Combines up to eight hashes into one.
@@ -325,27 +276,6 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Builds the prompt that a server decodes from a request, without encoding: equals
-    /// `decode(encode(request))`.
-    pub fn from_block(wire: Wire, request: &Request) -> Self {
-        let request = &*request.sent();
-        let slots = plan::plan(wire, request);
-        let items =
-            slots.iter().map(|s| Item::from_slot(wire, s, &request.blocks[s.block])).collect();
-        let thread = |t: &Thread| match t {
-            Thread::Create => PromptThread::Create,
-            Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
-        };
-        let edits = request.server_edits.iter();
-        Prompt {
-            max_tokens: wire.max_tokens(request),
-            tools: request.tools.clone(),
-            server_edits: edits.filter_map(|e| wire.carried_edit(e)).collect(),
-            thread: request.thread.as_ref().filter(|_| wire.carries_threads()).map(thread),
-            ..Prompt::new(request.model.name.clone(), items)
-        }
-    }
-
     /// Returns whether the request is for a compaction only.
     pub fn asks_for_compaction(&self) -> bool {
         self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))

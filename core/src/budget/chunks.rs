@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::allocate::Demand;
 use super::error::{BudgetError, BudgetPart};
+use crate::block::is_system;
 use crate::block::{Block, BlockKind, total_tokens};
 use crate::model::Counting;
-use crate::strategy::is_system;
 use crate::tokens::bytes_div4_down;
 
 /// The parts of a prompt (docs/sources/openoxide.md §2.3). Stable parts come first, so that a

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::block::is_system;
 use crate::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
 use crate::engine::Engine;
-use crate::strategy::is_system;
 
 /// Builds a block that exists only in one request.
 pub fn ephemeral_block(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
@@ -43,7 +43,7 @@ impl UndoStack {
             let (_, view) = self.0.swap_remove(i);
             self.0.truncate(i);
             // An earlier view is always valid.
-            let _ = s.context.set(view);
+            let _ = s.set_view(view);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Models: windows, outputs, prices, cache rules and capabilities, as dated data.
 
-mod counting;
+pub(crate) mod counting;
 mod family;
 mod own;
 mod price;
@@ -18,10 +18,10 @@ pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
 use table::table;
 
-use crate::request::Ttl;
-use crate::session::Millis;
 use crate::settings::scale_tokens;
-use crate::toml_file::TomlError;
+use crate::time::Millis;
+use crate::usage::Ttl;
+use ctxbench_util::toml_file::TomlError;
 
 /// The provider of a model, which determines cache rules and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -238,7 +238,7 @@ fn nearest_to(name: &str) -> String {
     let names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
     let all =
         format!("`ctxbench list models` shows {} of them, --models FILE adds yours", names.len());
-    crate::nearest::hint_or(name, &names, &all)
+    ctxbench_util::nearest::hint_or(name, &names, &all)
 }
 
 /// The default of `--model`: available, with no announced day of retirement

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Model;
-use crate::request::{Reply, Usage};
-use crate::session::Millis;
+use crate::request::Reply;
+use crate::time::Millis;
+use crate::usage::Usage;
 
 /// Cost in USD, by kind of token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

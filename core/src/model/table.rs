@@ -7,8 +7,8 @@ use toml::Value;
 
 use super::own::KEYS;
 use super::{Counting, Model};
-use crate::nearest;
 use crate::tokens::content_hash;
+use ctxbench_util::nearest;
 
 /// The table of models and its sources.
 pub(super) struct Table {

@@ -17,7 +17,7 @@ pub use self::pairs::{split_pair, split_pairs};
 #[doc(hidden)]
 pub use self::table::FromValue;
 pub use self::table::SettingsTable;
-use crate::quantity::parse_quantity;
+use ctxbench_util::quantity::parse_quantity;
 
 /// Unit and range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,7 +190,7 @@ impl Settings {
             let hint = if names.is_empty() {
                 "it has none".to_string()
             } else {
-                crate::nearest::hint(name, &names)
+                ctxbench_util::nearest::hint(name, &names)
             };
             return Err(SettingError::Unknown {
                 strategy: strategy.into(),

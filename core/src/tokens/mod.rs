@@ -8,7 +8,7 @@
 
 use std::sync::{OnceLock, RwLock};
 
-use crate::lru_map::LruMap;
+use ctxbench_util::lru_map::LruMap;
 
 #[cfg(feature = "tokenizers")]
 mod classes;

@@ -1,10 +1,10 @@
 //! Keeps the fixed beginning and the newest turns.
 
-use ctxbench_harness::own::core::block::{Block, BlockKind};
+use ctxbench_harness::own::core::block::{Block, BlockKind, is_fixed};
 use ctxbench_harness::own::core::compaction::CompactionKind;
 use ctxbench_harness::own::core::engine::Engine;
 use ctxbench_harness::own::core::request::Phase;
-use ctxbench_harness::own::core::strategy::{Flow, Strategy, is_fixed};
+use ctxbench_harness::own::core::strategy::{Flow, Strategy};
 use ctxbench_harness::own::descriptor::{Build, Descriptor, Product, Version};
 use ctxbench_harness::own::{async_trait, settings};
 

@@ -10,7 +10,6 @@ use crate::recorded::{about_prices, as_recorded};
 use crate::replay::Options;
 use crate::run::Plan;
 use anyhow::bail;
-use ctxbench_core::plural::pluralize;
 use ctxbench_reports::advise::{
     Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
 };
@@ -18,6 +17,7 @@ use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{Spec, all};
+use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, load_usable};

@@ -8,9 +8,9 @@ use crate::models;
 use crate::point::CutPoint;
 use crate::replay::Options;
 use anyhow::Context;
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
-use ctxbench_core::plural::pluralize;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_util::plural::pluralize;
 use serde::Serialize;
 
 use super::specs::Chosen;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
-use ctxbench_core::files;
+use ctxbench_util::files;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
-use ctxbench_core::nearest;
-use ctxbench_core::toml_file::{self, Lines, TomlError};
+use ctxbench_util::nearest;
+use ctxbench_util::toml_file::{self, Lines, TomlError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -83,7 +83,7 @@ pub(super) fn configure(
     if trust == Trust::Harmless {
         check_owner(&path)?;
     }
-    let text = ctxbench_core::files::read_text(&path)
+    let text = ctxbench_util::files::read_text(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
     let reader =

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::conform::{Case, CaseError, Changes, changes, replay, shorten};
 use anyhow::{Context, bail};
-use ctxbench_core::files;
+use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ pub(crate) fn conform(args: &ConformArgs) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
-        let text = ctxbench_core::files::read_text(f).with_context(|| format!("reading {name}"))?;
+        let text = ctxbench_util::files::read_text(f).with_context(|| format!("reading {name}"))?;
         let head: Value =
             serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
         if head["kind"] != "replay" {

@@ -11,9 +11,9 @@ use crate::choice::{self, Choice, Chooser};
 use crate::progress::Pace;
 use crate::verify;
 use anyhow::bail;
-use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
+use ctxbench_util::plural::pluralize;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueHint;
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{self as reports, Columns, TableOptions, agreement};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration::Calibrate;
 
 use self::cases::Cases;
 use super::corpus::load_all;

@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use ctxbench_core::{files, nearest};
 use ctxbench_reports as reports;
 use ctxbench_reports::record::Results;
+use ctxbench_util::{files, nearest};
 
 use super::{CheckFailed, specs};
 

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ctxbench_core::files;
 use ctxbench_scenarios::LoadError;
+use ctxbench_util::files;
 
 /// Returns whether a path is a pipe or a device: `-` is standard input, and `<(…)` is a path from
 /// the shell.

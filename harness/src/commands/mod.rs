@@ -41,12 +41,12 @@ use std::process::ExitCode;
 use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use ctxbench_core::files;
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Descriptor;
+use ctxbench_util::files;
 
 pub(crate) use output::{check_printed, print, print_data, print_with, write_stderr};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use ctxbench_core::files;
 use ctxbench_reports::is_private;
+use ctxbench_util::files;
 
 /// Returns whether an input, or a file in an input folder, is readable by its owner only. If so,
 /// all new files and folders of this process are private too. A replaced file keeps its

@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
-use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
+use ctxbench_util::calendar;
 
 use super::serve::shutdown_signal;
 use crate::drive;
 use crate::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
 use crate::serve::wall_clock;
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 
 const HELP: &str = "\
 Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in

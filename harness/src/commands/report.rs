@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use crate::redact::Redactor;
 use crate::run::looks;
 use anyhow::{Context, bail};
-use ctxbench_core::files;
 use ctxbench_reports as reports;
 use ctxbench_reports::{
     Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,
 };
+use ctxbench_util::files;
 
 use super::private;
 

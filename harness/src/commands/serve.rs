@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
-use ctxbench_core::files;
 use ctxbench_provider::wire::apis;
+use ctxbench_util::files;
 
 const HELP: &str = "\
 The first line of standard output is `listening on http://127.0.0.1:PORT`. API keys are ignored.

@@ -75,7 +75,7 @@ pub(super) fn parse_one(text: &str) -> Result<Spec, SpecError> {
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
         let product = product_of(file, specs)?;
-        let text = ctxbench_core::files::read_text(file)
+        let text = ctxbench_util::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
         // Windows editors write a byte order mark.
         let text = text.trim_start_matches('\u{feff}');

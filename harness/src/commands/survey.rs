@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::choice::{Choice, Chooser};
 use crate::survey::SessionSummary;
 use anyhow::bail;
-use ctxbench_core::calendar;
-use ctxbench_core::plural::pluralize;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
+use ctxbench_util::calendar;
+use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, Skipped, WalkItem, at, below, walk};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::validate::{
     Calibration, PredictOptions, Validated, compaction, read, validate as compare,
 };
-use ctxbench_core::files;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::request::Ttl;
+use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
+use ctxbench_util::files;
+use ctxbench_util::plural::pluralize;
 
 use super::{CheckFailed, input};
 

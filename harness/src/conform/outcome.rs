@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Event, TimedEvent};
+use ctxbench_core::host::{Event, TimedEvent};
 use ctxbench_strategies::conform::RequestView;
 use ctxbench_strategies::conform::case::{CaseCompaction, Outcome};
 

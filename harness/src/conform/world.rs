@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, CallerAction, Host, Incoming, Task};
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
-use ctxbench_core::session::Millis;
+use ctxbench_core::host::{Action, CallerAction, Host, Incoming, Task};
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
+use ctxbench_core::usage::Usage;
 use ctxbench_strategies::conform::RequestView;
 use ctxbench_strategies::conform::case::{
     Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,

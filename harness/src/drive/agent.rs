@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ctxbench_core::model::{self, Model, UnknownModel};
-use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
 use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
+use ctxbench_util::{files, nearest};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -412,7 +412,7 @@ impl Agent {
     /// Returns a model by name, or the default model. The settings of an agent support one
     /// provider, so a model of another provider is an error.
     pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, AgentError> {
-        let api = |m: &Model| -> Api { wire::for_model(m).api() };
+        let api = |m: &Model| -> Api { wire::for_model(m).api };
         let own = model::find(&self.model)?;
         let model = name.map_or(Ok(own), model::find)?;
         let speaks = api(own);

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
+use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
-use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Prompt};
@@ -364,7 +364,7 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError
     let ProviderFault { status, code, message, text, tokens, .. } = fault;
     if let Some(status) = status {
         let message = message.unwrap_or_else(|| "the provider failed".into());
-        return Err(wire.api().refusal(status, code, message));
+        return Err(wire.api.refusal(status, code, message));
     }
     let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
     let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };

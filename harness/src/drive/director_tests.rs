@@ -1,5 +1,5 @@
-use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 use ctxbench_scenarios::FaultOn;
+use ctxbench_session::{AssistantEntry, Entry, Session, UserEntry};
 
 use super::*;
 

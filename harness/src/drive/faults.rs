@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
+use ctxbench_util::plural::pluralize;
 
 use crate::serve::{self, BadFault, FaultPlan};
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ctxbench_core::{files, toml_file};
+use ctxbench_util::{files, toml_file};
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 use toml::{Table, Value};

@@ -31,10 +31,10 @@ use std::time::Duration;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Reply;
-use ctxbench_core::session::Session;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
 use ctxbench_scenarios::{ProviderFault, Scenario};
+use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Fixed;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::session::{Entry, Session, UserEntry};
 use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_session::fact::Fact;
+use ctxbench_session::{Entry, Session, UserEntry};
 use serde_json::Value;
 
 use super::agent::Purpose;
@@ -103,7 +103,7 @@ fn result(part: &Part, plan: &DrivePlan, shown: &HashMap<&str, &Item>) -> Option
         Some(Content::Output { text, is_error, .. }) => (text.clone(), *is_error),
         _ => (plan.printed(&call.id).unwrap_or_default().into(), false),
     };
-    Some(Entry::Tool(ctxbench_core::session::ToolEntry {
+    Some(Entry::Tool(ctxbench_session::ToolEntry {
         call_id: call.id.to_string(),
         name: Some(call.name.to_string()),
         output: Some(output),

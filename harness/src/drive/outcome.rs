@@ -1,14 +1,14 @@
 //! The two rows of a drive: the agent's, and that of our implementation on the session that the
 //! agent saw.
 
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
 use ctxbench_scenarios::{ProviderFault, Scenario};
+use ctxbench_session::Session;
+use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
+use ctxbench_util::plural::pluralize;
 
 use super::agent::{Agent, Purpose};
 use super::observed_session::Extent;
@@ -124,7 +124,7 @@ fn add_note(record: &mut RunRecord, more: String) {
 impl Driven {
     /// Returns the model with the agent's wire format.
     fn spoken(&self) -> Model {
-        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name().into());
+        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name.into());
         Model { wire, ..self.model.clone() }
     }
 

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Action;
-use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
+use ctxbench_core::host::Action;
+use ctxbench_session::{AssistantEntry, Entry, Session};
 
 use super::agent::{Agent, Edit, ShellTool};
 use super::template::{replace, replace_in};
@@ -289,7 +290,7 @@ fn undrivable(action: &Action) -> String {
 mod tests {
     use super::*;
     use crate::drive::agent::described_with as agent;
-    use ctxbench_core::session::{ToolEntry, UserEntry};
+    use ctxbench_session::{ToolEntry, UserEntry};
 
     fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
         let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };

@@ -8,13 +8,14 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_core::settings::Settings;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
@@ -211,7 +212,7 @@ impl Player {
             }
         }
         let done = if gone.is_empty() && !has_summary {
-            s.context.set(after)
+            s.set_view(after)
         } else {
             let origins: HashSet<Origin> =
                 after.iter().flat_map(|b| b.origin.iter().copied()).collect();
@@ -369,8 +370,8 @@ impl Strategy for Player {
         if more { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
-        Flow::Proceed
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> ReplyFlow {
+        ReplyFlow::Proceed
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

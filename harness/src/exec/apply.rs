@@ -3,11 +3,11 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::strategy::is_system;
 use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 
@@ -118,7 +118,7 @@ impl Exec {
             };
             s.compacted(kind, mechanism, self.phase, after)
         } else {
-            s.context.set(after)
+            s.set_view(after)
         }
         .map_err(|e| e.to_string())?;
         self.known = s.context.blocks().len();
@@ -303,7 +303,7 @@ fn whole_pairs(before: &ExecState, after: &[StateEntry]) -> Result<(), String> {
 fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origin]) -> StateEntry {
     let role = drafts.first().map_or(Role::User, |d| d.role);
     let parts = drafts.iter().map(part).collect();
-    let id = s.history.append("", role, parts, true);
+    let id = s.append(role, parts);
     let blocks = drafts
         .into_iter()
         .map(|d| {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use serde_json::value::RawValue;

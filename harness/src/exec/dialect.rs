@@ -114,7 +114,7 @@ impl Dialect {
         let mut body: std::collections::HashMap<&str, Box<RawValue>> =
             serde_json::from_slice(body).map_err(|e| e.to_string())?;
         let list =
-            body.remove(self.wire.conversation_field()).ok_or("the request has no messages")?;
+            body.remove(self.wire.rules.conversation_field).ok_or("the request has no messages")?;
         let list: Vec<Box<RawValue>> =
             serde_json::from_str(list.get()).map_err(|e| e.to_string())?;
         Ok(list.into_iter().map(Arc::from).collect())
@@ -122,11 +122,11 @@ impl Dialect {
 
     /// Decodes a message of the program.
     fn items(&self, message: &RawValue) -> Result<Vec<Item>, String> {
-        let (field, model) = (self.wire.conversation_field(), &self.empty.model.name);
+        let (field, model) = (self.wire.rules.conversation_field, &self.empty.model.name);
         let model = serde_json::to_string(&**model).map_err(|e| e.to_string())?;
         let body =
             format!("{{\"model\":{model},\"max_tokens\":1,\"{field}\":[{}]}}", message.get());
-        let path = self.wire.path(&self.empty.model.name);
+        let path = (self.wire.path)(&self.empty.model.name);
         let prompt = self.wire.decode(&path, body.as_bytes()).map_err(|e| {
             format!("{e}, in the message {}", super::protocol::clipped(message.get()))
         })?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ctxbench_core::quantity::{parse_bytes, parse_quantity};
 use ctxbench_strategies::SpecError;
+use ctxbench_util::quantity::{parse_bytes, parse_quantity};
 
 const PREFIX: &str = "exec.";
 

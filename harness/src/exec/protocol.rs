@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, StopReason, Ttl, Usage};
+use ctxbench_core::request::{ErrorKind, ModelError, StopReason};
+use ctxbench_core::usage::{Ttl, Usage};
 
 pub(super) const VERSION: u64 = 1;
 

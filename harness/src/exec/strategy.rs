@@ -3,11 +3,15 @@
 use async_trait::async_trait;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
-use ctxbench_core::engine::{Engine, Event, Incoming, Task};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason, Ttl};
-use ctxbench_core::session::Millis;
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming, Task};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
+use ctxbench_core::strategy::{
+    Flow, PASSING_RETRIES, ReplyFlow, Strategy, Unsupported, again_if_passing,
+};
+use ctxbench_core::usage::Ttl;
 use serde_json::{Map, Value, json};
 
 use super::apply::NewMessage;
@@ -108,7 +112,12 @@ impl Exec {
 
     /// Fails the turn with the error of the program.
     fn down(&self) -> Flow {
-        Flow::FailTurn(self.failed.clone().unwrap_or_else(|| "the program failed".into()))
+        Flow::FailTurn(self.reason())
+    }
+
+    /// Returns why the program failed.
+    fn reason(&self) -> String {
+        self.failed.clone().unwrap_or_else(|| "the program failed".into())
     }
 
     /// Starts the program and introduces the session.
@@ -178,7 +187,7 @@ impl Exec {
         if !self.shows_state {
             let head = s.context.blocks()[..self.head].to_vec();
             let blocks = head.into_iter().chain(self.state.blocks()).collect();
-            s.context.set(blocks).map_err(|e| e.to_string())?;
+            s.set_view(blocks).map_err(|e| e.to_string())?;
             self.known = s.context.blocks().len();
             self.shows_state = true;
         }
@@ -225,7 +234,7 @@ impl Exec {
             now: s.now(),
             added,
             new_ids: self.new_messages.iter().map(|m| m.entry.id.clone()).collect(),
-            usage: s.last_usage.map(UsageInfo::from),
+            usage: s.last_usage().map(UsageInfo::from),
             request_tokens: self.request_tokens,
             ..more
         };
@@ -308,14 +317,17 @@ impl Strategy for Exec {
         r
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.last = (reply.usage.into(), reply.stop);
         self.request_tokens = Some(reply.usage.prompt());
         if self.is_subscribed(Moment::Reply) {
             let params = json!(ReplyParams { usage: self.last.0, stop_reason: self.last.1 });
             self.notify(s, "reply", params).await;
         }
-        if self.failed.is_some() { self.down() } else { Flow::Proceed }
+        match self.failed {
+            Some(_) => ReplyFlow::FailTurn(self.reason()),
+            None => ReplyFlow::Proceed,
+        }
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {

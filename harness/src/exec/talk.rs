@@ -1,6 +1,7 @@
 //! Calls to the program, and its calls back before it answers.
 
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

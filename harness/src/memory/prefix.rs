@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::memory::{Activation, Level, LoadRequest, MemoryFile, ProjectFolders};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::MemoryFiles;
+use ctxbench_util::plural::pluralize;
 
 use super::load;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use ctxbench_core::quantity::grouped as grouped_digits;
 use ctxbench_reports::printable;
+use ctxbench_util::quantity::grouped as grouped_digits;
 
 use super::{CountedFile, ProductMemory};
 

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
-use ctxbench_provider::{Outline, Prompt};
+use ctxbench_provider::Outline;
 
 use super::{Door, PlannedReply, ProviderModel};
 
@@ -55,7 +55,7 @@ impl Door for DirectTransport {
         } else {
             plan
         };
-        let prompt = Prompt::from_block(self.provider.wire(), request);
+        let prompt = self.provider.wire().prompt_of(request);
         self.provider.answer(prompt, plan, now)
     }
 
@@ -71,6 +71,6 @@ impl Door for DirectTransport {
         }
         // Counting is about the whole conversation, whatever the provider keeps of it.
         let whole = Request { thread: None, ..request.clone() };
-        Some(self.provider.count(&Prompt::from_block(self.provider.wire(), &whole)).0)
+        Some(self.provider.count(&self.provider.wire().prompt_of(&whole)).0)
     }
 }

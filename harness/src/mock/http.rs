@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::extract::Request as Posted;
 use axum::http::{Response, header};
+use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::Encoded;
 use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
 use http_body_util::{BodyExt, Full};
@@ -46,7 +46,7 @@ impl ServerState {
             Ok(p) => p,
             Err(e) => return text(400, &e.to_string()),
         };
-        if wire.endpoint(path) == Some(Endpoint::Count) {
+        if (wire.endpoint)(path) == Some(Endpoint::Count) {
             let (tokens, original) = self.provider.count(&prompt);
             return json(200, wire.encode_count_reply(tokens, original));
         }
@@ -57,13 +57,13 @@ impl ServerState {
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
             Ok(reply) => {
-                let mut answer = json(200, wire.encode_reply(&reply, &model));
+                let mut answer = json(200, (wire.encode_reply)(&reply, &model));
                 answer.headers_mut().insert(LATENCY, reply.latency_ms.into());
                 answer.headers_mut().insert(EXPIRED, reply.expired.into());
                 answer
             }
             Err(e) => {
-                let (status, body) = wire.api().encode_error(&e);
+                let (status, body) = wire.api.encode_error(&e);
                 json(status, body)
             }
         }
@@ -175,9 +175,9 @@ impl Door for HttpTransport {
         }
         let (status, latency_ms, expired, body) = self.post(encoded).await?;
         if status != 200 {
-            return Err(self.wire.api().decode_error(status, &body));
+            return Err(self.wire.api.decode_error(status, &body));
         }
-        let reply = self.wire.decode_reply(&body).map_err(|e| broken(&e))?;
+        let reply = (self.wire.decode_reply)(&body).map_err(|e| broken(&e))?;
         Ok(Reply { latency_ms, expired, ..reply })
     }
 

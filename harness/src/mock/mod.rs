@@ -12,9 +12,9 @@ mod tests;
 mod threads;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
-use ctxbench_core::session::Millis;
 
 pub use direct::DirectTransport;
 pub use http::HttpTransport;

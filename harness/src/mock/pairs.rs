@@ -14,7 +14,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
     if prompt.asks_for_compaction() {
         return Ok(());
     }
-    let due = wire.results_due();
+    let due = wire.rules.results_due;
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
     let from = if model.capabilities.context_editing {
         talk.iter().rposition(|i| matches!(*i.content, Content::Compaction { .. })).unwrap_or(0)
@@ -44,11 +44,11 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
     if let Some((id, _)) = open.first() {
         return refused(wire, true, id);
     }
-    wire.refuses(prompt).map_or(Ok(()), |message| Err(ModelError::invalid(message)))
+    (wire.rules.refuses)(prompt).map_or(Ok(()), |message| Err(ModelError::invalid(message)))
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    Err(ModelError::invalid((wire.api().unpaired_message)(call, id)))
+    Err(ModelError::invalid((wire.api.unpaired_message)(call, id)))
 }
 
 #[cfg(test)]

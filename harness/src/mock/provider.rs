@@ -7,17 +7,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
-use ctxbench_core::session::Millis;
+use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
+use ctxbench_session::fact::Fact;
+use ctxbench_util::lru_map::LruMap;
 
 use super::PlannedReply;
 use super::stored::ContentStore;
@@ -180,7 +181,7 @@ impl ProviderModel {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         if let PlannedReply::Refuse { status, code, message } = plan {
-            return Err(self.wire.api().refusal(status, code, message));
+            return Err(self.wire.api.refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
         let (prompt, stored) = self.store.expand(prompt, now)?;
@@ -219,7 +220,7 @@ impl ProviderModel {
         };
         let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
         if total > limit && !self.options.unlimited {
-            return Ok(Err(self.wire.overflow(total, limit)));
+            return Ok(Err((self.wire.overflow)(total, limit)));
         }
         let (usage, first_token) =
             self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
@@ -247,7 +248,7 @@ impl ProviderModel {
     }
 
     fn next_id(&mut self) -> Arc<str> {
-        let id = self.wire.reply_id(self.replies).into();
+        let id = format!("{}{:04}", self.wire.reply_id, self.replies).into();
         self.replies += 1;
         id
     }
@@ -269,7 +270,7 @@ impl ProviderModel {
         let total = prompt.tokens(&model.counting);
         let limit = model.input_limit.unwrap_or(model.window);
         if total > limit && !self.options.unlimited {
-            return Err(self.wire.overflow(total, limit));
+            return Err((self.wire.overflow)(total, limit));
         }
         if let Some(due) = compaction_due(&prompt, total) {
             return self.compact_and_answer(prompt, due, plan, model, applied, now);

@@ -8,11 +8,11 @@ use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
-use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::{ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt};
+use ctxbench_util::lru_map::LruMap;
 
 /// Signature by which the provider recognises a block that it made on demand.
 pub(super) fn signature(summary: &str) -> u64 {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
 use tokio::sync::Mutex;
 
 use super::{Door, PlannedReply};

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::{StoreRequest, StoredContents};
 

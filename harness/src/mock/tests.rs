@@ -8,10 +8,9 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Reply, Request, ServerEdit, StopReason, Thread, Tools,
-    Usage,
 };
 use ctxbench_core::tokens::Size;
-use ctxbench_provider::Prompt;
+use ctxbench_core::usage::Usage;
 
 use super::{PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::Summariser;
@@ -61,7 +60,7 @@ fn text(t: &str) -> Part {
 }
 
 fn ask(p: &mut ProviderModel, r: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
-    p.answer(Prompt::from_block(p.wire(), r), plan, 0)
+    p.answer(p.wire().prompt_of(r), plan, 0)
 }
 
 #[test]
@@ -173,7 +172,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     let applied = ask(&mut p, &r, planned_reply(vec![])).unwrap().applied;
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
     assert_eq!(applied.thinking_tokens, r.blocks[1].tokens(&r.model.counting));
-    let (after, before) = p.count(&Prompt::from_block(p.wire(), &r));
+    let (after, before) = p.count(&p.wire().prompt_of(&r));
     assert_eq!(
         (before, after),
         (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)
@@ -224,8 +223,8 @@ fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
         let mut r = request(blocks);
         r.breakpoints = vec![0, r.blocks.len() - 1];
         (r.model, r.server_edits) = (model.clone(), edits.to_vec());
-        let counted = p.count(&Prompt::from_block(p.wire(), &r)).0;
-        let prompt = Prompt::from_block(p.wire(), &r);
+        let counted = p.count(&p.wire().prompt_of(&r)).0;
+        let prompt = p.wire().prompt_of(&r);
         let reply =
             p.answer(prompt, planned_reply(vec![text("so")]), 60_000 * minute as u64).unwrap();
         (reply.usage, r.tokens(), counted)

@@ -98,7 +98,7 @@ fn clean_stream(wire: Wire, reply: String) -> String {
     if reply.trim_start().starts_with('{') {
         return reply;
     }
-    let whole = wire.assemble(&event_data(&reply));
+    let whole = (wire.assemble)(&event_data(&reply));
     whole.and_then(|w| String::from_utf8(w).ok()).unwrap_or(reply)
 }
 

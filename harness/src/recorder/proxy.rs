@@ -138,7 +138,7 @@ async fn exchange(
     body: Body,
     to: Uri,
 ) -> Response<Body> {
-    let api = asked.wire.api();
+    let api = asked.wire.api;
     let number = shared.number.fetch_add(1, Ordering::SeqCst) + 1;
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
@@ -151,7 +151,7 @@ async fn exchange(
     let begun = Exchange {
         number,
         at_ms: asked.at_ms,
-        wire: asked.wire.name().to_string(),
+        wire: asked.wire.name.to_string(),
         path: secrets.clean(asked.path),
         query: headers::parameter_names(head.uri.query()),
         host: asked.host,

@@ -14,7 +14,7 @@ pub(super) enum RecordRoute {
 impl RecordRoute {
     pub(super) fn api(&self) -> Api {
         match self {
-            RecordRoute::Reply(wire, _) => wire.api(),
+            RecordRoute::Reply(wire, _) => wire.api,
             RecordRoute::Other { api, .. } => api,
         }
     }
@@ -23,7 +23,7 @@ impl RecordRoute {
 pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> RecordRoute {
     let api = detect_api(path, header);
     let found = || {
-        let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, w.endpoint(p)?)));
+        let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, (w.endpoint)(p)?)));
         paths(path).find_map(|p| spoken(&p).map(|(wire, endpoint)| (wire, endpoint, p)))
     };
     if method == "POST"
@@ -32,7 +32,7 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
         return match endpoint {
             Endpoint::Reply | Endpoint::Compact => RecordRoute::Reply(wire, path),
             Endpoint::Count | Endpoint::Store => {
-                RecordRoute::Other { api: wire.api(), is_known: true }
+                RecordRoute::Other { api: wire.api, is_known: true }
             }
         };
     }
@@ -53,7 +53,7 @@ mod tests {
 
     fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
-            RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name()),
+            RecordRoute::Reply(wire, path) => format!("{} {path}", wire.name),
             RecordRoute::Other { api, is_known: true } => format!("known {}", api.name),
             RecordRoute::Other { .. } => "unknown".into(),
         }

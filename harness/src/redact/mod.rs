@@ -15,9 +15,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_scenarios::autofacts;
+use ctxbench_session::{Entry, Session};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

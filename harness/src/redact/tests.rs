@@ -1,6 +1,6 @@
 use super::*;
-use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{AssistantEntry, Entry, Header, UserEntry};
+use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_session::{AssistantEntry, Entry, Header, UserEntry};
 use proptest::prelude::*;
 
 fn redacted(text: &str) -> String {

@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_core::content::joined_text;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -352,7 +352,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_index_finds_the_same_calls_as_a_look_at_all_of_them() {
-        let mut rng = ctxbench_core::rng::SplitMix64::new(7);
+        let mut rng = ctxbench_util::rng::SplitMix64::new(7);
         for _ in 0..300 {
             let mut pick = |n: u64| rng.below(n) as usize;
             let mut calls = Vec::new();

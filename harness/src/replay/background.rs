@@ -1,6 +1,6 @@
 //! Outcomes of background summaries, from the events of a conversation.
 
-use ctxbench_core::engine::{BackgroundStep, Event, Task, TimedEvent};
+use ctxbench_core::host::{BackgroundStep, Event, Task, TimedEvent};
 use ctxbench_reports::record::{BackgroundRecord, Fate};
 
 struct Race {
@@ -66,7 +66,7 @@ impl Race {
 mod tests {
     use super::*;
     use BackgroundStep::{Continued, Delivered, Missed, Spawned, Stale};
-    use ctxbench_core::session::Millis;
+    use ctxbench_core::Millis;
 
     /// Returns the summaries that result from steps `(before request, ms, task, step)`.
     fn raced(steps: &[(u64, Millis, u64, BackgroundStep)]) -> Vec<BackgroundRecord> {

@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
-use ctxbench_core::engine::{Event as Noted, TimedEvent};
-use ctxbench_core::plural::pluralize;
+use ctxbench_core::Millis;
+use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::{ErrorKind, Purpose};
-use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
     CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status,
     TriggerRecord,
 };
+use ctxbench_util::plural::pluralize;
 
 use super::events::{Begun, Logged, ReplayEvent, SentRequest};
 use super::rewinds::Compared;

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use ctxbench_core::content::joined_text;
-use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_core::model::Counting;
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
+use ctxbench_session::fact::{Fact, Match, fold};
+use ctxbench_session::{Entry, Session};
 
 use super::agents::Subagent;
 use super::needs::Needs;

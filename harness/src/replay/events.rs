@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ctxbench_core::engine::TimedEvent;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
+use ctxbench_core::host::TimedEvent;
 use ctxbench_reports::record::{CompactionRecord, FactMove, FactRecord, RequestRecord, Rule};
 
 use super::rewinds::Compared;

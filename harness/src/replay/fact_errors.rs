@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use ctxbench_core::fact::{Fact, fold};
-use ctxbench_core::matcher::{Literals, MatchedLiterals};
 use ctxbench_core::tokens::content_hash;
+use ctxbench_session::fact::{Fact, fold};
+use ctxbench_session::matcher::{Literals, MatchedLiterals};
 use rapidhash::RapidHashSet;
 
 /// Errors of a fact in a summary.

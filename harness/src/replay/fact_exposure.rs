@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::Action;
+use ctxbench_core::host::Action;
 use ctxbench_scenarios::autofacts::GAP;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
@@ -248,7 +248,7 @@ impl Exposure {
 mod tests {
     use super::*;
     use ctxbench_core::block::{BlockKind, Draft, Role};
-    use ctxbench_core::session::Session;
+    use ctxbench_session::Session;
 
     /// Nine replies. The tool shows the port after the first and the third; the last two need it.
     fn session() -> Session {

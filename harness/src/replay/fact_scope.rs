@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use ctxbench_core::content::joined_text;
-use ctxbench_core::fact::FactKind;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::fact::FactKind;
+use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::session_cache::SessionCache;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::Block;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::session::Session;
 use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, FactPlace};
+use ctxbench_session::Session;
+use ctxbench_session::fact::Fact;
 use rapidhash::{RapidHashMap, RapidHashSet};
 
 use super::events::{EventLog, ReplayEvent};

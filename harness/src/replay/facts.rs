@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
-use ctxbench_core::fact::Match;
-#[cfg(test)]
-use ctxbench_core::session::Session;
 use ctxbench_reports::record::FactPlace;
+#[cfg(test)]
+use ctxbench_session::Session;
+use ctxbench_session::fact::Match;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_errors::{Flaw, SaidWords};

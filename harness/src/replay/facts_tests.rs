@@ -1,6 +1,6 @@
 use super::*;
 use ctxbench_core::block::{Draft, Role};
-use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_session::fact::{Fact, FactKind};
 use proptest::prelude::*;
 
 fn book(facts: &[Fact]) -> FactBook {
@@ -53,7 +53,7 @@ fn by_definition(
     let mut out: Vec<Option<Sighting>> = vec![None; book.known.facts.len()];
     for b in blocks.iter().filter(|b| without != Some(b.message)) {
         for (i, f) in facts.iter().enumerate() {
-            let tier = f.matches(&b.text, &ctxbench_core::fact::fold(&b.text));
+            let tier = f.matches(&b.text, &ctxbench_session::fact::fold(&b.text));
             let written = is_reply(b) || fact_place(b) == FactPlace::Summary;
             if tier > Match::Absent && (!written || book.licences.may_say(b.message, i)) {
                 out[i] = out[i].max(Some(Sighting { tier, place: fact_place(b) }));
@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!(book.seen_verbatim(&blocks), wanted);
             for (f, fact) in facts.iter().enumerate() {
                 let told = |b: &&Arc<Block>| {
-                    is_said(b) && fact.matches(&b.text, &ctxbench_core::fact::fold(&b.text)) > Match::Absent
+                    is_said(b) && fact.matches(&b.text, &ctxbench_session::fact::fold(&b.text)) > Match::Absent
                 };
                 let mut wanted: Vec<MessageId> =
                     blocks.iter().filter(told).map(|b| b.message).collect();

@@ -53,7 +53,7 @@ pub(super) fn broken(
         }
     }
     // Some providers refuse prompts that begin with a message of the model.
-    out.extend(wire.begins_with_user().then(|| begins_with_model(blocks)).flatten());
+    out.extend(wire.rules.begins_with_user.then(|| begins_with_model(blocks)).flatten());
     out
 }
 

@@ -35,18 +35,20 @@ mod world;
 
 use std::sync::{Arc, OnceLock};
 
+use ctxbench_core::Millis;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::engine::{Engine, Fixed, TimedEvent};
+use ctxbench_core::engine::{Engine, EngineOptions, Fixed};
 use ctxbench_core::history::History;
+use ctxbench_core::host::TimedEvent;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::request::Tools;
-use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 
 use crate::memory::Prefixes;
@@ -167,8 +169,8 @@ pub async fn replay_in_full(
 ) -> FullReplay {
     let shared = ScenarioCache::from_scenario(scenario);
     let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
-    let (_, _, events, history) = engine.expect("it was asked for").into_parts();
-    FullReplay { replayed, events, history }
+    let engine = engine.expect("it was asked for");
+    FullReplay { replayed, events: engine.events().to_vec(), history: engine.history }
 }
 
 /// Data that all replays of a scenario share, computed once.
@@ -344,19 +346,22 @@ async fn play(
     let path = Path::without(session, &waited, &unseen);
     let observer = Observer::new(scene, &path, start, log.clone());
     let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
-    let mut engine = Engine::new((*model).clone(), Box::new(world));
+    let settings = EngineOptions {
+        keeps_events: *keeps_events,
+        ttl: lifetime(session),
+        summary_model: options.summary_model.map(|m| Arc::new(m.clone())),
+        ..EngineOptions::default()
+    };
+    let mut engine = Engine::with_options((*model).clone(), Box::new(world), settings);
     engine.fixed = match options.shown.as_deref().filter(|_| agent.is_none()) {
         Some(shown) => shown.clone(),
         None => fixed(session, model, options.calibrate),
     };
     let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));
     engine.fixed.context.extend(memory);
-    engine.keeps_events = *keeps_events;
-    engine.ttl = lifetime(session);
-    engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale, model.window);
     agent::run(&mut engine, &mut *strategy).await;
-    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
+    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger().cost_usd() });
     engine
 }
 

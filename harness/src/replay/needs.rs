@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::engine::Action;
+use ctxbench_core::host::Action;
 use ctxbench_reports::record::FactRecord;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 

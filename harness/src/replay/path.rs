@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::recording::text_of;
+use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Incoming};
-use ctxbench_core::session::{
-    AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
-};
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Action, Incoming};
+use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
 /// Time from the last reply of a turn to the next user message, ms, for a session without times. The
 /// report states it.
@@ -259,7 +259,7 @@ fn lines(parts: &[Part]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::session::Header;
+    use ctxbench_session::Header;
 
     fn user(id: &str, at: u64) -> Entry {
         Entry::User(UserEntry {

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, common_prefix, total_tokens};
 use ctxbench_core::context_editing;
 use ctxbench_core::request::Request;
-use ctxbench_core::strategy::is_system;
 use rapidhash::RapidHashMap as HashMap;
 
 /// The newest answered request.

@@ -3,8 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::Event as Noted;
-use ctxbench_core::fact::Match;
+use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
@@ -12,6 +11,7 @@ use ctxbench_reports::record::{
     ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::Match;
 use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};

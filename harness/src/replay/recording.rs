@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ctxbench_core::calibration::{self, Calibrate};
+use ctxbench_core::breakpoints::DEFAULT_TTL;
 use ctxbench_core::model::{self, Counting, Model};
-use ctxbench_core::request::Ttl;
-use ctxbench_core::session::{Entry, Session};
-use ctxbench_core::strategy::DEFAULT_TTL;
+use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::{Scenario, bounds};
+use ctxbench_session::calibration::{self, Calibrate};
+use ctxbench_session::{Entry, Session};
 
 use super::Options;
 use crate::models;
@@ -200,7 +200,7 @@ pub(crate) fn readable(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_core::session::{AssistantEntry, Header, RecordedUsage};
+    use ctxbench_session::{AssistantEntry, Header, RecordedUsage};
 
     use super::*;
 

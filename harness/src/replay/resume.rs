@@ -7,12 +7,14 @@
 
 use std::time::{Duration, Instant};
 
+use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Event as Noted, TimedEvent, is_server_clear};
-use ctxbench_core::fact::{Fact, Match, fold};
+use ctxbench_core::engine::is_server_clear;
+use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::Purpose;
-use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
+use ctxbench_session::fact::{Fact, Match, fold};
+use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::persist::{
     self, Journal, JournalEntry, PersistError, PersistFormat, StoredMessage, losses,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::context_editing;
-use ctxbench_core::fact::Match;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
-use ctxbench_core::session::Session;
 use ctxbench_reports::record::{CompactionRecord, FactPlace, FactRecord};
+use ctxbench_session::Session;
+use ctxbench_session::fact::Match;
 
 use super::events::{EventLog, ReplayEvent};
 use super::fact_exposure::Exposure;

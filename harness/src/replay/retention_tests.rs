@@ -8,11 +8,11 @@ use crate::replay::observer::{AnswerSource, Observer};
 use crate::replay::record::{FinishedRun, Stopped, measured};
 use ctxbench_core::block::CallRef;
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::Event as Noted;
-use ctxbench_core::fact::FactKind;
+use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_reports::record::{FactPlace, FactRecord};
+use ctxbench_session::fact::FactKind;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"mend the login page. Never touch billing."}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, total_tokens};
 use ctxbench_core::model::Counting;
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
 
 use crate::rewind::targets;
 

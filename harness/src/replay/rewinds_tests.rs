@@ -1,8 +1,8 @@
-use ctxbench_core::engine::RewindStatus;
+use ctxbench_core::host::RewindStatus;
 use ctxbench_core::model::find;
-use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Loaded, Scenario};
+use ctxbench_session::{AssistantEntry, Entry, Session, UserEntry};
 use ctxbench_strategies::Spec;
 
 use crate::replay::{Options, replay};

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ctxbench_core::block::Block;
-use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::fact::{Fact, Match, fold};
-use ctxbench_core::matcher::Matcher;
 use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::fact::{Fact, Match, fold};
+use ctxbench_session::matcher::Matcher;
+use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_errors::{ErrorPatterns, said_words, words_before};
@@ -216,7 +216,7 @@ fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::fact::FactKind;
+    use ctxbench_session::fact::FactKind;
 
     fn fact(id: &str, token: &str, arises: &str) -> Fact {
         Fact::new(id, FactKind::Value, token, arises)

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use ctxbench_core::content::joined_text;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::{Entry, Session};
 
 use super::agents::{Subagent, depths, subagents};
 use super::session_cache::SessionCache;

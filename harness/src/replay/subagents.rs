@@ -6,8 +6,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use ctxbench_core::Millis;
 use ctxbench_core::model::Model;
-use ctxbench_core::session::Millis;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 

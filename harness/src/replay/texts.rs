@@ -1,8 +1,8 @@
 //! Texts in which the facts of a session arise.
 
 use ctxbench_core::content::Part;
-use ctxbench_core::fact::Fact;
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
+use ctxbench_session::fact::Fact;
 use rapidhash::RapidHashMap as HashMap;
 
 /// Applies `of` to each fact of a session and to the first text under its id that contains one of

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, Thread, Ttl};
+use ctxbench_core::request::{Request, Thread};
+use ctxbench_core::usage::Ttl;
 use ctxbench_reports::record::{RequestRecord, RequestStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ctxbench_core::calibration;
-use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
+use ctxbench_session::calibration;
+use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
 use super::fact_scope::OwnFacts;
 use super::session_cache::SessionCache;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Event, Host, Incoming, Task, TimedEvent};
+use ctxbench_core::host::{Action, Event, Host, Incoming, Task, TimedEvent};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
-use ctxbench_core::session::Millis;
 
 use super::Scene;
 use super::observer::{AnswerSource, Observer};

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ctxbench_core::content::ToolCall;
-use ctxbench_core::session::{Entry, Session, ToolEntry};
 use ctxbench_kit::checkpoint::{
     CheckpointError, EditCheckpoints, FileContent, FileOutcome, RestoreSuccess, Root, ShadowGit,
     Snapshots, Tree, git_version,
 };
+use ctxbench_session::{Entry, Session, ToolEntry};
 use ctxbench_strategies::descriptor::SnapshotKind;
 
 use super::apply;

@@ -10,10 +10,11 @@ mod patch;
 use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::engine::{Event, RewindStatus, TimedEvent};
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Event, RewindStatus, TimedEvent};
 use ctxbench_core::model::Counting;
-use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
+use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::SnapshotKind;
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::ToolCall;
 use ctxbench_core::model::Counting;
-use ctxbench_core::session::{AssistantEntry, Effect, ToolEntry, UserEntry};
+use ctxbench_session::{AssistantEntry, Effect, ToolEntry, UserEntry};
 use serde_json::json;
 
 use super::*;

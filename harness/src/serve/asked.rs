@@ -9,11 +9,11 @@ use serde_json::Value;
 /// model's largest reply, tokens.
 pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
     if !prompt.items.iter().any(|i| i.message > 0) {
-        let field = wire.conversation_field();
+        let field = wire.rules.conversation_field;
         return Err(ModelError::invalid(format!("{field}: at least one message is required")));
     }
     match prompt.max_tokens {
-        None if wire.requires_max_tokens() => {
+        None if wire.rules.requires_max_tokens => {
             Err(ModelError::invalid("max_tokens: Field required"))
         }
         Some(0) => Err(ModelError::invalid("max_tokens: must be at least 1")),
@@ -32,7 +32,7 @@ pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
         .as_ref()
         .and_then(|t| serde_json::from_str(t.json.get()).ok())
         .unwrap_or_default();
-    all.iter().filter_map(|t| wire.tool_name(t)).map(str::to_string).collect()
+    all.iter().filter_map(|t| (wire.rules.tool_name)(t)).map(str::to_string).collect()
 }
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn what_a_body_says_beside_its_prompt() {
-        let of = |wire: &str, body: &str| find(wire).unwrap().reply_options("", body.as_bytes());
+        let of = |wire: &str, body: &str| (find(wire).unwrap().reply_options)("", body.as_bytes());
         let a = of(
             "anthropic-messages",
             r#"{"stream":true,"thinking":{"type":"enabled","budget_tokens":1024}}"#,

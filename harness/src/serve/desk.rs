@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::fact::Fact;
+use ctxbench_core::Millis;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::{self, ALL, Wire};
+use ctxbench_session::fact::Fact;
 
 use super::errors;
 use super::limit::limit;
@@ -57,7 +57,7 @@ impl ServerState {
     /// Returns the model of a name, with or without a date suffix, if the wire serves it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
-        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api(), name))
+        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api, name))
     }
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
@@ -109,20 +109,20 @@ impl ServerState {
         if reply.stop != StopReason::Compaction {
             self.speaker.mark_delivered();
         }
-        reply.id.get_or_insert_with(|| wire.reply_id(number).into());
+        reply.id.get_or_insert_with(|| format!("{}{number:04}", wire.reply_id).into());
         Ok(reply)
     }
 }
 
 fn speaks(wire: Wire, model: &Model) -> bool {
-    wire::for_model(model).api() == wire.api()
+    wire::for_model(model).api == wire.api
 }
 
 fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
     let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
     Some(ProviderOptions {
-        model: Arc::new(Model { wire: wire.name().into(), ..model.clone() }),
+        model: Arc::new(Model { wire: wire.name.into(), ..model.clone() }),
         unlimited: false,
         summariser: summaries.by.clone(),
         facts: summaries.facts.clone(),
@@ -135,5 +135,5 @@ fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
 /// Error for a prompt that overflows, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
-    wire.overflow(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)
+    (wire.overflow)(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)
 }

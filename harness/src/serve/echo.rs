@@ -26,7 +26,7 @@ impl Speaker for Echo {
             return Ok(ModelAnswer::Summary);
         }
         let mut parts = echo(arrived, self.replies);
-        if arrived.thinking && !arrived.wire.always_thinks() {
+        if arrived.thinking && !arrived.wire.rules.always_thinks {
             parts.insert(0, thinking(arrived.prompt));
         }
         Ok(ModelAnswer::Parts(parts))

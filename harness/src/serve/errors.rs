@@ -1,10 +1,10 @@
 //! Refusals that come from the server and not from the model, in the shape of the client's
 //! provider.
 
-use ctxbench_core::escapes;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::WireError;
 use ctxbench_provider::wire::Api;
+use ctxbench_util::escapes;
 
 /// A refusal with the code that the provider uses for its status.
 pub(super) fn refusal(api: Api, status: u16, message: String) -> ModelError {

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_util::lru_map::LruMap;
 
 /// Fault of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -74,7 +74,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
     }
     let speaker = detect_api(&path, &|name| request.headers().contains_key(name));
     let api = match route(None, request.method().as_str(), &path, speaker) {
-        Ok(Route::Of(wire, _)) => wire.api(),
+        Ok(Route::Of(wire, _)) => wire.api,
         _ => speaker,
     };
     let mut line = LogLine {
@@ -185,7 +185,7 @@ async fn answer(
         }
     }
     if let Some(status) = fault.status {
-        let error = errors::refusal(wire.api(), status, "refused on purpose".into());
+        let error = errors::refusal(wire.api, status, "refused on purpose".into());
         return Err(Refused { error, retry_after: fault.retry_after });
     }
     let (mut prompt, asked, model) = understood(shared, wire, path, &body, line)?;
@@ -215,11 +215,11 @@ async fn answer(
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
         Some(before) => wire.encode_compacted(before, &reply, &model),
-        None => wire.encode_reply(&reply, &model),
+        None => (wire.encode_reply)(&reply, &model),
     };
     line.stream = asked.stream && !compact;
     if line.stream {
-        let events = wire.events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
+        let events = (wire.events)(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
         let body = sse::events(events, pause, fault.cut);
         return Ok(response(200, "text/event-stream; charset=utf-8", body));
@@ -273,7 +273,7 @@ fn understood(
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);
     line.prompt(&prompt, &counting, &shared.log);
-    let asked = wire.reply_options(path, body).map_err(ModelError::invalid)?;
+    let asked = (wire.reply_options)(path, body).map_err(ModelError::invalid)?;
     let model = model?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))
@@ -303,5 +303,5 @@ pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec
             break;
         }
     }
-    if seen > limit { Err(errors::too_large(wire.api(), limit)) } else { Ok(bytes) }
+    if seen > limit { Err(errors::too_large(wire.api, limit)) } else { Ok(bytes) }
 }

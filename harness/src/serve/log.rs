@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::Usage;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 

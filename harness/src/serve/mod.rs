@@ -30,7 +30,7 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::Request;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;

@@ -5,7 +5,7 @@ use ctxbench_provider::wire::{self, Api};
 use serde_json::Value;
 
 fn models_of(api: Api) -> impl Iterator<Item = &'static Model> {
-    model::catalogue().iter().filter(move |m| wire::for_model(m).api() == api)
+    model::catalogue().iter().filter(move |m| wire::for_model(m).api == api)
 }
 
 /// Lists all models of a provider's API; `window` replaces their windows, tokens.

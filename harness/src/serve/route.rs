@@ -31,7 +31,7 @@ pub(super) fn route<'a>(
     speaker: Api,
 ) -> Result<Route<'a>, NoRoute> {
     let path = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
-    let own = |w: &Wire| Some((w.api(), Route::Of(*w, w.endpoint(path)?)));
+    let own = |w: &Wire| Some((w.api, Route::Of(*w, (w.endpoint)(path)?)));
     let listed = || match speaker.model_in(path)? {
         "" => Some(Route::Models),
         name => Some(Route::Model(name)),
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn each_provider_has_its_paths() {
         let messages = find("anthropic-messages").unwrap();
-        let (anthropic, openai) = (messages.api(), find("openai-chat").unwrap().api());
+        let (anthropic, openai) = (messages.api, find("openai-chat").unwrap().api);
         let both = |method, path| route(None, method, path, openai);
         assert_eq!(both("POST", "/v1/messages"), Ok(Route::Of(messages, Endpoint::Reply)));
         assert_eq!(both("POST", "/v1/messages/"), Ok(Route::Of(messages, Endpoint::Reply)));

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::Action;
-use ctxbench_core::lru_map::LruMap;
+use ctxbench_core::host::Action;
 use ctxbench_core::request::ModelError;
-use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt, PromptThread};
+use ctxbench_session::Session;
+use ctxbench_util::lru_map::LruMap;
 
 use super::speaker::{Arrived, ModelAnswer, Speaker};
 use crate::replay::Path;
@@ -183,7 +183,7 @@ impl Speaker for ReplyScript {
         self.giving = Some((key, at));
         let mut parts = self.parts(at);
         let wire = arrived.wire;
-        if !wire.always_thinks() && !arrived.thinking {
+        if !wire.rules.always_thinks && !arrived.thinking {
             parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
         }
         Ok(ModelAnswer::Parts(parts))
@@ -200,8 +200,8 @@ impl Speaker for ReplyScript {
 mod tests {
     use super::*;
     use ctxbench_core::content::ToolCall;
-    use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
     use ctxbench_provider::Item;
+    use ctxbench_session::{AssistantEntry, Entry, ToolEntry, UserEntry};
 
     fn user(id: &str, t: &str) -> Entry {
         Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })

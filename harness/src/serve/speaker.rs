@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Tools};
-use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
 use serde_json::value::RawValue;

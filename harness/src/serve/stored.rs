@@ -3,7 +3,8 @@
 
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};
-use ctxbench_core::request::{ModelError, Usage};
+use ctxbench_core::request::ModelError;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{StoredContents, Wire};
 use serde_json::{Value, json};
 
@@ -22,11 +23,15 @@ pub(super) async fn answer(
 ) -> Result<Value, Refused> {
     let (method, now) = (request.method().to_string(), (shared.clock)());
     let wrong = |e: &dyn std::fmt::Display| ModelError::invalid(e.to_string());
-    let name = wire.stored_name(path);
+    let Some(format) = &wire.store else {
+        let message = format!("{path} is not an address of this API");
+        return Err(errors::refusal(wire.api, 404, message).into());
+    };
+    let name = (format.name)(path);
     let storing = match &*method {
         "POST" | "PATCH" => {
             let body = read(request.into_body(), wire, shared.body_limit).await?;
-            Some(wire.decode_store_request(&body).map_err(|e| wrong(&e))?)
+            Some((format.decode)(&body).map_err(|e| wrong(&e))?)
         }
         _ => None,
     };
@@ -44,20 +49,20 @@ pub(super) async fn answer(
             let life = stored.expires_ms - now;
             line.cost_usd =
                 cost(&model, &input).total() + storage_cost(&model, stored.tokens, life);
-            Ok(wire.stored(&stored))
+            Ok((format.encode)(&stored))
         }
         ("GET", None, _) => {
-            let all = desk.store(wire).all(now).map(|s| wire.stored(s)).collect();
-            Ok(wire.stored_list(all))
+            let all = desk.store(wire).all(now).map(|s| (format.encode)(s)).collect();
+            Ok((format.list)(all))
         }
-        ("GET", Some(name), _) => Ok(wire.stored(desk.store(wire).get(name, now)?)),
+        ("GET", Some(name), _) => Ok((format.encode)(desk.store(wire).get(name, now)?)),
         ("PATCH", Some(name), Some(storing)) => {
             let before = desk.store(wire).get(name, now)?.clone();
             let stored = desk.store(wire).keep(name, storing.ttl_ms, now)?;
             let model = desk.model(wire, &stored.model)?;
             let rest = |s: &StoredContents| storage_cost(&model, s.tokens, s.expires_ms - now);
             line.cost_usd = rest(&stored) - rest(&before);
-            Ok(wire.stored(&stored))
+            Ok((format.encode)(&stored))
         }
         ("DELETE", Some(name), _) => {
             let stored = desk.store(wire).remove(name, now)?;
@@ -68,7 +73,7 @@ pub(super) async fn answer(
         _ => {
             let takes = if name.is_some() { "GET, PATCH or DELETE" } else { "GET or POST" };
             let message = format!("{path} takes {takes}, not {method}");
-            Err(errors::refusal(wire.api(), 405, message).into())
+            Err(errors::refusal(wire.api, 405, message).into())
         }
     }
 }

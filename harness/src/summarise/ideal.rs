@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::fact::{Fact, FactKind, Match};
 use ctxbench_core::tokens::{content_hash, o200k};
+use ctxbench_session::fact::{Fact, FactKind, Match};
 
 use super::SummaryJob;
 use super::ask::Instruction;

@@ -39,12 +39,12 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ctxbench_core::fact::Fact;
 use ctxbench_core::model::Counting;
-use ctxbench_core::nearest::hint;
 use ctxbench_core::request::StopReason;
-use ctxbench_core::session::Session;
 use ctxbench_provider::Prompt;
+use ctxbench_session::Session;
+use ctxbench_session::fact::Fact;
+use ctxbench_util::nearest::hint;
 
 use endpoint::Endpoint;
 

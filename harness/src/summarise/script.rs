@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::{Entry, Session};
 use serde::Deserialize;
 
 use super::SetUpError;
@@ -39,7 +39,7 @@ impl SummaryScript {
     /// Reads a file of JSON lines.
     pub fn open(path: &Path) -> Result<SummaryScript, SetUpError> {
         let name = path.display();
-        let text = ctxbench_core::files::read_text(path)
+        let text = ctxbench_util::files::read_text(path)
             .map_err(|e| SetUpError(format!("{name} cannot be read: {e}")))?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {

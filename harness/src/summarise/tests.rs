@@ -2,10 +2,10 @@
 
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::Transcript;
-use ctxbench_core::fact::{Fact, FactKind, Match, fold};
-use ctxbench_core::session::Session;
 use ctxbench_core::tokens::o200k;
 use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_session::Session;
+use ctxbench_session::fact::{Fact, FactKind, Match, fold};
 use proptest::prelude::*;
 
 use super::*;
@@ -444,7 +444,7 @@ fn scripts_come_from_the_recording_or_from_a_file() {
     };
     let recorded = |summary: Option<&str>| {
         let json = serde_json::json!({"type": "recorded_compaction", "summary": summary});
-        serde_json::from_value::<ctxbench_core::session::Entry>(json).unwrap()
+        serde_json::from_value::<ctxbench_session::Entry>(json).unwrap()
     };
     let session = Session {
         entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))],

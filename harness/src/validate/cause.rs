@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::model;
-use ctxbench_core::request::Ttl;
+use ctxbench_core::usage::Ttl;
 use serde::Serialize;
 
 use super::calls::{Calls, ModelCall, Note, NoteKind, ProviderRoute};

@@ -2,8 +2,8 @@
 //! window that is never full, and compacts where the real program did.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
-use ctxbench_core::session::{Entry, Session, Trigger};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::{Entry, Session, Trigger};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 

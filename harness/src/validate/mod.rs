@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use ctxbench_core::model;
-use ctxbench_core::request::Usage;
-use ctxbench_core::session::Session;
+use ctxbench_core::usage::Usage;
 use ctxbench_scenarios::formats::{Format, Recording, Source};
 use ctxbench_scenarios::{InputError, formats};
+use ctxbench_session::Session;
 use serde::Serialize;
 
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 
 pub use bias::{Bias, Calibration, KindBias};
 pub use calls::{Boundary, Calls, Counters, ModelCall, ProviderRoute};

@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 
 use ctxbench_core::model::{self, CacheRule, Counting};
-use ctxbench_core::request::Ttl;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_core::usage::Ttl;
 use ctxbench_provider::{Prefix, PromptCache};
 
 use super::calls::{Calls, ModelCall};

@@ -7,9 +7,9 @@ pub mod otel;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
-use ctxbench_core::session::Millis;
 use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, StatusLine};
 
 use crate::mock::{Door, PlannedReply};

@@ -2,11 +2,11 @@
 
 use crate::common::CommandFolder;
 use crate::common::recordings::{DIRECT, session};
-use ctxbench_core::calibration::{self, CalibrationStep};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::Purpose;
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
+use ctxbench_session::calibration::{self, CalibrationStep};
+use ctxbench_session::{Entry, Session};
 
 fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<CalibrationStep<'a>> {
     let own = session.entries.iter().filter(|e| e.agent().is_none());

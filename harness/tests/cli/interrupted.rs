@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 
 use crate::common::{CommandFolder, ignored};
 

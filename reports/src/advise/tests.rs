@@ -1,7 +1,7 @@
 use super::*;
 use crate::record::{FactPlace, FactRecord, Status};
 use crate::testing;
-use ctxbench_core::fact::Match;
+use ctxbench_session::fact::Match;
 
 /// A row of Claude Code on a recording with `lost` of 100 needs lost.
 fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) -> RunRecord {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::record::yardstick::{self, Yardstick};
 use crate::record::{Results, RunRecord, Status};
-use ctxbench_core::nearest;
+use ctxbench_util::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Compares results with a baseline, row by row and metric by metric.
 
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 use std::cmp::Ordering;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,11 +9,11 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::RewindStatus;
-use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::RewindStatus;
 use ctxbench_core::request::{Phase, Purpose};
-use ctxbench_core::session::RewindMode;
 use ctxbench_core::strategy::Standing;
+use ctxbench_session::fact::{FactKind, Match};
 
 use crate::record::{FactPlace, KeptBy, RequestStatus, RunRecord, Status, word};
 
@@ -340,7 +340,7 @@ fn named(
     let known = among.clone().map(|m| m.column);
     among.find(|m| m.column == name).ok_or_else(|| {
         let known: Vec<&str> = known.collect();
-        ctxbench_core::nearest::hint_or(
+        ctxbench_util::nearest::hint_or(
             name,
             &known,
             "docs/formats.md and the head of summary.csv name them all",

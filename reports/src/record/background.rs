@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 
 /// Outcome of a background summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

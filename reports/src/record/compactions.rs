@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use ctxbench_core::Millis;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::Phase;
-use ctxbench_core::session::Millis;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {

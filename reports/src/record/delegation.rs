@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Status;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 
 /// One subagent of a run, with the cost of its window and the facts that it returned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

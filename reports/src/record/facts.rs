@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_session::fact::{FactKind, Match};
 
 /// Kind of block that contains a fact. If there are several, the last one in this list counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

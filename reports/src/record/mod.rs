@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::Millis;
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
-use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
+use ctxbench_session::fact::{FactKind, Match};
 
 pub use agreement::{Agreement, Counterpart, Two, TwoFigures, TwoRequests};
 pub use background::{BackgroundRecord, Fate};

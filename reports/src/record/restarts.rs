@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::engine::RewindStatus;
-use ctxbench_core::session::{Millis, RewindMode};
+use ctxbench_core::Millis;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::RewindStatus;
 
 /// Mechanism by which a product stores files for a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! A paired bootstrap interval for the mean difference per session.
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 use serde::Serialize;
 
 use super::Sampling;

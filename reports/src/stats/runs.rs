@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbench_core::natural;
+use ctxbench_util::natural;
 
 use super::figures::judged;
 use crate::record::RunRecord;

@@ -1,7 +1,7 @@
 //! Paired sign-flip test: the probability that the mean is as far from 0 if the labels of each pair
 //! are exchanged at random.
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 
 use super::Sampling;
 

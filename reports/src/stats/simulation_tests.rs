@@ -4,7 +4,7 @@
 
 use std::f64::consts::TAU;
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 
 use super::bootstrap::interval;
 use super::verdict::{self, Sample, Verdict, judge};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::escapes;
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::{Entry, Session};
 use serde_json::{Number, Value};
 
 /// A call with its arguments as JSON. Arguments that are not JSON become a string.

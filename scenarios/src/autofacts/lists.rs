@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::fact::FactKind;
-use ctxbench_core::gist;
+use ctxbench_session::fact::FactKind;
+use ctxbench_session::gist;
 
 use super::events::{Agent, FactEvent, FactReply, Json, leaves};
 use super::{GAP, Need};

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::matcher::Literals;
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
+use ctxbench_session::matcher::Literals;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, FactEvent, FactReply, ShownText};

@@ -24,8 +24,8 @@ mod words;
 
 use std::collections::HashMap;
 
-use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
+use ctxbench_session::fact::{Fact, FactKind};
 
 /// Minimum number of replies from the last showing to the need.
 pub const GAP: usize = 6;

@@ -5,8 +5,8 @@
 //! of its sentences shares enough rare stems with the statement, and no text in between showed
 //! these stems.
 
-use ctxbench_core::fact::FactKind;
-use ctxbench_core::gist;
+use ctxbench_session::fact::FactKind;
+use ctxbench_session::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, FactEvent, FactReply, ShownText};

@@ -3,7 +3,7 @@
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{Session, ToolEntry};
+use ctxbench_session::{Session, ToolEntry};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};

@@ -3,8 +3,9 @@
 //! Times count from 1970 if the session has no start time. Subagents are trajectories inside the
 //! document, and the result that follows them names them.
 
+use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{AssistantEntry, Millis, Session, ToolEntry};
+use ctxbench_session::{AssistantEntry, Session, ToolEntry};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -216,7 +217,7 @@ fn sums(window: &ExportConversation<'_>, steps: usize) -> Option<Value> {
         _ => None,
     });
     let usages = replies.collect::<Option<Vec<_>>>().filter(|u| !u.is_empty())?;
-    let sum = |of: fn(&ctxbench_core::session::RecordedUsage) -> u64| {
+    let sum = |of: fn(&ctxbench_session::RecordedUsage) -> u64| {
         usages.iter().map(of).fold(0, u64::saturating_add)
     };
     Some(json!({

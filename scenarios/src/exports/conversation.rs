@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
+use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -13,8 +13,8 @@ mod session;
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::nearest;
-use ctxbench_core::session::{Session, UnwritableSession};
+use ctxbench_session::{Session, UnwritableSession};
+use ctxbench_util::nearest;
 
 use crate::error::LoadError;
 

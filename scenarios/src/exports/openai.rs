@@ -2,7 +2,7 @@
 //! a valid request if every call has its result.
 
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
+use ctxbench_session::{AssistantEntry, Session, ToolEntry};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{

@@ -1,6 +1,6 @@
 //! Tests of a hand-written session in each format, with the entries that the format cannot express.
 
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
 use serde_json::{Value, json};
 
 use super::*;

@@ -37,8 +37,8 @@ mod unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use ctxbench_core::nearest;
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::nearest;
+use ctxbench_util::plural::pluralize;
 
 use crate::autofacts;
 use crate::error::{InputError, LineFault, LoadError, Loaded};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use crate::bounds::{self, TAKEN};

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::calibration;
+use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, joined_text};
-use ctxbench_core::session::{
-    AssistantEntry, Entry, Header, Millis, RecordedCall, RecordedCompaction, RecordedUsage, Source,
+use ctxbench_session::calibration;
+use ctxbench_session::{
+    AssistantEntry, Entry, Header, RecordedCall, RecordedCompaction, RecordedUsage, Source,
     ToolEntry, UserEntry,
 };
 use serde_json::Map;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
 use super::{Loaded, Source, detect};

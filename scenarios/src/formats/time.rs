@@ -1,6 +1,6 @@
 //! Conversion of recorded RFC 3339 time stamps to milliseconds.
 
-use ctxbench_core::calendar::{days, iso};
+use ctxbench_util::calendar::{days, iso};
 
 /// Returns milliseconds since 1970 for a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
 pub fn millis(stamp: &str) -> Option<i64> {

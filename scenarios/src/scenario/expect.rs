@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use ctxbench_core::nearest;
+use ctxbench_util::nearest;
 use serde::Deserialize;
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};

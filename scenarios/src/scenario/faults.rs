@@ -1,6 +1,6 @@
 //! Reader of the `[[fault]]` tables of a scenario, the faults of the simulated provider.
 
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 use serde::{Deserialize, Serialize};
 use toml::de::DeTable;
 

@@ -1,9 +1,10 @@
 //! Keep-alive requests, which send the prompt up to the last cache breakpoint again shortly before
 //! the cache entry would expire (docs/sources/aider.md §1.4).
 
-use ctxbench_core::engine::{Engine, Task};
+use ctxbench_core::Millis;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Task;
 use ctxbench_core::request::{Purpose, Request};
-use ctxbench_core::session::Millis;
 
 /// Schedule of keep-alive requests: the due time, the request, and the number left. The program
 /// checks the clock once a second; this delay is not modelled.

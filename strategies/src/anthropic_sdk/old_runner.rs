@@ -11,12 +11,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{CallerAction, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_system};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, ReplyFlow, Strategy, again_if_passing};
 
 use super::errors::Raised;
 use super::settings::{Language, SdkSettings};
@@ -73,27 +75,31 @@ impl Strategy for Old {
         r
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.limit.count();
         if self.described {
-            return Flow::Proceed;
+            return ReplyFlow::Proceed;
         }
         if reply.stop == StopReason::Refusal && !self.is_typescript() {
-            return Flow::EndTurn;
+            return ReplyFlow::EndTurn;
         }
         let used = reply.usage.prompt() + reply.usage.output;
         if !self.settings.enabled || used < self.settings.threshold {
-            return if reply.stop == StopReason::Refusal { Flow::EndTurn } else { Flow::Proceed };
+            return if reply.stop == StopReason::Refusal {
+                ReplyFlow::EndTurn
+            } else {
+                ReplyFlow::Proceed
+            };
         }
         s.trigger("after_reply", used, self.settings.threshold);
         let request = self.summary_request(s, reply).await;
         let summary = match s.send(&request).await {
             Ok(summary) => summary,
-            Err(e) => return Flow::FailTurn(e.to_string()),
+            Err(e) => return ReplyFlow::FailTurn(e.to_string()),
         };
         let texts = match self.texts(&summary) {
             Ok(texts) => texts,
-            Err(e) => return Flow::FailTurn(e.to_string()),
+            Err(e) => return ReplyFlow::FailTurn(e.to_string()),
         };
         let (mut shown, block) = only(s, texts.concat().into());
         shown.extend(texts.into_iter().map(|t| {
@@ -103,8 +109,8 @@ impl Strategy for Old {
             })
         }));
         match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
-            Ok(()) => Flow::DropReply,
-            Err(e) => Flow::FailTurn(e.to_string()),
+            Ok(()) => ReplyFlow::DropReply,
+            Err(e) => ReplyFlow::FailTurn(e.to_string()),
         }
     }
 

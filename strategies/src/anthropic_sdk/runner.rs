@@ -13,14 +13,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
-use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{CallerAction, Event, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
 };
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, again_if_passing, is_system};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, again_if_passing};
 use serde_json::{Map, Value};
 
 use super::errors::Raised;
@@ -274,7 +276,7 @@ impl Strategy for Runner {
         Request { max_tokens: self.max_tokens, keep_messages: true, thread, ..request }
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.limit.count();
         let len = s.context.blocks().len();
         let refused = reply.stop == StopReason::Refusal;
@@ -282,7 +284,7 @@ impl Strategy for Runner {
         let id = reply.id.clone().filter(|_| !refused && self.threads(s));
         self.held = id.map(|after| ThreadState { after, blocks: len + reply.parts.len() });
         if let Err(e) = self.caller(s, reply).await {
-            return Flow::FailTurn(e);
+            return ReplyFlow::FailTurn(e);
         }
         if let Some(summary) = reply.compaction().filter(|c| !c.is_empty()) {
             note_server_compaction(s, summary);
@@ -293,11 +295,11 @@ impl Strategy for Runner {
         let step = step(reply.stop);
         self.paused = step == NextStep::Resume;
         match step {
-            NextStep::Resume => Flow::Resume,
-            NextStep::RunTools if reply.has_calls() => Flow::Proceed,
+            NextStep::Resume => ReplyFlow::Resume,
+            NextStep::RunTools if reply.has_calls() => ReplyFlow::Proceed,
             _ => {
                 self.last = Some(reply.has_calls() && !self.appended);
-                Flow::EndTurn
+                ReplyFlow::EndTurn
             }
         }
     }
@@ -329,7 +331,7 @@ impl Strategy for Runner {
     async fn after_turn(&mut self, s: &mut Engine) {
         if let Some(len) = self.refused_at.take() {
             // A reply's calls and results are removed together.
-            let _ = s.context.set(s.context.blocks()[..len].to_vec());
+            let _ = s.set_view(s.context.blocks()[..len].to_vec());
         }
         let Some(unanswered) = self.last.take() else { return };
         let Some(asked) = self.asked.take().filter(|_| !unanswered) else { return };

@@ -9,8 +9,9 @@ use ctxbench_core::block::BlockKind::{
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ErrorKind, ModelError, Reply, Request, ServerEdit, StopReason,
-    Thread, Usage,
+    Thread,
 };
+use ctxbench_core::usage::Usage;
 
 use crate::testing::{Answer, Script, calls, failure, kinds, play, text_answer, user};
 

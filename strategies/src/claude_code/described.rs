@@ -14,11 +14,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, is_fixed};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::micro::Deleted;
@@ -121,9 +122,9 @@ impl Strategy for Wu2 {
         Request { ttl: self.asked.ttl(s), ..s.sample_request() }
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.reported = Some(reply.usage.prompt() + reply.usage.output);
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

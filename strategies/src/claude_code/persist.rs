@@ -14,8 +14,8 @@ use std::path::Path;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::plural::pluralize;
 use ctxbench_kit::transcript;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};

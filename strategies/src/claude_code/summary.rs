@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::{ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::{Engine, Task};
-use ctxbench_core::request::{Phase, Request, Ttl};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Task;
+use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::usage::Ttl;
 
 use super::micro::Deleted;
 use super::rules::{estimate, excess, kept_summary};
@@ -31,7 +33,7 @@ impl Summaries {
     /// Returns the requested lifetime of the prompt cache; by default that of the recorded session.
     pub fn ttl(&self, s: &Engine) -> Ttl {
         match self.settings.cache_ttl {
-            CacheTtl::Auto => s.ttl,
+            CacheTtl::Auto => s.options().ttl,
             CacheTtl::FiveMinutes => Ttl::FiveMinutes,
             CacheTtl::OneHour => Ttl::OneHour,
         }

@@ -5,8 +5,9 @@ use ctxbench_core::block::BlockKind::{
 };
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
+use ctxbench_core::host::Action;
+use ctxbench_core::request::{Phase, Purpose, Request};
+use ctxbench_core::usage::Ttl;
 
 use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, kinds, outline, play, text_answer, too_long,

@@ -18,18 +18,21 @@ use crate::descriptor::{
     Requirement, Rewind, Standing, Version,
 };
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
+use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::compaction::{
     CompactionKind, ephemeral_block, group_starts, view_after_compaction,
 };
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, frontier_breakpoints, is_system};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
 use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 
@@ -292,9 +295,9 @@ impl Api {
             ),
         ];
         for (role, part, kind, text) in parts {
-            let message = s.history.append("", role, vec![part], true);
+            let message = s.append(role, vec![part]);
             let draft = Draft { call: call.clone(), ..Draft::synthetic(kind, role, text) };
-            s.context.push(draft.build(message, vec![Origin { message, part: 0 }]));
+            s.show(draft.build(message, vec![Origin { message, part: 0 }]));
         }
         Ok(())
     }
@@ -351,7 +354,7 @@ impl Strategy for Api {
             s.context.blocks().iter().map(lift).partition(|b| is_system(b));
         shown.extend(rest);
         // No calls are shown yet, so no call loses its result.
-        let _ = s.context.set(shown);
+        let _ = s.set_view(shown);
     }
 
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
@@ -375,13 +378,13 @@ impl Strategy for Api {
         if self.can_compact(s) {
             r.server_edits.extend(self.compact.clone());
         }
-        if self.marks_frontier && s.default_breakpoints {
+        if self.marks_frontier && s.options().default_breakpoints {
             r.breakpoints = frontier_breakpoints(&r.blocks, next_change(&r));
         }
         r
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         if reply.compaction().is_some()
             && let Some(ServerEdit::Compact { trigger, .. }) = self.compact
         {
@@ -390,7 +393,7 @@ impl Strategy for Api {
         }
         if reply.stop == StopReason::Compaction {
             self.pauses += 1;
-            return Flow::Resume;
+            return ReplyFlow::Resume;
         }
         self.pauses = 0;
         self.applied = reply.applied;
@@ -399,7 +402,7 @@ impl Strategy for Api {
             s.trigger("after_reply", used, at);
             self.due = true;
         }
-        if reply.stop == StopReason::PauseTurn { Flow::Resume } else { Flow::Proceed }
+        if reply.stop == StopReason::PauseTurn { ReplyFlow::Resume } else { ReplyFlow::Proceed }
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

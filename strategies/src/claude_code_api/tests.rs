@@ -7,10 +7,9 @@ use ctxbench_core::block::BlockKind::{
 };
 use ctxbench_core::block::{Block, BlockForm, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Event};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, Purpose, Reply, ServerEdit, StopReason, Usage,
-};
+use ctxbench_core::host::{Action, Event};
+use ctxbench_core::request::{ClearInputs, ClearTrigger, Purpose, Reply, ServerEdit, StopReason};
+use ctxbench_core::usage::Usage;
 
 use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, user};
 

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
 use super::count::{Release, bytes_estimate, effective_limit, estimate_items, usable_window};
 use super::cut::{OutputPolicy, cut_draft, output_policy};
@@ -195,10 +196,10 @@ impl Strategy for DescribedCodex {
         sample_request(s)
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         // The reply itself is counted and will be recorded next.
         self.counted = Some((reply.usage.total(), s.context.blocks().len() + reply.parts.len()));
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

@@ -1,7 +1,8 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Reply, StopReason, Usage};
+use ctxbench_core::host::Action;
+use ctxbench_core::request::{Reply, StopReason};
+use ctxbench_core::usage::Usage;
 
 use crate::testing::{Answer, Played, Script, compact, play, text_answer, too_long, user};
 

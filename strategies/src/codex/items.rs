@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origins, Role};
+use ctxbench_core::breakpoints::default_breakpoints;
 use ctxbench_core::compaction::{Keep, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::count::{Release, estimate_items, item_groups};
@@ -78,17 +78,18 @@ fn paired(blocks: &[Arc<Block>]) -> bool {
 pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
     let role = if release == Release::V169 { Role::Developer } else { Role::Instructions };
     for b in &s.fixed.base.clone() {
-        s.context.push(b.map_draft(|d| d.role = role));
+        s.show(b.map_draft(|d| d.role = role));
     }
     for b in &s.fixed.context.clone() {
-        s.context.push(b.clone());
+        s.show(b.clone());
     }
 }
 
 /// Builds a normal request as the program sends it.
 pub(crate) fn sample_request(s: &Engine) -> Request {
     let blocks = normalised(s.context.blocks());
-    let breakpoints = if s.default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
+    let breakpoints =
+        if s.options().default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
     Request { blocks, breakpoints, ..s.sample_request() }
 }
 

@@ -11,10 +11,11 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_kit::rollout::{Record, TokenTotals, reconstruct, surviving};
 
 use super::count::{
@@ -274,7 +275,7 @@ impl CodexProgram {
         let resumed =
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
         // Every call precedes its output in the log.
-        let _ = s.context.set(resumed.items);
+        let _ = s.set_view(resumed.items);
         self.logged = s.context.blocks().len();
         resumed.counted
     }
@@ -336,7 +337,7 @@ impl Strategy for CodexProgram {
             // This version shows the context again after a resume and counts it
             // (docs/sources/codex.md §8).
             for b in &s.fixed.context.clone() {
-                s.context.push(b.clone());
+                s.show(b.clone());
             }
         }
         if self.release != Release::V063
@@ -348,7 +349,7 @@ impl Strategy for CodexProgram {
             } else {
                 // 0.104 records the message only after the compaction. The model never sees it, but
                 // our log contains it.
-                s.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
+                s.append_unseen(msg);
             }
             return Flow::FailTurn(e);
         }
@@ -359,11 +360,11 @@ impl Strategy for CodexProgram {
         sample_request(s)
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.prefix_tokens.get_or_insert(reply.usage.prompt());
         let last = reply.usage.total();
         self.count(TokenTotals { last, session: self.counted.session + last });
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
@@ -417,7 +418,7 @@ impl Strategy for CodexProgram {
         };
         let kept: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| !said(b)).cloned().collect();
-        if kept.len() < s.context.blocks().len() && s.context.set(kept).is_ok() {
+        if kept.len() < s.context.blocks().len() && s.set_view(kept).is_ok() {
             // For a resume this is a compaction: the history continues from this view.
             let replacement = Some(s.context.blocks().to_vec());
             let summary = Draft::synthetic(BlockKind::Marker, Role::User, "").build(to, vec![]);

@@ -1,7 +1,8 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::Action;
-use ctxbench_core::request::{ErrorKind, Reply, Usage};
+use ctxbench_core::host::Action;
+use ctxbench_core::request::{ErrorKind, Reply};
+use ctxbench_core::usage::Usage;
 
 use crate::Spec;
 use crate::testing::{

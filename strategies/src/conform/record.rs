@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::files;
+use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -11,9 +11,10 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
 use super::contents::{ContentMessage, messages, side, stable_id};
 use super::preview::{masked, pretty};
@@ -267,7 +268,7 @@ impl GeminiCliProgram {
         let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
         if prompt {
             let kept = s.context.blocks()[..at].to_vec();
-            let _ = s.context.set(kept);
+            let _ = s.set_view(kept);
         }
     }
 
@@ -275,7 +276,7 @@ impl GeminiCliProgram {
     fn close_calls(&self, s: &mut Engine) {
         for b in unanswered(s.context.blocks()) {
             let result = interrupted(s, &b, &self.words.interrupted);
-            s.context.push(result);
+            s.show(result);
         }
     }
 
@@ -359,7 +360,7 @@ impl Strategy for GeminiCliProgram {
             // Without this message, the prompt would merge with the unanswered results.
             let text = self.words.interrupted.clone();
             let closing = s.synthetic(BlockKind::Ack, Role::Assistant, text, vec![]);
-            s.context.push(closing);
+            s.show(closing);
         }
         (self.again, self.empty) = (false, 0);
         Flow::Proceed
@@ -391,23 +392,23 @@ impl Strategy for GeminiCliProgram {
         Flow::Proceed
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         let thought = reply.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
         let results = s.context.blocks().last().is_some_and(|b| b.role == Role::Tool);
         if !reply.has_calls() && reply_text(reply).trim().is_empty() && (thought || !results) {
             self.empty += 1;
             if self.empty < STREAM_ATTEMPTS {
                 self.again = true;
-                return Flow::DropReply;
+                return ReplyFlow::DropReply;
             }
             Self::take_back(s);
-            return Flow::FailTurn("the model answered without a word".into());
+            return ReplyFlow::FailTurn("the model answered without a word".into());
         }
         self.empty = 0;
         if reply.usage.prompt() > 0 {
             self.count = reply.usage.prompt();
         }
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
@@ -422,7 +423,7 @@ impl Strategy for GeminiCliProgram {
         if blocks.iter().rev().take(64).any(|b| b.kind == BlockKind::Reasoning) {
             let kept = |b: &&Arc<Block>| b.kind != BlockKind::Reasoning;
             let kept = blocks.iter().filter(kept).cloned().collect();
-            let _ = s.context.set(kept);
+            let _ = s.set_view(kept);
         }
         Flow::Proceed
     }

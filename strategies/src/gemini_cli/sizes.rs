@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
+use ctxbench_util::json::Json;
 
 use super::contents::{ContentMessage, Side, stable_id};
 use super::preview::full_text;

@@ -2,8 +2,9 @@
 //! threshold is half of it.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::engine::{Action, Event};
-use ctxbench_core::request::{ErrorKind, Phase, Reply, Request, Usage};
+use ctxbench_core::host::{Action, Event};
+use ctxbench_core::request::{ErrorKind, Phase, Reply, Request};
+use ctxbench_core::usage::Usage;
 
 use super::program::phase;
 use crate::testing::{

@@ -20,10 +20,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs, ephemeral_block, origins};
-use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::usage::Usage;
 
 use super::log::CLEARED;
 use super::request::{breakpoints, limits};
@@ -196,12 +198,12 @@ impl Strategy for DescribedOpenCode {
         r
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.count = match self.account {
             Account::Comparison => count(&reply.usage),
             Account::Article => used(&reply.usage),
         };
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

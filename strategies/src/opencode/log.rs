@@ -9,8 +9,8 @@ use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
+use ctxbench_util::json::Json;
 
 use super::rules::{
     MessageView, PruneMessage, PruneResult, TurnSpan, filter_compacted, transcript_output,
@@ -71,7 +71,7 @@ impl LogMessage {
 
     /// Builds a failed summary.
     pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
-        let id = s.history.append("", Role::Assistant, vec![], true);
+        let id = s.append(Role::Assistant, vec![]);
         let mut e = LogMessage::new(id, false, vec![]);
         e.stored =
             MessageView { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
@@ -364,7 +364,7 @@ impl MessageLog {
     /// Adds a failed reply, after the provider refused the prompt or failed.
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
-        let id = s.history.append("", Role::Assistant, vec![], true);
+        let id = s.append(Role::Assistant, vec![]);
         let mut e = LogMessage::new(id, false, vec![]);
         e.stored = MessageView { parent, finished: false, error: true, ..e.stored };
         self.push(e);

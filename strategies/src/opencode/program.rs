@@ -10,11 +10,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, is_reply};
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use super::log::{LogMessage, MessageLog, attachment_note};
@@ -298,7 +299,7 @@ impl OpenCodeProgram {
     fn refresh_view(&mut self, s: &mut Engine) {
         let blocks = self.view(s);
         self.counted = None;
-        let _ = s.context.set(blocks);
+        let _ = s.set_view(blocks);
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
@@ -389,7 +390,7 @@ impl Strategy for OpenCodeProgram {
         if self.log.sync(s) {
             // The counted blocks precede the incoming message and do not change.
             let blocks = self.view(s);
-            let _ = s.context.set(blocks);
+            let _ = s.set_view(blocks);
         }
         // A compaction that never finished is still waiting; it now answers the new user message
         // (docs/sources/opencode.md §3.4).
@@ -443,10 +444,10 @@ impl Strategy for OpenCodeProgram {
         r
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.last_count = used(&reply.usage);
         self.counted = Some(s.context.blocks().len());
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

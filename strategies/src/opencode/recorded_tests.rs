@@ -7,9 +7,9 @@ use super::rules::{
 use super::*;
 use crate::testing::{check, recorded};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::request::Usage;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::tokens::utf16_div4_round;
+use ctxbench_core::usage::Usage;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::settings::{Count, OpenCodeSettings};
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
-use ctxbench_core::request::{ErrorKind, ModelError, Usage};
+use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::tokens::{o200k, utf16_div4_round};
+use ctxbench_core::usage::Usage;
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

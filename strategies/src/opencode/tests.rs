@@ -5,8 +5,9 @@
 
 use ctxbench_core::block::{BlockKind, Media};
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, Request, Usage};
+use ctxbench_core::host::{Action, Event, Incoming};
+use ctxbench_core::request::{ErrorKind, Request};
+use ctxbench_core::usage::Usage;
 
 use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, failure, kinds, text_answer, too_long, user,

@@ -28,16 +28,18 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Incoming;
+use ctxbench_core::host::RewindMode;
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
 };
-use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;
@@ -368,7 +370,7 @@ impl Strategy for OpenOxide {
         self.budget.system_prompt_reserve = system + s.tools_tokens();
         let chunks = fixed_chunks(&fixed, &self.budget, s.model.window);
         for b in chunks.all_messages() {
-            s.context.push(b);
+            s.show(b);
         }
         self.pinned = PromptChunks { system: Vec::new(), ..chunks };
     }
@@ -382,7 +384,7 @@ impl Strategy for OpenOxide {
         let before = self.summary_for_next(s).await;
         s.reset_view();
         self.on_start(s).await;
-        before.into_iter().for_each(|summary| s.context.push(summary));
+        before.into_iter().for_each(|summary| s.show(summary));
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
@@ -390,7 +392,7 @@ impl Strategy for OpenOxide {
         let history = s.context.blocks().iter().filter(|b| is_conversation(b)).cloned().collect();
         let view = self.assemble(s, history, Vec::new());
         // Only fixed blocks move, so no call loses its result.
-        let _ = s.context.set(view);
+        let _ = s.set_view(view);
         Flow::Proceed
     }
 
@@ -427,9 +429,9 @@ impl Strategy for OpenOxide {
         r
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.paused = reply.stop == StopReason::Compaction;
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
@@ -492,9 +494,9 @@ impl Strategy for OpenOxide {
                 .collect()
         };
         let (kept, fewer) = (upto(to), upto(MessageId(to.0.saturating_sub(1))));
-        if s.context.set(kept).is_err() {
+        if s.set_view(kept).is_err() {
             // A cut between a call and its result moves back by one message.
-            let _ = s.context.set(fewer);
+            let _ = s.set_view(fewer);
         }
     }
 

@@ -2,7 +2,7 @@
 //! §10.3, §10.9).
 
 use ctxbench_core::block::BlockKind::{self, Context, Summary, User};
-use ctxbench_core::engine::Action;
+use ctxbench_core::host::Action;
 
 use crate::testing::{Played, Script, compact, play, text_answer, user};
 

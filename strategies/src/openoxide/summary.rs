@@ -6,10 +6,11 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::budget::estimate;
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::{Engine, Event, Task};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Event, Task};
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 

@@ -4,7 +4,7 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context::{Orphans, orphans};
-use ctxbench_core::engine::Action;
+use ctxbench_core::host::Action;
 use ctxbench_core::request::{ClearInputs, ClearTrigger, Phase, Reply, ServerEdit, StopReason};
 use proptest::prelude::*;
 

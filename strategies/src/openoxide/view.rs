@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
 use ctxbench_core::budget::{BudgetConfig, PromptChunks};
 use ctxbench_core::compaction::{
     PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
 };
-use ctxbench_core::strategy::is_system;
 use ctxbench_core::tokens::bytes_div4_down;
 
 use crate::openoxide::importance::importance;

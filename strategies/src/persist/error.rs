@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::io_hint;
 use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
+use ctxbench_util::io_hint;
 use thiserror::Error;
 
 /// Error of writing or reading a session.

@@ -66,7 +66,7 @@ impl Persistence for StoreFormat {
                     self.shown.iter().map(|(s, _)| s.clone()).collect();
                 if let Some(marks) = pruned(&before, view) {
                     for (i, k, output) in marks {
-                        self.store.prune_part(self.shown[i].1[k], output)?;
+                        self.store.prune_part(self.session, self.shown[i].1[k], output)?;
                     }
                 } else {
                     // A summary at the start of the view is stored in the boundary.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::unanswered;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::json::Json;
-use ctxbench_core::request::{ModelError, Reply, StopReason, Usage};
+use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::usage::Usage;
+use ctxbench_util::json::Json;
 
 use super::summary::FileLists;
 use crate::shared::{interrupted, recorded_since};
@@ -150,7 +151,7 @@ impl Log {
 
     /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
-        let id = s.history.append("", Role::Assistant, vec![], true);
+        let id = s.append(Role::Assistant, vec![]);
         let mut message = PiMessage::new(PiSpeaker::Assistant, vec![]);
         message.report.failed = Some(e.clone());
         self.push(id, EntryContent::Message(message));

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
 use super::errors::{is_overflow, is_retryable};
 use super::estimate::{Base, largest_reply};
@@ -100,7 +102,7 @@ impl PiProgram {
     fn update_view(&mut self, s: &mut Engine) {
         // Messages are removed as a whole and results stay after their calls, so the edit is always
         // valid.
-        let _ = s.context.set(self.view(s));
+        let _ = s.set_view(self.view(s));
     }
 
     /// Compacts if the view exceeds the threshold (docs/sources/pi.md §1).
@@ -313,7 +315,7 @@ impl Strategy for PiProgram {
     fn request(&mut self, s: &Engine) -> Request {
         let mut request = s.sample_request();
         request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::from_engine(s))));
-        if s.default_breakpoints && s.model.provider == Provider::Anthropic {
+        if s.options().default_breakpoints && s.model.provider == Provider::Anthropic {
             let system = request.blocks.iter().take_while(|b| is_system(b)).count();
             let ends = [system.checked_sub(1), request.blocks.len().checked_sub(1)];
             request.breakpoints = ends.into_iter().flatten().collect();
@@ -322,12 +324,12 @@ impl Strategy for PiProgram {
         request
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> ReplyFlow {
         let report = Report::from_reply(reply);
         self.recovered &= report.cut_off;
         self.report = Some(report);
         self.retried = 0;
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

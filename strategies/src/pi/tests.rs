@@ -4,8 +4,9 @@
 use ctxbench_core::block::BlockKind::{Assistant, Base, Output, Summary, User};
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, Reply, StopReason, Usage};
+use ctxbench_core::host::{Action, Event, Incoming};
+use ctxbench_core::request::{ErrorKind, Reply, StopReason};
+use ctxbench_core::usage::Usage;
 
 use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, failure, kinds, outline, play, text_answer,

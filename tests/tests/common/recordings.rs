@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::session::Session;
 use ctxbench_scenarios::jsonl;
+use ctxbench_session::Session;
 
 /// Two sessions of Claude Code 2.1.39 without a gateway, each with one automatic compaction.
 pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];

@@ -1,11 +1,11 @@
 //! Replays in this process, for calculations by hand with o200k token counts.
 
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
 use ctxbench_core::request::Purpose;
 use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
 
 /// Model of the hand calculations.

@@ -13,7 +13,7 @@ mod untried;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ctxbench_core::quantity;
+use ctxbench_util::quantity;
 
 /// Defines the publications with figures that a replay can reproduce, with a test for each.
 macro_rules! figures {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::summarise::{Summariser, SummaryScript};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
 use super::{Figure, Measure, Unit, Verdict, single};

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{
-    AssistantEntry, Entry, FileMode, Header, Session, ToolEntry, UserEntry,
-};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::{Fact, FactKind};
+use ctxbench_session::{AssistantEntry, Entry, FileMode, Header, Session, ToolEntry, UserEntry};
 use proptest::prelude::*;
 
 /// Alphabet of a text.

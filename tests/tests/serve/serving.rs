@@ -36,12 +36,12 @@ impl Answer {
 
     /// Decodes the reply of a wire.
     pub fn reply(&self, wire: &str) -> Reply {
-        find(wire).unwrap().decode_reply(&self.body).unwrap()
+        (find(wire).unwrap().decode_reply)(&self.body).unwrap()
     }
 
     /// Decodes the error of a wire.
     pub fn error(&self, wire: &str) -> ModelError {
-        find(wire).unwrap().api().decode_error(self.status, &self.body)
+        find(wire).unwrap().api.decode_error(self.status, &self.body)
     }
 
     /// Returns the names and data of the events.

@@ -109,11 +109,6 @@ impl Strategy for Handoff {
         }
         Flow::Proceed
     }
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
-        let (model, usage) = (&s.model.name, &reply.billed);
-        self.store.add_usage(self.session, model, usage).expect("the store can be written");
-        Flow::Proceed
-    }
     async fn after_turn(&mut self, s: &mut Engine) {
         let new = stored(&s.history.messages()[self.stored..]);
         let ids = self.store.append_messages(self.session, &new).expect("the store can be written");

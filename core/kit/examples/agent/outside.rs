@@ -67,8 +67,8 @@ pub async fn post(address: String, request: Request) -> Result<Reply, ModelError
     let status = answer.status().as_u16();
     let bytes = answer.into_body().collect().await.map_err(failed)?.to_bytes();
     match status {
-        200 => wire.decode_reply(&bytes).map_err(failed),
-        _ => Err(wire.api().decode_error(status, &bytes)),
+        200 => (wire.decode_reply)(&bytes).map_err(failed),
+        _ => Err(wire.api.decode_error(status, &bytes)),
     }
 }
 

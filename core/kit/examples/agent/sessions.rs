@@ -86,7 +86,7 @@ impl Sessions {
         match self {
             Sessions::List => {
                 for s in kept.store.sessions()? {
-                    let n = kept.store.count_messages(s.id)?;
+                    let n = kept.store.log(s.id)?.len();
                     writeln!(out, "{}  {n:>4} messages  {}", s.id, s.details.title)?;
                 }
             }

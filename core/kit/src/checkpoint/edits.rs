@@ -12,14 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::tree::sha256;
 use super::{CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, io};
 use crate::store::StoreError;
-use ctxbench_core::files::{create_private, create_private_dir};
-use ctxbench_core::session::Millis;
-
-/// Maximum age of a checkpoint in days (docs/sources/claude-code.md §1.5, grade A).
-const MAX_DAYS: u64 = 30;
-/// Maximum number of checkpoints (docs/sources/claude-code.md §1.5).
-const MAX_CHECKPOINTS: usize = 100;
-const DAY_MS: Millis = 24 * 60 * 60 * 1000;
+use ctxbench_core::Millis;
+use ctxbench_util::files::{create_private, create_private_dir};
 
 /// A restore with all affected files saved, but not overwritten yet.
 #[derive(Debug)]
@@ -61,10 +55,6 @@ const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS contents (sha256 TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS checkpoints (number INTEGER PRIMARY KEY, json TEXT NOT NULL) STRICT;
 ";
-
-const REMOVE_UNUSED: &str = "DELETE FROM contents WHERE sha256 NOT IN (
-    SELECT file.value ->> 'sha256' FROM checkpoints, json_each(checkpoints.json, '$.files') file
-    WHERE file.value ->> 'state' = 'regular')";
 
 /// Checkpoints of a session in an SQLite file.
 #[derive(Debug)]
@@ -118,7 +108,7 @@ impl EditCheckpoints {
         };
         let (db, all) = open().map_err(|e| match e.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy) => CheckpointError::InUse(store.to_path_buf()),
-            _ => StoreError::sql(&path, "open it", e).into(),
+            _ => StoreError::sql(&path, "open it", &e).into(),
         })?;
         let next = all.last().map_or(1, |c| c.number + 1);
         Ok(EditCheckpoints { root: Root::open(root)?, path, db, all, next })
@@ -134,30 +124,12 @@ impl EditCheckpoints {
         &self.all
     }
 
-    /// Removes checkpoints of more than 30 days, all but the newest 100, and all contents that they
-    /// alone used.
-    pub fn expire(&mut self, now_ms: Millis) -> Result<(), CheckpointError> {
-        let too_many = self.all.len().saturating_sub(MAX_CHECKPOINTS);
-        // A checkpoint takes states that it lacks from later ones, so only a prefix can be removed.
-        // An older checkpoint after a newer one, as after a clock change, is kept as long.
-        let is_old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > MAX_DAYS * DAY_MS;
-        let is_expired = |(i, c): &(usize, &Checkpoint)| *i < too_many || is_old(c);
-        let expired = self.all.iter().enumerate().take_while(is_expired).count();
-        let Some(last) = expired.checked_sub(1).map(|i| self.all[i].number) else { return Ok(()) };
-        self.sql("remove old checkpoints", |db| {
-            db.execute("DELETE FROM checkpoints WHERE number <= ?1", [last as i64])?;
-            db.execute(REMOVE_UNUSED, [])
-        })?;
-        self.all.drain(..expired);
-        Ok(())
-    }
-
     fn sql<T>(
         &self,
         action: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, CheckpointError> {
-        work(&self.db).map_err(|e| StoreError::sql(&self.path, action, e).into())
+        work(&self.db).map_err(|e| StoreError::sql(&self.path, action, &e).into())
     }
 
     fn save(&self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{CheckpointError, FileContent, FileOutcome, Restored, Root, Snapshots, io};
-use ctxbench_core::files::create_private_dir;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
+use ctxbench_util::files::create_private_dir;
 
 /// Maximum size of a new file in bytes (docs/sources/opencode.md §7: 2 MiB).
 const MAX_NEW_FILE_BYTES: u64 = 2 * 1024 * 1024;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::store::StoreError;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 
 pub use edits::{Checkpoint, EditCheckpoints, PendingRestore};
 pub use git::{ShadowGit, git_version};

@@ -8,8 +8,6 @@ use tempfile::TempDir;
 use super::tree::sha256;
 use super::*;
 
-const DAY: u64 = 86_400_000;
-
 struct Fixture {
     _tmp: TempDir,
     root: PathBuf,
@@ -140,52 +138,6 @@ fn restore_without_stored_content_fails_without_writing() {
     let back = p.edits().restore(n, 1).unwrap();
     assert!(matches!(&back.files[0].1, FileOutcome::Failed(_)), "{back:?}");
     assert_eq!(p.read("a").as_deref(), Some("two"));
-}
-
-#[test]
-fn expire_keeps_thirty_days_and_a_hundred_checkpoints() {
-    let p = fixture();
-    p.write("a", "0");
-    let mut c = p.scratch();
-    let old = c.begin("old", 0).unwrap();
-    edit(&mut c, &p, "a", "1");
-    let kept = c.begin("kept", DAY).unwrap();
-    edit(&mut c, &p, "a", "22");
-    c.expire(30 * DAY).unwrap();
-    assert_eq!(c.list().len(), 2, "exactly 30 days old");
-    c.expire(30 * DAY + 1).unwrap();
-    assert!(matches!(c.restore(old, 0), Err(CheckpointError::Unknown(n)) if n == old));
-    drop(c);
-    assert_eq!(p.contents(), (1, 1), "only the content \"1\" is left");
-    let mut c = p.scratch();
-    c.restore(kept, 31 * DAY).unwrap();
-    assert_eq!(p.read("a").as_deref(), Some("1"));
-    for i in 0..120 {
-        c.begin(&i.to_string(), 31 * DAY).unwrap();
-    }
-    c.expire(31 * DAY).unwrap();
-    assert_eq!(c.list().len(), 100);
-    let list = c.list().to_vec();
-    drop(c);
-    assert_eq!(p.edits().list(), list);
-}
-
-#[test]
-fn expire_after_clock_change_keeps_later_checkpoints() {
-    let p = fixture();
-    p.write("a", "zero");
-    let mut c = p.edits();
-    let first = c.begin("first", 10 * DAY).unwrap();
-    // The clock was set back. The first checkpoint has this state only from the second one.
-    c.begin("second", 0).unwrap();
-    edit(&mut c, &p, "a", "one");
-    c.expire(35 * DAY).unwrap();
-    assert_eq!(c.list().len(), 2, "an older checkpoint after a newer one is kept as long");
-    c.restore(first, 35 * DAY).unwrap();
-    assert_eq!(p.read("a").as_deref(), Some("zero"));
-    // Both expire together.
-    c.expire(41 * DAY).unwrap();
-    assert_eq!(c.list().iter().map(|c| c.number).collect::<Vec<_>>(), [3]);
 }
 
 #[test]

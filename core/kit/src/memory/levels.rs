@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files::{FileError, walk_into};
+use ctxbench_util::files::{FileError, walk_into};
 
 use super::disk::add_unreadable;
 use super::import::{MAX_IMPORT_DEPTH, imports, looks_like_a_path, normalize, resolve_import};

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
-use ctxbench_core::calendar::iso;
 use ctxbench_core::model;
-use ctxbench_core::request::{Purpose, Reply, Request, Usage};
-use ctxbench_core::session::Millis;
+use ctxbench_core::request::{Purpose, Reply, Request};
+use ctxbench_core::usage::Usage;
+use ctxbench_util::calendar::iso;
 
 /// The period of a limit. Days and months are in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +189,8 @@ impl SpendGuard {
             usage.cache_read = self.shared(agent, request, at);
             let rest = prompt.saturating_sub(usage.cache_read);
             match (model.cache.write_fee, request.ttl) {
-                (true, ctxbench_core::request::Ttl::FiveMinutes) => usage.cache_write = rest,
-                (true, ctxbench_core::request::Ttl::OneHour) => usage.cache_write_1h = rest,
+                (true, ctxbench_core::usage::Ttl::FiveMinutes) => usage.cache_write = rest,
+                (true, ctxbench_core::usage::Ttl::OneHour) => usage.cache_write_1h = rest,
                 (false, _) => usage.input = rest,
             }
         } else {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::budget::BudgetSnapshot;
 use ctxbench_core::ledger::Ledger;
 use ctxbench_core::model;
-use ctxbench_core::request::{ModelError, Purpose, Reply, Request, Usage};
-use ctxbench_core::session::Millis;
+use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
+use ctxbench_core::usage::Usage;
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -176,9 +177,9 @@ impl SessionMeter {
 pub(super) mod tests {
     use super::*;
     use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+    use ctxbench_core::breakpoints::default_breakpoints;
     use ctxbench_core::content::{Part, ToolCall};
     use ctxbench_core::request::ErrorKind;
-    use ctxbench_core::strategy::default_breakpoints;
 
     pub(crate) fn block(kind: BlockKind, text: &str) -> Arc<Block> {
         Draft::text(kind, Role::User, text.to_string()).build(MessageId(0), vec![])

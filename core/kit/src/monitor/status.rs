@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::session::SessionMeter;
 use super::tags::usage_tag;
 use ctxbench_core::model;
-use ctxbench_core::request::Usage;
+use ctxbench_core::usage::Usage;
 
 /// Data of a status line.
 #[derive(Clone, Debug, Serialize)]

@@ -47,7 +47,7 @@ pub struct Rewound {
     /// The folder of the restored files.
     pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
-    /// The checkpoint that restores the replaced files.
+    /// The checkpoint that restores the replaced files; it is in the fork, if there is one.
     pub undo: Option<Id>,
 }
 
@@ -141,8 +141,8 @@ impl Rewinder {
                 let number = self.number(session, to)?;
                 let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
                 let mut kept = self.files(&folder)?;
-                let files = self.restore(session, &mut kept, number)?;
-                (Some(kept), Some((folder, files)))
+                let (undo, files) = self.restore(session, &mut kept, number)?;
+                (Some(kept), Some((folder, files, undo)))
             }
         };
         let discarded = match restore {
@@ -153,10 +153,9 @@ impl Rewinder {
             }
         };
         let branch = discarded.and_then(|d| d.branch);
-        let (folder, files) = files.unzip();
-        let undo = match &files {
-            None => None,
-            Some(done) => self.checkpoint_of(branch.unwrap_or(session), done.undo)?,
+        let (folder, files, undo) = match files {
+            Some((folder, files, undo)) => (Some(folder), Some(files), Some(undo)),
+            None => (None, None, None),
         };
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
@@ -213,18 +212,12 @@ impl Rewinder {
         session: Id,
         kept: &mut EditCheckpoints,
         number: u64,
-    ) -> Result<Restored, RewindError> {
+    ) -> Result<(Id, Restored), RewindError> {
         let position = self.newest(session)?;
         let pending = kept.prepare(number, self.now_ms())?;
-        let undo = Some(pending.undo());
-        self.store.add_checkpoint(session, position, Some("before rewind"), undo)?;
-        Ok(kept.apply(pending))
-    }
-
-    /// Returns the session's checkpoint of these files. In a fork, it has a different id.
-    fn checkpoint_of(&self, session: Id, number: u64) -> Result<Option<Id>, RewindError> {
-        let all = self.store.checkpoints(session)?;
-        Ok(all.iter().rfind(|c| c.files == Some(number)).map(|c| c.id))
+        let files = Some(pending.undo());
+        let undo = self.store.add_checkpoint(session, position, Some("before rewind"), files)?;
+        Ok((undo, kept.apply(pending)))
     }
 
     /// Returns the position after the newest message.

@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::line::{Payload, RolloutLine, SessionMeta};
 use super::reader::Rollout;
-use ctxbench_core::calendar::iso;
-use ctxbench_core::io_hint;
+use ctxbench_util::calendar::iso;
+use ctxbench_util::io_hint;
 
 /// Error from reading or writing a rollout.
 #[derive(Debug, Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ctxbench_core::rng::SplitMix64;
+use ctxbench_util::rng::SplitMix64;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use ulid::{DecodeError, Ulid};
 

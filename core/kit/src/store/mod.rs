@@ -1,22 +1,18 @@
-//! The store of sessions in SQLite (docs/sources/openoxide.md §1.2): sessions, messages, parts,
-//! checkpoints, usage.
+//! The store of sessions in SQLite (docs/sources/openoxide.md §1.2): sessions, messages, parts and
+//! checkpoints.
 //!
 //! Write-ahead logging lets others read while one program writes. Writers take turns (`BEGIN
-//! IMMEDIATE` with a timeout), and a returned call is on the disk. Nothing is deleted: pruned parts
-//! and rewound messages are only marked. A compaction is a boundary message with the summary of
-//! everything before it.
+//! IMMEDIATE` with a timeout), and a returned call is on the disk. A compaction is a boundary message
+//! with the summary of everything before it; compacted messages and pruned results stay in the log.
 
-mod checkpoints;
 mod error;
 mod fork;
 mod ids;
 mod load;
-mod log;
 #[cfg(test)]
 mod model_tests;
 mod part;
 mod schema;
-mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -30,23 +26,20 @@ use rusqlite::{
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_core::files;
+use ctxbench_util::files;
 
-pub use checkpoints::{Checkpoint, Position};
 pub use error::StoreError;
-pub use fork::Discarded;
+pub use fork::{Discarded, Divergence};
 pub use ids::{Id, IdGenerator};
 pub use load::{BATCH, LoadedMessage, LoadedPart};
-pub use log::Divergence;
-pub use sessions::Session;
 
 /// Time in ms since 1970; signed, as SQLite stores it.
 pub type Millis = i64;
 
-/// The greatest id of a table. All ids of the store grow together.
+/// The greatest id of the store. All ids grow together.
 const NEWEST_ID: &str = "SELECT max(id) FROM (SELECT max(id) id FROM sessions
     UNION ALL SELECT max(id) FROM messages UNION ALL SELECT max(id) FROM parts
-    UNION ALL SELECT max(id) FROM checkpoints UNION ALL SELECT max(id) FROM usage)";
+    UNION ALL SELECT max(id) FROM checkpoints)";
 
 /// An open store.
 pub struct Store {
@@ -60,11 +53,47 @@ pub struct Store {
 /// Details of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    /// The session that started it, such as that of a subagent's caller. For a fork see
-    /// [`Store::fork`].
+    /// The session that it follows. For a fork see [`Store::fork`].
     pub parent: Option<Id>,
     pub title: String,
     pub directory: String,
+}
+
+/// A stored session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    pub id: Id,
+    /// The details that it was created with.
+    pub details: NewSession,
+    /// Last message of the parent that a fork has; `None` for other sessions.
+    pub forked_at: Option<Id>,
+}
+
+/// A position in a session, next to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    Before(Id),
+    After(Id),
+}
+
+impl Position {
+    pub fn message(self) -> Id {
+        match self {
+            Position::Before(id) | Position::After(id) => id,
+        }
+    }
+}
+
+/// A stored position to rewind to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub id: Id,
+    /// The checkpoint of a prompt is before that prompt.
+    pub position: Position,
+    /// Name given by a user.
+    pub name: Option<String>,
+    /// Number of the checkpoint's files for the program that restores them, if any.
+    pub files: Option<u64>,
 }
 
 impl Store {
@@ -77,37 +106,16 @@ impl Store {
     /// Opens a store with ids and times from a generator.
     pub fn open_with(path: impl AsRef<Path>, ids: IdGenerator) -> Result<Self, StoreError> {
         let path = path.as_ref().to_path_buf();
-        schema::check_header(&path)?;
         // Sessions are private. If this fails, SQLite reports the reason.
         let _ = files::create_private(&path);
-        let db = Connection::open(&path).map_err(|e| StoreError::sql(&path, "open it", e))?;
-        Self::ready(db, path, ids)
-    }
-
-    /// Creates a store in memory.
-    #[cfg(test)]
-    pub(crate) fn open_in_memory(ids: IdGenerator) -> Result<Self, StoreError> {
-        let path = PathBuf::from(":memory:");
-        let db = Connection::open_in_memory().map_err(|e| StoreError::sql(&path, "open it", e))?;
-        Self::ready(db, path, ids)
-    }
-
-    fn ready(mut db: Connection, path: PathBuf, ids: IdGenerator) -> Result<Self, StoreError> {
+        let mut db = Connection::open(&path).map_err(|e| StoreError::sql(&path, "open it", &e))?;
         schema::prepare(&mut db, &path)?;
         Ok(Store { db, path, ids, bytes_read: Cell::new(0) })
     }
 
     /// Creates a session and returns its id.
     pub fn create_session(&mut self, new: &NewSession) -> Result<Id, StoreError> {
-        self.write("create a session", |tx, ids| {
-            let (id, now) = (ids.next_id(), ids.now());
-            tx.execute(
-                "INSERT INTO sessions (id, parent_id, title, directory, created_at, updated_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-                params![id, new.parent, new.title, new.directory, now],
-            )?;
-            Ok(id)
-        })
+        self.write("create a session", |tx, ids| insert_session(tx, ids, new, None))
     }
 
     /// Appends a message. Returns the ids of the message and its parts.
@@ -117,10 +125,8 @@ impl Store {
         role: Role,
         parts: &[Part],
     ) -> Result<(Id, Vec<Id>), StoreError> {
-        self.require_session(session)?;
-        self.write("append a message", |tx, ids| {
-            insert_message(tx, ids, session, role, false, &encoded(parts))
-        })
+        self.session(session)?;
+        self.write("append a message", |tx, ids| insert(tx, ids, session, role, Kind::Said, parts))
     }
 
     /// Appends messages, all or none. Returns their ids.
@@ -129,10 +135,10 @@ impl Store {
         session: Id,
         messages: &[(Role, Vec<Part>)],
     ) -> Result<Vec<Id>, StoreError> {
-        self.require_session(session)?;
+        self.session(session)?;
         self.write("append messages", |tx, ids| {
             let append = |(role, parts): &(Role, Vec<Part>)| {
-                Ok(insert_message(tx, ids, session, *role, false, &encoded(parts))?.0)
+                Ok(insert(tx, ids, session, *role, Kind::Said, parts)?.0)
             };
             messages.iter().map(append).collect()
         })
@@ -147,31 +153,106 @@ impl Store {
         summary: Option<&str>,
         kept: &[(Role, Vec<Part>)],
     ) -> Result<Id, StoreError> {
-        self.require_session(session)?;
+        self.session(session)?;
         self.write("insert a compaction", |tx, ids| {
-            let mut parts = vec![(part::MARKER, part::marker())];
-            parts.extend(summary.map(|text| part::encode(&Part::Summary(text.into()))));
-            let (id, _) = insert_message(tx, ids, session, Role::User, false, &parts)?;
+            let summary: Vec<Part> =
+                summary.map(|text| Part::Summary(text.into())).into_iter().collect();
+            let (id, _) = insert(tx, ids, session, Role::User, Kind::Boundary, &summary)?;
             for (role, parts) in kept {
-                insert_message(tx, ids, session, *role, true, &encoded(parts))?;
+                insert(tx, ids, session, *role, Kind::Copy, parts)?;
             }
-            update_compacted_at(tx, session)?;
             Ok(id)
         })
     }
 
     /// Prunes a tool result: loading shows the placeholder, and the data stays. Pruning again replaces
     /// the placeholder.
-    pub fn prune_part(&mut self, id: Id, placeholder: &str) -> Result<(), StoreError> {
+    pub fn prune_part(&mut self, session: Id, id: Id, placeholder: &str) -> Result<(), StoreError> {
         let changed = self.write("prune a part", |tx, ids| {
-            let mark = "UPDATE parts SET compacted_at = coalesce(compacted_at, ?2), placeholder = \
-                ?3 WHERE id = ?1 AND kind = ?4";
-            tx.execute(mark, params![id, ids.now(), placeholder, part::TOOL_RESULT])
+            let mark = "UPDATE parts SET pruned_at = coalesce(pruned_at, ?3), placeholder = ?4 \
+                        WHERE session_id = ?1 AND id = ?2 AND kind = ?5";
+            tx.execute(mark, params![session, id, ids.now(), placeholder, part::TOOL_RESULT])
         })?;
         match changed {
-            0 => Err(StoreError::NoResult { path: self.path.clone(), id }),
+            0 => Err(self.refused(format!("there is no tool result {id}; only one can be pruned"))),
             _ => Ok(()),
         }
+    }
+
+    /// Stores a checkpoint of the session and returns its id.
+    pub fn add_checkpoint(
+        &mut self,
+        session: Id,
+        position: Position,
+        name: Option<&str>,
+        files: Option<u64>,
+    ) -> Result<Id, StoreError> {
+        let message = position.message();
+        self.require_message(session, message)?;
+        self.write("store a checkpoint", |tx, ids| {
+            let id = ids.next_id();
+            let is_after = matches!(position, Position::After(_));
+            let files = files.map(|n| n as i64);
+            tx.execute(
+                "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![session, message, id, files, name, is_after],
+            )?;
+            Ok(id)
+        })
+    }
+
+    /// Returns the checkpoints of a session, oldest first.
+    pub fn checkpoints(&self, session: Id) -> Result<Vec<Checkpoint>, StoreError> {
+        self.session(session)?;
+        let query = "SELECT id, message_id, files, name, is_after FROM checkpoints \
+                     WHERE session_id = ?1 ORDER BY id";
+        self.rows("read checkpoints", query, [session], |r| {
+            let position = if r.get(4)? { Position::After } else { Position::Before };
+            Ok(Checkpoint {
+                id: r.get(0)?,
+                position: position(r.get(1)?),
+                files: r.get::<_, Option<i64>>(2)?.map(|n| n as u64),
+                name: r.get(3)?,
+            })
+        })
+    }
+
+    /// Returns the sessions, oldest first.
+    pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
+        let query = "SELECT id, parent_id, title, directory, forked_at FROM sessions ORDER BY id";
+        self.rows("list sessions", query, [], |r| {
+            let (parent, title, directory) = (r.get(1)?, r.get(2)?, r.get(3)?);
+            let details = NewSession { parent, title, directory };
+            Ok(Session { id: r.get(0)?, details, forked_at: r.get(4)? })
+        })
+    }
+
+    /// Returns the details that a session was created with.
+    pub fn session(&self, id: Id) -> Result<NewSession, StoreError> {
+        let found = self.sessions()?.into_iter().find(|s| s.id == id);
+        found.map(|s| s.details).ok_or_else(|| self.refused(format!("there is no session {id}")))
+    }
+
+    /// Returns the newest summary of the nearest ancestor that has one, with the ancestor's id
+    /// (docs/sources/opencode-vs-claude-code.md §10.9). `None` for a fork, which has its parent's
+    /// context.
+    pub fn inherited_summary(&self, session: Id) -> Result<Option<(Id, String)>, StoreError> {
+        let all = self.sessions()?;
+        let find = |id: Id| all.iter().find(|s| s.id == id);
+        let mut at = find(session).filter(|s| s.forked_at.is_none());
+        // Ids grow from parent to child, so this ends.
+        while let Some(parent) =
+            at.and_then(|s| s.details.parent.filter(|p| *p < s.id)).and_then(find)
+        {
+            let context = self.load_context(parent.id)?;
+            let shown = context.first().into_iter().flat_map(|m| &m.parts);
+            let summary = shown.map(|p| &p.content).find(|p| matches!(p, Part::Summary(_)));
+            if let Some(summary) = summary {
+                return Ok(Some((parent.id, summary.text().to_string())));
+            }
+            at = Some(parent);
+        }
+        Ok(None)
     }
 
     /// Returns the time of the store's clock.
@@ -179,22 +260,17 @@ impl Store {
         self.ids.now()
     }
 
-    /// Fails for a message that is not in this session or was rewound.
+    /// Fails for a message that is not in this session.
     pub(crate) fn require_message(&self, session: Id, id: Id) -> Result<(), StoreError> {
-        self.require_session(session)?;
-        let of = "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2 AND deleted_at IS NULL";
-        match self.rows("find a message", of, (id, session), |_| Ok(()))?.is_empty() {
-            true => Err(StoreError::NoMessage { path: self.path.clone(), session, id }),
+        let of = "SELECT 1 FROM messages WHERE session_id = ?1 AND id = ?2";
+        match self.rows("find a message", of, (session, id), |_| Ok(()))?.is_empty() {
+            true => Err(self.refused(format!("session {session} has no message {id}"))),
             false => Ok(()),
         }
     }
 
-    fn require_session(&self, id: Id) -> Result<(), StoreError> {
-        let of = "SELECT 1 FROM sessions WHERE id = ?1";
-        match self.rows("find a session", of, [id], |_| Ok(()))?.is_empty() {
-            true => Err(StoreError::NoSession { path: self.path.clone(), id }),
-            false => Ok(()),
-        }
+    fn refused(&self, problem: String) -> StoreError {
+        StoreError::new(&self.path, format!("{problem}; check the id and the file"))
     }
 
     /// Runs a query and converts its rows.
@@ -208,7 +284,7 @@ impl Store {
         let read = || -> rusqlite::Result<Vec<T>> {
             self.db.prepare_cached(query)?.query_map(params, row)?.collect()
         };
-        read().map_err(|e| StoreError::sql(&self.path, doing, e))
+        read().map_err(|e| StoreError::sql(&self.path, doing, &e))
     }
 
     /// Runs `f` in a transaction. New ids come after every id in the file, even if the clock was set
@@ -228,57 +304,56 @@ impl Store {
             tx.commit()?;
             Ok(out)
         };
-        work().map_err(|e| StoreError::sql(&self.path, doing, e))
+        work().map_err(|e| StoreError::sql(&self.path, doing, &e))
     }
 }
 
-/// A part as a row: its kind and its data.
-type PartRow = (&'static str, serde_json::Value);
-
-fn encoded(parts: &[Part]) -> Vec<PartRow> {
-    parts.iter().map(part::encode).collect()
+/// The kind of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Said,
+    Boundary,
+    Copy,
 }
 
-fn insert_message(
+fn insert_session(
+    tx: &Transaction<'_>,
+    ids: &mut IdGenerator,
+    new: &NewSession,
+    forked_at: Option<Id>,
+) -> rusqlite::Result<Id> {
+    let (id, NewSession { parent, title, directory }) = (ids.next_id(), new);
+    let row = params![id, parent, title, directory, ids.now(), forked_at];
+    tx.execute("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row)?;
+    Ok(id)
+}
+
+fn insert(
     tx: &Transaction<'_>,
     ids: &mut IdGenerator,
     session: Id,
     role: Role,
-    is_copy: bool,
-    parts: &[PartRow],
+    kind: Kind,
+    parts: &[Part],
 ) -> rusqlite::Result<(Id, Vec<Id>)> {
-    let (message, now) = (ids.next_id(), ids.now());
-    tx.prepare_cached(
-        "INSERT INTO messages (id, session_id, role, created_at, copied) \
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?
-    .execute(params![message, session, part::role_name(role), now, is_copy])?;
+    let message = ids.next_id();
+    let (is_boundary, is_copy) = (kind == Kind::Boundary, kind == Kind::Copy);
+    tx.prepare_cached("INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
+        session,
+        message,
+        part::role_name(role),
+        ids.now(),
+        is_boundary,
+        is_copy
+    ])?;
     let mut part_ids = Vec::new();
-    for (kind, data) in parts {
+    for (kind, data) in parts.iter().map(part::encode) {
         let id = ids.next_id();
-        tx.prepare_cached(
-            "INSERT INTO parts (id, message_id, session_id, kind, data, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![id, message, session, kind, data.to_string(), ids.now()])?;
+        tx.prepare_cached("INSERT INTO parts VALUES (?1, ?2, ?3, ?4, ?5, NULL, NULL)")?
+            .execute(params![session, message, id, kind, data.to_string()])?;
         part_ids.push(id);
     }
-    tx.prepare_cached("UPDATE sessions SET updated_at = ?2 WHERE id = ?1")?
-        .execute(params![session, now])?;
     Ok((message, part_ids))
-}
-
-/// Sets the session's `compacted_at` to the time of its newest boundary, or to NULL.
-fn update_compacted_at(tx: &Transaction<'_>, session: Id) -> rusqlite::Result<()> {
-    tx.prepare_cached(
-        "UPDATE sessions SET compacted_at = (
-             SELECT m.created_at FROM messages m WHERE m.session_id = ?1 AND m.deleted_at IS NULL
-             AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?2)
-             ORDER BY m.id DESC LIMIT 1
-         ) WHERE id = ?1",
-    )?
-    .execute(params![session, part::MARKER])
-    .map(drop)
 }
 
 /// Returns the error of a column that this program did not write.

@@ -17,40 +17,27 @@ struct ModelMessage {
     placeholder: Option<String>,
     is_boundary: bool,
     copied: bool,
-    is_deleted: bool,
 }
 
 #[derive(Clone, Debug)]
 struct ModelSession {
     id: Id,
-    /// Log of the ancestors of a fork, before the messages that it shows.
-    before: Vec<String>,
     messages: Vec<ModelMessage>,
 }
 
 impl ModelSession {
-    fn live(&self) -> impl DoubleEndedIterator<Item = &ModelMessage> {
-        self.messages.iter().filter(|m| !m.is_deleted)
-    }
-
     /// Returns the messages from the newest boundary on.
-    fn context(&self) -> Vec<ModelMessage> {
-        let live: Vec<&ModelMessage> = self.live().collect();
-        let from = live.iter().rposition(|m| m.is_boundary).unwrap_or(0);
-        live[from..].iter().map(|m| (*m).clone()).collect()
+    fn context(&self) -> &[ModelMessage] {
+        &self.messages[self.messages.iter().rposition(|m| m.is_boundary).unwrap_or(0)..]
     }
 
-    /// Returns all messages that were not rewound, without copies by compactions.
-    fn log(&self) -> Vec<String> {
-        self.before
-            .iter()
-            .cloned()
-            .chain(self.live().filter(|m| !m.copied).map(|m| m.text.clone()))
-            .collect()
+    /// Returns all messages without copies by compactions.
+    fn log(&self) -> impl Iterator<Item = &ModelMessage> {
+        self.messages.iter().filter(|m| !m.copied)
     }
 
     fn texts(&self) -> Vec<String> {
-        self.context().into_iter().map(|m| m.placeholder.unwrap_or(m.text)).collect()
+        self.context().iter().map(|m| m.placeholder.as_ref().unwrap_or(&m.text).clone()).collect()
     }
 }
 
@@ -94,7 +81,6 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op) {
         placeholder: None,
         is_boundary: false,
         copied: false,
-        is_deleted: false,
     };
     let session = world[at].id;
     let m = &mut world[at];
@@ -112,12 +98,12 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op) {
         }
         Op::Prune(which, words) => {
             let mut results: Vec<&mut ModelMessage> =
-                m.messages.iter_mut().filter(|m| m.result && !m.is_deleted).collect();
+                m.messages.iter_mut().filter(|m| m.result).collect();
             let n = results.len();
             if n > 0 {
                 let one = &mut results[which.index(n)];
                 let words = format!("cut {words}");
-                s.prune_part(one.part.unwrap(), &words).unwrap();
+                s.prune_part(session, one.part.unwrap(), &words).unwrap();
                 one.placeholder = Some(words);
             }
         }
@@ -136,38 +122,23 @@ fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op) {
             );
         }
         Op::Rewind(to) => {
-            let live: Vec<Id> = m.messages.iter().filter(|m| !m.is_deleted).map(|m| m.id).collect();
-            if !live.is_empty() {
-                let to = live[to.index(live.len())];
-                s.rewind(session, Position::After(to), "").unwrap();
-                m.messages
-                    .iter_mut()
-                    .filter(|m| m.id > to && !m.is_deleted)
-                    .for_each(|m| m.is_deleted = true);
+            if !m.messages.is_empty() {
+                let to = m.messages[to.index(m.messages.len())].id;
+                let done = s.rewind(session, Position::After(to), "").unwrap();
+                let before = m.messages.clone();
+                m.messages.retain(|m| m.id <= to);
+                let discarded = before.iter().filter(|m| m.id > to && !m.copied).count();
+                assert_eq!(done.messages, discarded);
+                world.extend(done.branch.map(|id| ModelSession { id, messages: before }));
             }
         }
         Op::Fork(after) => {
-            let ids: Vec<Id> = m.live().map(|m| m.id).collect();
-            if !ids.is_empty() {
-                let to = ids[after.index(ids.len())];
-                let part = ModelSession {
-                    messages: m.messages.iter().filter(|m| m.id <= to).cloned().collect(),
-                    ..m.clone()
-                };
+            if !m.messages.is_empty() {
+                let to = m.messages[after.index(m.messages.len())].id;
+                let mut messages = m.messages.clone();
+                messages.retain(|m| m.id <= to);
                 let id = s.fork(session, to, "fork").unwrap();
-                let loaded = s.load_context(id).unwrap();
-                let copy = |(old, new): (ModelMessage, &LoadedMessage)| ModelMessage {
-                    id: new.id,
-                    part: old.part.map(|_| new.parts[0].id),
-                    ..old
-                };
-                assert_eq!(part.context().len(), loaded.len());
-                let messages: Vec<ModelMessage> =
-                    part.context().into_iter().zip(&loaded).map(copy).collect();
-                // Messages of the parent that the fork does not show.
-                let mut before = part.log();
-                before.truncate(before.len() - messages.iter().filter(|m| !m.copied).count());
-                world.push(ModelSession { id, before, messages });
+                world.push(ModelSession { id, messages });
             }
         }
         Op::Reopen => {}
@@ -184,7 +155,7 @@ proptest! {
         // Without syncing, which would slow down hundreds of commits.
         s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![ModelSession { id, before: vec![], messages: vec![] }];
+        let mut world = vec![ModelSession { id, messages: vec![] }];
         for (i, (which, op)) in ops.iter().enumerate() {
             let at = which.index(world.len());
             if matches!(op, Op::Reopen) {
@@ -195,13 +166,13 @@ proptest! {
             }
             for m in world.iter() {
                 prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
-                prop_assert_eq!(texts(&s.log(m.id).unwrap()), m.log(), "log after {:?}", op);
+                let log = s.log(m.id).unwrap();
+                let of = |log: &[LoadedMessage]| -> Vec<(Id, String)> {
+                    log.iter().map(|m| m.id).zip(texts(log)).collect()
+                };
+                let expected: Vec<_> = m.log().map(|m| (m.id, m.text.clone())).collect();
+                prop_assert_eq!(of(&log), expected, "log after {:?}", op);
             }
-        }
-        // Logged messages have the IDs that loading returns.
-        for m in world.iter() {
-            let log: Vec<Id> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
-            prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());
         }
     }
 }

@@ -7,14 +7,7 @@ use serde_json::{Value, json};
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
 
-/// Kind of the part that makes a message a compaction. It has no content.
-pub(super) const MARKER: &str = "marker";
 pub(super) const TOOL_RESULT: &str = "tool_result";
-
-/// Returns the data of a marker.
-pub(super) fn marker() -> Value {
-    json!({ "auto": true, "overflow": false })
-}
 
 /// Returns the kind and the data of a part.
 pub(super) fn encode(part: &Part) -> (&'static str, Value) {

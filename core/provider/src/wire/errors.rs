@@ -3,7 +3,7 @@
 use ctxbench_core::request::{ErrorKind, ModelError};
 use serde_json::Value;
 
-use super::ApiFormat;
+use super::format::ApiFormat;
 
 /// The mock's code for the end of a scripted session; no provider uses it.
 const ENDED: &str = "ctxbench_session_ended";
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn an_overflow_survives_every_wire() {
         for wire in WIRES {
-            let e = wire.overflow(208_310, 200_000);
+            let e = (wire.overflow)(208_310, 200_000);
             assert!(e.is_overflow(), "{wire:?}");
-            let (status, body) = wire.api().encode_error(&e);
-            assert_eq!(wire.api().decode_error(status, &body), e);
+            let (status, body) = wire.api.encode_error(&e);
+            assert_eq!(wire.api.decode_error(status, &body), e);
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
             }
         }
         let (anthropic, openai) =
-            (find("anthropic-messages").unwrap().api(), find("openai-chat").unwrap().api());
+            (find("anthropic-messages").unwrap().api, find("openai-chat").unwrap().api);
         let by_code = r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#;
         assert!(openai.decode_error(400, by_code.as_bytes()).is_overflow());
         assert!(anthropic.decode_error(413, b"too large").is_overflow());

@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ctxbench_core::request::{Tools, Ttl};
+use ctxbench_core::request::Tools;
+use ctxbench_core::usage::Ttl;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 
-use super::{Wire, WireError};
+use super::format::{Wire, WireError};
 use crate::prompt::{Item, Prompt};
 
 /// Number of cached requests: a conversation, its subagent and a summary may alternate.
@@ -90,14 +91,14 @@ impl DecodedRequest {
             return None;
         }
         let layout = BodyLayout::parse(wire, body, Some(self))?;
-        let known = wire.head_fields();
+        let known = wire.head_fields;
         let same_head = known.iter().all(|name| {
             let (old, new) = (self.layout.field(&self.body, name), layout.field(body, name));
             old == new
         });
         let short = layout.with_new(body, if same_head { known } else { &[] });
         let first_new = *layout.new.first()?;
-        let mut prompt = wire.decode_rest(path, &short, &self.items[..first_new]).ok()?;
+        let mut prompt = (wire.decode_rest)(path, &short, &self.items[..first_new]).ok()?;
         let first = prompt.items.iter().position(|i| i.message > 0)?;
         // Fields at the end refer to the last item.
         let last = prompt.items.iter().map(|i| i.message).max()?;
@@ -212,7 +213,7 @@ impl BodyLayout {
             }
             scan.take(b':')?;
             let old = before.and_then(|b| b.layout.field(&b.body, name));
-            let value = if name == wire.conversation_field() {
+            let value = if name == wire.rules.conversation_field {
                 all.conversation(&mut scan, wire, before)?
             } else {
                 scan.value_like(old.unwrap_or_default())?.0
@@ -237,7 +238,7 @@ impl BodyLayout {
                 scan.take(b',')?;
             }
             let n = self.messages.len();
-            let is_reusable = self.new.is_empty() || wire.has_independent_messages();
+            let is_reusable = self.new.is_empty() || wire.rules.has_independent_messages;
             let old = before.filter(|_| is_reusable).and_then(|b| b.message(n)).unwrap_or_default();
             let (message, same) = scan.value_like(old)?;
             if !same || scan.peek()? == b']' {
@@ -362,12 +363,12 @@ mod tests {
     /// fields of the body. Returns how many messages each request shared with the previous one.
     fn growing(wire: Wire, messages: &[Value], beside: Value) -> Vec<usize> {
         let body = |n: usize| {
-            let mut body = json!({wire.conversation_field(): messages[..n]});
+            let mut body = json!({wire.rules.conversation_field: messages[..n]});
             body.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
             body.to_string().into_bytes()
         };
         let bodies: Vec<_> = (1..=messages.len()).map(body).collect();
-        read(wire, &wire.path("m"), &bodies)
+        read(wire, &(wire.path)("m"), &bodies)
     }
 
     #[test]
@@ -526,7 +527,7 @@ mod tests {
                     wire.encode(&request).body
                 }))
                 .collect();
-            read(wire, &wire.path("m"), &bodies);
+            read(wire, &(wire.path)("m"), &bodies);
         }
     }
 }

@@ -42,6 +42,11 @@ pub(crate) fn object(text: &str) -> Cow<'_, RawValue> {
     }
 }
 
+/// Returns the arguments of a call's block like [`object`].
+pub(crate) fn object_of(block: &Block) -> Cow<'_, RawValue> {
+    Cow::Borrowed(block.json_arguments(|text| object(text).into_owned()))
+}
+
 /// Reads the arguments that [`object`] wrote.
 pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     let given = input.map_or("{}", RawValue::get);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::usage::Usage;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::format::{ApiFormat, ReplyOptions, too_large};
 use super::json::sane;
-use super::{ApiFormat, ReplyOptions, too_large};
 use crate::prompt::Content;
 
 /// Names of the usage fields.
@@ -92,21 +93,6 @@ pub(super) fn reported_usage(reply: &Reply) -> Usage {
         reply.billed
     } else {
         reply.usage
-    }
-}
-
-/// Returns the part of a reply that both wires carry: one usage without kinds of writes, and no edits of
-/// the provider.
-#[cfg(test)]
-pub(super) fn carried_reply(mut reply: Reply) -> Reply {
-    reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
-    reply.usage.cache_write_1h = 0;
-    Reply {
-        parts: reply.parts,
-        billed: reply.usage,
-        usage: reply.usage,
-        stop: reply.stop,
-        ..Reply::default()
     }
 }
 
@@ -249,7 +235,7 @@ mod tests {
         let body = format!(
             "{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}"
         );
-        find("openai-chat").unwrap().decode_reply(body.as_bytes()).unwrap().usage
+        (find("openai-chat").unwrap().decode_reply)(body.as_bytes()).unwrap().usage
     }
 
     #[test]
@@ -282,8 +268,8 @@ mod tests {
                 ..Reply::default()
             };
             for wire in ["openai-chat", "openai-responses"].map(|w| find(w).unwrap()) {
-                let bytes = wire.encode_reply(&reply, model::find(model).unwrap());
-                assert_eq!(wire.decode_reply(&bytes).unwrap().usage, usage, "{wire:?} {model}");
+                let bytes = (wire.encode_reply)(&reply, model::find(model).unwrap());
+                assert_eq!((wire.decode_reply)(&bytes).unwrap().usage, usage, "{wire:?} {model}");
             }
         }
     }

@@ -5,59 +5,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
-use ctxbench_core::request::{Request, Ttl};
+use ctxbench_core::request::Request;
 
+use super::format::{Wire, WireError};
 use super::json::{OneOrMany, Text};
-use super::{WireError, WireFormat};
-
-/// The content type of a block on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockForm {
-    Text,
-    Image,
-    Reasoning,
-    Call,
-    Output,
-    Compaction,
-    Trigger,
-}
-
-/// The layout of one block.
-#[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    /// Index of the block.
-    pub(crate) block: usize,
-    pub(crate) show: BlockForm,
-    pub(crate) role: Role,
-    /// 0 is outside the messages.
-    pub(crate) message: usize,
-    pub(crate) cache: Option<Ttl>,
-}
-
-impl Slot {
-    pub(crate) fn is_assistant(&self) -> bool {
-        self.role == Role::Assistant
-    }
-}
-
-/// Media type of documents, which wires distinguish from images.
-pub(crate) const PDF: &str = "application/pdf";
-
-/// Splits a data URL into media type and base64 text.
-pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
-}
-
-/// Returns the part of a file reference that wires carry: PDF or not, media type of a data URL,
-/// address.
-pub(crate) fn carried_media(media: &Media) -> Media {
-    let media_type = match data_url(&media.url) {
-        _ if media.media_type == PDF => PDF,
-        Some((t, _)) => t,
-        None => "",
-    };
-    Media { media_type: media_type.into(), url: media.url.clone(), name: None }
-}
+use super::slot::{BlockForm, Slot};
 
 /// Roles and their words on most wires.
 const ROLES: [(Role, &str); 5] = [
@@ -102,13 +54,13 @@ pub(crate) fn output<'a, P>(
 }
 
 /// Lays out a request.
-pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
+pub(crate) fn plan(wire: Wire, request: &Request) -> Vec<Slot> {
     plan_from(wire, request, 0)
 }
 
 /// Lays out a request from a block that begins a message ([`begins_message`]), or from the first.
 /// Messages are numbered from there.
-pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -> Vec<Slot> {
+pub(crate) fn plan_from(wire: Wire, request: &Request, from: usize) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(request.blocks.len() - from);
     for (i, b) in request.blocks.iter().enumerate().skip(from) {
         let show = block_form(wire, b, i + 1 == request.blocks.len());
@@ -118,13 +70,13 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
         }
         slots.push(slot(show));
     }
-    wire.assign(&mut slots, request);
+    (wire.assign)(&mut slots, request);
     slots
 }
 
 /// Returns whether a message of the user or a tool begins with a block on every wire, because the block
 /// before it is the model's. The layout from here does not depend on earlier blocks.
-pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
+pub(crate) fn begins_message(wire: Wire, blocks: &[Arc<Block>], at: usize) -> bool {
     let is = |i: usize| blocks.get(i).map(|b| (block_form(wire, b, false), b));
     let of_model = |(show, b): (BlockForm, &Arc<Block>)| role(b, show) == Role::Assistant;
     // A compaction trigger has another type if it is the last block.
@@ -136,13 +88,13 @@ pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: u
     is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
 
-fn block_form(wire: &dyn WireFormat, b: &Block, last: bool) -> BlockForm {
+fn block_form(wire: Wire, b: &Block, last: bool) -> BlockForm {
     match b.kind {
         BlockKind::Call if b.call.is_some() => BlockForm::Call,
         BlockKind::Output if b.call.is_some() => BlockForm::Output,
         BlockKind::Reasoning => BlockForm::Reasoning,
-        BlockKind::Compaction if wire.shows_compaction(b) => BlockForm::Compaction,
-        BlockKind::CompactionTrigger if wire.shows_trigger(b, last) => BlockForm::Trigger,
+        BlockKind::Compaction if (wire.rules.shows_compaction)(b) => BlockForm::Compaction,
+        BlockKind::CompactionTrigger if (wire.rules.shows_trigger)(b, last) => BlockForm::Trigger,
         _ if b.media.is_some() => BlockForm::Image,
         _ => BlockForm::Text,
     }

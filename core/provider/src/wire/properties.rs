@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::prompt::{Content, Item, Prompt, PromptThread};
+use crate::prompt::{Content, Item, PromptThread};
+use crate::wire::openai::reported_usage;
 use crate::wire::{ALL, ResultsDue, Wire};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Tools, Ttl,
-    Usage,
+    Applied, ClearInputs, ClearTrigger, Reply, Request, ServerEdit, StopReason, Thread, Tools,
 };
+use ctxbench_core::usage::{Ttl, Usage};
 
 pub(crate) fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone())
@@ -86,8 +87,8 @@ fn draft(wire: Wire) -> impl Strategy<Value = Draft> {
         1 => (media(), role()).prop_map(move |(m, r)| Draft { media: Some(Arc::new(m)), ..text(BlockKind::Image, r, String::new()) }),
         1 => ("[a-z ]{1,20}", "[A-Z]{4,20}").prop_map(move |(t, o)| {
             let opaque = Draft { opaque: Some(o.into()), ..text(BlockKind::Compaction, Role::Assistant, String::new()) };
-            let shown = wire.shows_compaction(&opaque.clone().build(MessageId(0), vec![]));
-            if shown && !wire.shows_summaries() { opaque } else { text(BlockKind::Compaction, Role::User, t) }
+            let shown = (wire.rules.shows_compaction)(&opaque.clone().build(MessageId(0), vec![]));
+            if shown && !wire.rules.shows_summaries { opaque } else { text(BlockKind::Compaction, Role::User, t) }
         }),
     ]
 }
@@ -97,7 +98,7 @@ fn blocks(wire: Wire) -> impl Strategy<Value = Vec<Arc<Block>>> {
         let ask = Draft::text(BlockKind::CompactionTrigger, Role::User, "");
         ask.build(MessageId(message), vec![])
     };
-    let asks = wire.shows_trigger(&ask(0), true);
+    let asks = (wire.rules.shows_trigger)(&ask(0), true);
     (prop::collection::vec((draft(wire), any::<bool>()), 0..24), any::<bool>()).prop_map(
         move |(drafts, trigger)| {
             let mut message = 0;
@@ -218,9 +219,29 @@ fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
             let id = (cleared % 3 > 0).then(|| format!("msg_{cleared}").into());
             let mut reply = Reply { id, parts, usage, billed, applied, ..Reply::default() };
             reply.stop = if reply.has_calls() { StopReason::ToolUse } else { StopReason::EndTurn };
-            wire.carried_reply(reply)
+            carried_reply(wire, reply)
         },
     )
+}
+
+/// Returns the part of a reply that survives encoding and decoding.
+fn carried_reply(wire: Wire, mut reply: Reply) -> Reply {
+    if wire.name == "anthropic-messages" {
+        // The wire does not report reasoning separately.
+        (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);
+        return reply;
+    }
+    // One usage, and no edits of the provider.
+    reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
+    let Reply { id, parts, usage, stop, .. } = reply;
+    if wire.name == "gemini" {
+        let u = reported_usage(&Reply { usage, billed: reply.billed, ..Reply::default() });
+        let input = u.input + u.cache_write + u.cache_write_1h;
+        let usage = Usage { input, cache_write: 0, cache_write_1h: 0, ..u };
+        return Reply { id, parts, stop, usage, billed: usage, ..Reply::default() };
+    }
+    let usage = Usage { cache_write_1h: 0, ..usage };
+    Reply { parts, billed: usage, usage, stop, ..Reply::default() }
 }
 
 pub(crate) fn any_wire<T: std::fmt::Debug + 'static>(
@@ -236,14 +257,14 @@ proptest! {
     fn a_request_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed())) {
         let e = wire.encode(&r);
         let mut p = wire.decode(&e.path, &e.body).unwrap();
-        prop_assert_eq!(&p, &Prompt::from_block(wire, &r));
+        prop_assert_eq!(&p, &wire.prompt_of(&r));
         p.recognise(e.shows);
         let same = |(a, b): (&Item, &Item)| {
             a.shows.as_ref().zip(b.shows.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
         };
-        prop_assert!(p.items.iter().zip(&Prompt::from_block(wire, &r).items).all(same));
+        prop_assert!(p.items.iter().zip(&wire.prompt_of(&r).items).all(same));
         prop_assert_eq!(p.tokens(&r.model.counting), r.tokens());
-        prop_assert_eq!(Prompt::from_block(wire, &r).tokens(&r.model.counting), r.tokens());
+        prop_assert_eq!(wire.prompt_of(&r).tokens(&r.model.counting), r.tokens());
         prop_assert_eq!(p.items.len(), r.blocks.len());
         prop_assert_eq!(p.tools.as_ref().map(|t| t.json.get()), r.tools.as_ref().map(|t| t.json.get()));
         // Nothing is lost or renamed, whatever the layout did with roles and order.
@@ -251,7 +272,7 @@ proptest! {
         let shown = p.items.iter().map(|i| i.text().to_string()).collect();
         let said = r.blocks.iter().map(|b| b.text.to_string()).collect();
         // If results are due in the next message, they come first in it.
-        if wire.results_due() == ResultsDue::NextMessage {
+        if wire.rules.results_due == ResultsDue::NextMessage {
             prop_assert_eq!(sorted(shown), sorted(said));
         } else {
             prop_assert_eq!(shown, said);
@@ -270,26 +291,26 @@ proptest! {
         let r = Request { thread: Some(Thread::Continue { after: id.as_str().into(), held }), ..r };
         let e = wire.encode(&r);
         let p = wire.decode(&e.path, &e.body).unwrap();
-        prop_assert_eq!(&p, &Prompt::from_block(wire, &r));
+        prop_assert_eq!(&p, &wire.prompt_of(&r));
         prop_assert_eq!((p.items.len(), p.tools.is_none()), (r.blocks.len().saturating_sub(held), true));
-        let thread = wire.carries_threads().then(|| PromptThread::Continue(id.as_str().into()));
+        let thread = wire.rules.carries_threads.then(|| PromptThread::Continue(id.as_str().into()));
         prop_assert_eq!(p.thread, thread);
     }
 
     #[test]
     fn a_reply_survives_its_wire((wire, r) in any_wire(|w| reply(w).boxed())) {
-        prop_assert_eq!(wire.decode_reply(&wire.encode_reply(&r, &model())).unwrap(), r);
+        prop_assert_eq!((wire.decode_reply)(&(wire.encode_reply)(&r, &model())).unwrap(), r);
     }
 
     #[test]
     fn a_stream_is_the_reply_that_it_was_made_of((wire, r) in any_wire(|w| reply(w).boxed())) {
-        let bytes = wire.encode_reply(&r, &model());
+        let bytes = (wire.encode_reply)(&r, &model());
         let data: Vec<String> =
-            wire.events(&bytes, true).unwrap().into_iter().map(|e| e.data).collect();
-        let whole = wire.assemble(&data).expect("a whole stream is a whole reply");
+            (wire.events)(&bytes, true).unwrap().into_iter().map(|e| e.data).collect();
+        let whole = (wire.assemble)(&data).expect("a whole stream is a whole reply");
         // A stream has no pieces of a thought without text.
         let told = |bytes: &[u8]| {
-            let mut reply = wire.decode_reply(bytes).unwrap();
+            let mut reply = (wire.decode_reply)(bytes).unwrap();
             let empty = |p: &Part| matches!(p, Part::Reasoning { text, encrypted: None } if text.is_empty());
             reply.parts.retain(|p| !empty(p));
             reply
@@ -297,15 +318,15 @@ proptest! {
         prop_assert_eq!(told(&whole), told(&bytes));
         // Without its end it is none.
         for cut in 0..data.len().saturating_sub(3) {
-            prop_assert!(wire.assemble(&data[..cut]).is_none(), "{} of {}", cut, data.len());
+            prop_assert!((wire.assemble)(&data[..cut]).is_none(), "{} of {}", cut, data.len());
         }
     }
 
     #[test]
     fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for wire in ALL {
-            let _ = (wire.decode("", &bytes).is_ok(), wire.decode_reply(&bytes).is_ok());
-            let _ = (wire.reply_options("", &bytes).is_ok(), wire.api().decode_error(400, &bytes));
+            let _ = (wire.decode("", &bytes).is_ok(), (wire.decode_reply)(&bytes).is_ok());
+            let _ = ((wire.reply_options)("", &bytes).is_ok(), wire.api.decode_error(400, &bytes));
         }
     }
 
@@ -318,6 +339,6 @@ proptest! {
             body.truncate(i);
         }
         let _ = wire.decode("", &body).map(|p| p.tokens(&Counting::O200K));
-        let _ = wire.decode_reply(&body);
+        let _ = (wire.decode_reply)(&body);
     }
 }

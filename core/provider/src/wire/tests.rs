@@ -11,13 +11,14 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread, Ttl,
+    Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread,
 };
+use ctxbench_core::usage::Ttl;
 
-const ANTHROPIC: Wire = &anthropic::AnthropicMessages;
-const RESPONSES: Wire = &openai_responses::OpenaiResponses;
-const CHAT: Wire = &openai_chat::OpenaiChat;
-const GEMINI: Wire = &gemini::Gemini;
+const ANTHROPIC: Wire = &anthropic::WIRE;
+const RESPONSES: Wire = &openai_responses::WIRE;
+const CHAT: Wire = &openai_chat::WIRE;
+const GEMINI: Wire = &gemini::WIRE;
 
 pub(super) fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone()).named("m")
@@ -30,10 +31,10 @@ fn decode(body: &[u8]) -> Result<Prompt, WireError> {
 #[test]
 fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_can() {
     for wire in ALL {
-        assert_eq!(super::find(wire.name()), Some(*wire), "the name is its own");
-        let path = wire.path("m");
-        assert_eq!(wire.endpoint(&path), Some(super::Endpoint::Reply), "{wire:?}: {path}");
-        let first = ALL.iter().find(|w| w.endpoint(&path).is_some());
+        assert_eq!(super::find(wire.name), Some(*wire), "the name is its own");
+        let path = (wire.path)("m");
+        assert_eq!((wire.endpoint)(&path), Some(super::Endpoint::Reply), "{wire:?}: {path}");
+        let first = ALL.iter().find(|w| (w.endpoint)(&path).is_some());
         assert_eq!(first, Some(wire), "{path} is nobody else's");
     }
     let clear = ServerEdit::ClearThinking { keep: None };
@@ -44,9 +45,9 @@ fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_c
         let counts = wire.encode_count(&request(vec![said.clone()])).is_some();
         for (needed, carried) in [
             (can.counting, counts),
-            (can.message_threads, wire.carries_threads()),
-            (can.context_editing, wire.carried_edit(&clear).is_some()),
-            (can.server_compaction || can.compaction_items, wire.shows_trigger(&ask, true)),
+            (can.message_threads, wire.rules.carries_threads),
+            (can.context_editing, (wire.rules.carried_edit)(&clear).is_some()),
+            (can.server_compaction || can.compaction_items, (wire.rules.shows_trigger)(&ask, true)),
         ] {
             assert!(carried || !needed, "{} over {wire:?}", m.name);
         }
@@ -197,7 +198,7 @@ fn anthropic_bills_the_sum_of_iterations() {
         "usage": {"input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
             "iterations": [{"type": "compaction", "input_tokens": 180000, "output_tokens": 3500, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
                 {"type": "message", "model": "m", "input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}]}});
-    let r = ANTHROPIC.decode_reply(given.to_string().as_bytes()).unwrap();
+    let r = (ANTHROPIC.decode_reply)(given.to_string().as_bytes()).unwrap();
     assert_eq!((r.usage.prompt(), r.billed.prompt(), r.billed.output), (23_000, 203_000, 4_500));
     assert_eq!((r.stop, &*r.compaction().unwrap().clone()), (StopReason::ToolUse, "s"));
 }
@@ -251,25 +252,25 @@ fn applied_edits_and_detailed_errors_have_the_documented_shape() {
     };
     let r =
         ctxbench_core::request::Reply { id: Some("msg_1".into()), applied, ..Default::default() };
-    let bytes = ANTHROPIC.encode_reply(&r, &model());
+    let bytes = (ANTHROPIC.encode_reply)(&r, &model());
     let b: Value = serde_json::from_slice(&bytes).unwrap();
     let expected = json!([
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50000},
         {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15000}]);
     assert_eq!((&b["id"], &b["context_management"]["applied_edits"]), (&json!("msg_1"), &expected));
-    assert_eq!(ANTHROPIC.decode_reply(&bytes).unwrap(), r);
+    assert_eq!((ANTHROPIC.decode_reply)(&bytes).unwrap(), r);
     let e = ModelError {
         kind: ctxbench_core::request::ErrorKind::Invalid,
         status: 400,
         code: Some("compaction_block_misplaced".into()),
         message: "m".into(),
     };
-    let (status, bytes) = ANTHROPIC.api().encode_error(&e);
+    let (status, bytes) = ANTHROPIC.api.encode_error(&e);
     assert_eq!(
         serde_json::from_slice::<Value>(&bytes).unwrap()["error"]["details"],
         json!({"error_code": "compaction_block_misplaced"})
     );
-    assert_eq!(ANTHROPIC.api().decode_error(status, &bytes), e);
+    assert_eq!(ANTHROPIC.api.decode_error(status, &bytes), e);
 }
 
 #[test]
@@ -335,7 +336,7 @@ fn chat_gathers_a_reply_in_one_message() {
 fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
     let usage = json!({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens": 10, "total_tokens": 2010});
     let chat = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}], "usage": usage});
-    let r = CHAT.decode_reply(chat.to_string().as_bytes()).unwrap();
+    let r = (CHAT.decode_reply)(chat.to_string().as_bytes()).unwrap();
     assert_eq!(
         (r.usage.input, r.usage.cache_read, r.usage.prompt(), r.usage.total()),
         (464, 1_536, 2_000, 2_010)

@@ -8,8 +8,8 @@ use toml::{Spanned, Value};
 
 use super::table::{Table, Wrong};
 use super::{Counting, Model, Provider};
-use crate::nearest;
-use crate::toml_file::{self, Lines, TomlError};
+use ctxbench_util::nearest;
+use ctxbench_util::toml_file::{self, Lines, TomlError};
 
 /// A file of models.
 #[derive(Clone, Debug)]

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 use crate::drive::DriveOutcome;
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
     Agreement, RequestRecord, RequestStatus, RunRecord, Status, Two, TwoFigures,
 };
 use ctxbench_reports::{Artifact, printable};
+use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
 /// Tables as text, and as files for the results folder.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use ctxbench_core::files;
+use ctxbench_util::files;
 
 /// Returns whether an output path denotes a folder.
 pub(super) fn is_one(path: &Path) -> bool {

@@ -10,12 +10,12 @@ use crate::choice::Choice;
 use crate::redact::Redactor;
 use crate::summarise::endpoint::{self, Cassette};
 use anyhow::{Context, anyhow, bail};
-use ctxbench_core::files;
-use ctxbench_core::plural;
-use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
 use ctxbench_scenarios::{InputKind, LoadError, sniff};
+use ctxbench_session::{Entry, Session};
+use ctxbench_util::files;
+use ctxbench_util::plural;
 use folder::ImportFolder;
 
 use super::corpus::Choosing;

@@ -10,10 +10,10 @@ use crate::replay::{Loading, with_savings};
 use crate::run::{Finished, Plan, Taker, Variant};
 use crate::summarise::Summariser;
 use ctxbench_core::model::Model;
-use ctxbench_core::natural;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;
+use ctxbench_util::natural;
 
 use super::listed::SessionSummary;
 use crate::commands::corpus::Progress;

@@ -59,7 +59,7 @@ pub(super) fn build(
         model: &driven.model.name,
         window: driven.window,
         max_output: driven.max_output,
-        wire: wire.name(),
+        wire: wire.name,
         told: &driven.told,
         requests: &asked,
         summaries: &summaries,

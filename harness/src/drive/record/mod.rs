@@ -11,9 +11,9 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files::{self, FileError};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::record::{CaseRecording, ProgramNotes};
+use ctxbench_util::files::{self, FileError};
 use thiserror::Error;
 
 use super::agent::{Agent, Deliver};

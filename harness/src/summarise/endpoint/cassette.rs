@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use ctxbench_core::files;
+use ctxbench_util::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

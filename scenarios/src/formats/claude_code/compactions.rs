@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
 
 use super::super::recording::{
     MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,

@@ -32,8 +32,8 @@ mod sidechains;
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};

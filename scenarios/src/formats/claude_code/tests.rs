@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
+use ctxbench_session::{Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
 
 use super::*;
 use crate::Loaded;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, Usage};
+use ctxbench_core::request::Reply;
+use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{Wire, event_data};
 use ctxbench_provider::{Content, Prompt, WireError};
 use serde_json::value::{RawValue, to_raw_value};
@@ -30,11 +31,11 @@ pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) 
 /// Returns the complete reply of an answer, or `None` if the answer contains no reply.
 pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<Reply> {
     if answer.trim_start().starts_with(['{', '[']) {
-        return read(answer, unknown, |body| wire.decode_reply(body.as_bytes()));
+        return read(answer, unknown, |body| (wire.decode_reply)(body.as_bytes()));
     }
-    let whole = wire.assemble(&event_data(answer))?;
+    let whole = (wire.assemble)(&event_data(answer))?;
     let whole = String::from_utf8(whole).ok()?;
-    read(&whole, unknown, |body| wire.decode_reply(body.as_bytes()))
+    read(&whole, unknown, |body| (wire.decode_reply)(body.as_bytes()))
 }
 
 fn read<T>(

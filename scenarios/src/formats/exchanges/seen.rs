@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::{Reply, Tools};
 use ctxbench_provider::wire;
 use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_util::plural::pluralize;
 
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, VERSION};
@@ -149,7 +149,7 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.view_of(line, &exchange, wire.name(), prompt, reply))
+        Ok(self.view_of(line, &exchange, wire.name, prompt, reply))
     }
 
     fn view_of(

@@ -1,6 +1,6 @@
 //! Tests of sessions from hand-written requests and replies.
 
-use ctxbench_core::session::{Entry, RecordedUsage};
+use ctxbench_session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
 
 use super::super::testing::{describe, import};

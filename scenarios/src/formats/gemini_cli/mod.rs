@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::json::Document;

@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, RecordedUsage, Session};
+use ctxbench_session::{Entry, RecordedUsage, Session};
 
 use super::super::Loaded;
 use super::super::testing::{assert_contains, describe, import, recorded, times};

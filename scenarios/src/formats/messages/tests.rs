@@ -1,4 +1,4 @@
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
 use serde_json::{Value, json};
 
 use super::super::testing::{counted, describe, times};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, object_of, objects, str_of, string};

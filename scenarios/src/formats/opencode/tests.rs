@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, RecordedCompaction, Trigger};
+use ctxbench_session::{Entry, RecordedCompaction, Trigger};
 use rusqlite::Connection;
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::Part;
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};

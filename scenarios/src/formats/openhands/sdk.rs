@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::session::Trigger;
+use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::Source;

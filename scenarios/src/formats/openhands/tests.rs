@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, RecordedCompaction, Session, Trigger};
+use ctxbench_session::{Entry, RecordedCompaction, Session, Trigger};
 use serde_json::json;
 
 use super::super::Loaded;

@@ -14,7 +14,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::Part;
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};

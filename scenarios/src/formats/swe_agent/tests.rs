@@ -1,4 +1,4 @@
-use ctxbench_core::session::Session;
+use ctxbench_session::Session;
 use serde_json::json;
 
 use super::super::testing::{self, describe};

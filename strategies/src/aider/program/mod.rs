@@ -9,13 +9,14 @@ mod restore;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{Transcript, ephemeral_block};
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::Event;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::session::Millis;
-use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::o200k;
 
 use crate::aider::AiderVersion;
@@ -201,7 +202,7 @@ impl AiderProgram {
     fn update_view(&self, s: &mut Engine) {
         // `set` cannot fail: the chunks contain no calls that could be separated from their
         // results.
-        let _ = s.context.set(self.chunks.all());
+        let _ = s.set_view(self.chunks.all());
     }
 
     /// Copies the blocks that the engine appended to the current turns, without reasoning.
@@ -449,7 +450,7 @@ impl Strategy for AiderProgram {
         r
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         if self.settings.architect && self.is_proposal(reply) {
             self.have_edited(s, reply).await;
             self.edited = true;
@@ -458,7 +459,7 @@ impl Strategy for AiderProgram {
         for call in reply.calls() {
             self.newer_files |= self.created.take(&call.name, &call.arguments);
         }
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
@@ -486,7 +487,7 @@ impl Strategy for AiderProgram {
                 self.words.too_long.clone(),
                 vec![],
             );
-            s.context.push(block);
+            s.show(block);
         }
         Flow::FailTurn(e.to_string())
     }

@@ -7,12 +7,15 @@ mod summarize_side;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ctxbench_core::Millis;
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::session::{Millis, RewindMode};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
+use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code::files::OF_FOLDERS;
@@ -196,7 +199,7 @@ impl ClaudeCodeProgram {
         let mut view = blocks.to_vec();
         gone.iter().for_each(|&i| view[i] = view[i].map_draft(to_file));
         // A shorter result does not separate a call from its result.
-        let _ = s.context.set(view);
+        let _ = s.set_view(view);
     }
 
     /// Returns the positions of old results, without the newest `keep`.
@@ -413,11 +416,11 @@ impl Strategy for ClaudeCodeProgram {
         Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
     }
 
-    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
         self.state.reported = Some(reply.usage.prompt() + reply.usage.output);
         self.state.last_reply = Some(s.now());
         self.state.since = self.state.since.map(|n| n + 1);
-        Flow::Proceed
+        ReplyFlow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {

@@ -1,5 +1,5 @@
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::engine::Action;
+use ctxbench_core::host::Action;
 use ctxbench_core::request::Phase;
 
 use crate::testing::{Played, Script, outline, play, text_answer, user};

@@ -7,8 +7,8 @@
 
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::engine::Engine;
+use ctxbench_core::host::RewindMode;
 use ctxbench_core::request::Phase;
-use ctxbench_core::session::RewindMode;
 
 use super::ClaudeCodeProgram;
 

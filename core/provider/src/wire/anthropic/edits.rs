@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::wire::WireError;
+use crate::wire::format::WireError;
 use crate::wire::json::Text;
 use ctxbench_core::request::{ClearInputs, ClearTrigger, ServerEdit};
 

@@ -6,7 +6,8 @@
 
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::{BlockForm, Slot, turns};
+use crate::wire::plan::turns;
+use crate::wire::slot::{BlockForm, Slot};
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     mark(slots, request);

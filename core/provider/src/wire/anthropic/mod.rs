@@ -7,18 +7,13 @@ mod request;
 mod stream;
 mod whole;
 
-use ctxbench_core::block::Block;
-use ctxbench_core::model::Model;
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
+use ctxbench_core::request::{ErrorKind, ModelError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::plan::{Slot, plan};
-use super::{
-    Api, ApiFormat, Encoded, Endpoint, ReplyOptions, ResultsDue, StreamEvent, WireError,
-    WireFormat, too_large,
+use super::format::{
+    ApiFormat, CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireFormat, too_large,
 };
-use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/messages";
 const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
@@ -85,147 +80,76 @@ pub(super) static ANTHROPIC: ApiFormat = ApiFormat {
     },
 };
 
-pub(super) struct AnthropicMessages;
+pub(super) static WIRE: WireFormat = WireFormat {
+    name: "anthropic-messages",
+    api: &ANTHROPIC,
+    path: |_| PATH.into(),
+    endpoint: |path| match path {
+        PATH => Some(Endpoint::Reply),
+        COUNT_TOKENS_PATH => Some(Endpoint::Count),
+        _ => None,
+    },
+    assign: layout::assign,
+    body: |request, slots| request::encode(request, slots, true),
+    decode_rest: |_, body, _| request::decode(body),
+    head_fields: &["system", "tools"],
+    reply_options: |_, body| reply_options(body),
+    tool: |_, _, _| None,
+    encode_reply: |reply, model| reply::encode(reply, &model.name),
+    decode_reply: reply::decode,
+    events: |whole, _| stream::events(whole),
+    assemble: whole::assemble,
+    reply_id: "msg_",
+    overflow: |prompt, window| ModelError {
+        kind: ErrorKind::Overflow,
+        status: 400,
+        code: Some("invalid_request_error".into()),
+        message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
+    },
+    rules: Rules {
+        headers: request::headers,
+        max_tokens: |request| Some(request::max_tokens(request)),
+        edits_among: edits::among,
+        carried_edit: |edit| Some(edit.clone()),
+        carries_threads: true,
+        shows_compaction: |_| true,
+        shows_trigger: |_, last| last,
+        shows_summaries: true,
+        has_tool_errors: true,
+        results_due: ResultsDue::NextMessage,
+        // Bedrock requires this, Anthropic no longer
+        // (<https://github.com/anthropics/anthropic-sdk-typescript/issues/622>).
+        begins_with_user: true,
+        requires_max_tokens: true,
+        ..Rules::DEFAULT
+    },
+    count: Some(CountFormat {
+        path: |_| COUNT_TOKENS_PATH.into(),
+        body: |request, slots| request::encode(request, slots, false),
+        reply: |tokens, original| match original {
+            Some(original) => {
+                let edits = json!({"original_input_tokens": original});
+                json!({"input_tokens": tokens, "context_management": edits})
+            }
+            None => json!({"input_tokens": tokens}),
+        },
+        field: "input_tokens",
+    }),
+    store: None,
+};
 
-impl WireFormat for AnthropicMessages {
-    fn name(&self) -> &'static str {
-        "anthropic-messages"
+fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
+    #[derive(Deserialize)]
+    struct RequestParams {
+        stream: Option<bool>,
+        thinking: Option<Thinking>,
     }
-    fn api(&self) -> Api {
-        &ANTHROPIC
+    #[derive(Deserialize)]
+    struct Thinking {
+        #[serde(rename = "type")]
+        kind: String,
     }
-    fn path(&self, _model: &str) -> String {
-        PATH.into()
-    }
-    fn endpoint(&self, path: &str) -> Option<Endpoint> {
-        match path {
-            PATH => Some(Endpoint::Reply),
-            COUNT_TOKENS_PATH => Some(Endpoint::Count),
-            _ => None,
-        }
-    }
-
-    fn assign(&self, slots: &mut [Slot], request: &Request) {
-        layout::assign(slots, request);
-    }
-    fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
-        request::encode(request, slots, true)
-    }
-    fn headers(&self, request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
-        request::headers(request, slots)
-    }
-    fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
-        request::decode(body)
-    }
-    fn reply_options(&self, _path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
-        #[derive(Deserialize)]
-        struct RequestParams {
-            stream: Option<bool>,
-            thinking: Option<Thinking>,
-        }
-        #[derive(Deserialize)]
-        struct Thinking {
-            #[serde(rename = "type")]
-            kind: String,
-        }
-        let given: RequestParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
-        let thinking = given.thinking.is_some_and(|t| t.kind != "disabled");
-        Ok(ReplyOptions { stream: given.stream == Some(true), thinking, usage: false })
-    }
-    fn tool(&self, _name: &Value, _description: Value, _schema: &Value) -> Option<Value> {
-        None
-    }
-    fn max_tokens(&self, request: &Request) -> Option<u64> {
-        Some(request::max_tokens(request))
-    }
-    fn edits_among(&self, params: &serde_json::Map<String, Value>) -> Vec<ServerEdit> {
-        edits::among(params)
-    }
-    fn carried_edit(&self, edit: &ServerEdit) -> Option<ServerEdit> {
-        Some(edit.clone())
-    }
-    fn carries_threads(&self) -> bool {
-        true
-    }
-    fn shows_compaction(&self, _block: &Block) -> bool {
-        true
-    }
-    fn shows_trigger(&self, _block: &Block, last: bool) -> bool {
-        last
-    }
-    fn shows_summaries(&self) -> bool {
-        true
-    }
-    fn has_tool_errors(&self) -> bool {
-        true
-    }
-
-    fn head_fields(&self) -> &'static [&'static str] {
-        &["system", "tools"]
-    }
-    fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
-        reply::encode(reply, &model.name)
-    }
-    fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
-        reply::decode(body)
-    }
-    /// The wire does not report reasoning separately.
-    #[cfg(test)]
-    fn carried_reply(&self, mut reply: Reply) -> Reply {
-        (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);
-        reply
-    }
-    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<StreamEvent>> {
-        stream::events(whole)
-    }
-    fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::assemble(events)
-    }
-    fn reply_id(&self, number: u64) -> String {
-        format!("msg_{number:04}")
-    }
-    fn overflow(&self, prompt: u64, window: u64) -> ModelError {
-        ModelError {
-            kind: ErrorKind::Overflow,
-            status: 400,
-            code: Some("invalid_request_error".into()),
-            message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
-        }
-    }
-
-    fn encode_count(&self, request: &Request) -> Option<Encoded> {
-        let wire: &dyn WireFormat = self;
-        let request = &Request { thread: None, ..request.clone() };
-        let slots = plan(wire, request);
-        let body = request::encode(request, &slots, false);
-        Some(wire.encoded(request, COUNT_TOKENS_PATH.into(), body, &slots))
-    }
-    fn encode_count_reply(&self, tokens: u64, original: Option<u64>) -> Vec<u8> {
-        match original {
-            Some(o) => format!(
-                r#"{{"input_tokens":{tokens},"context_management":{{"original_input_tokens":{o}}}}}"#
-            ),
-            None => format!(r#"{{"input_tokens":{tokens}}}"#),
-        }
-        .into_bytes()
-    }
-    fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
-        #[derive(Deserialize)]
-        struct CountReply {
-            input_tokens: u64,
-        }
-        Ok(super::json::parse::<CountReply>(body)?.input_tokens)
-    }
-
-    fn results_due(&self) -> ResultsDue {
-        ResultsDue::NextMessage
-    }
-    /// Bedrock requires this, Anthropic no longer
-    /// (<https://github.com/anthropics/anthropic-sdk-typescript/issues/622>).
-    fn begins_with_user(&self) -> bool {
-        true
-    }
-    fn requires_max_tokens(&self) -> bool {
-        true
-    }
+    let given: RequestParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let thinking = given.thinking.is_some_and(|t| t.kind != "disabled");
+    Ok(ReplyOptions { stream: given.stream == Some(true), thinking, usage: false })
 }

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::request::{ContentBlock, output_of};
-use crate::wire::WireError;
-use crate::wire::json::{self, Text, opt, sane};
+use crate::wire::format::WireError;
+use crate::wire::json::{self, Text, object, opt, sane};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Applied, Reply, StopReason, Usage};
+use ctxbench_core::request::{Applied, Reply, StopReason};
+use ctxbench_core::usage::Usage;
 
 const STOPS: [(StopReason, &str); 8] = [
     (StopReason::EndTurn, "end_turn"),
@@ -91,7 +92,9 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
         Part::Reasoning { text, encrypted } => {
             ContentBlock::thinking(Text::Plain(text), encrypted.as_deref())
         }
-        Part::Call(ToolCall { id, name, arguments }) => ContentBlock::call(id, name, arguments),
+        Part::Call(ToolCall { id, name, arguments }) => {
+            ContentBlock::call(id, name, object(arguments))
+        }
         Part::Compaction(text) => ContentBlock {
             encrypted_content: Some(None),
             ..ContentBlock::compaction(text.as_deref().map(Text::Plain))

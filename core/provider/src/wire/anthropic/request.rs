@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 
 use super::edits::ContextManagement;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
-use crate::wire::WireError;
-use crate::wire::json::{self, OneOrMany, Text, object, opt, or_empty, unwrapped};
-use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output};
+use crate::wire::format::WireError;
+use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
+use crate::wire::plan::{self, output};
+use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
+use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
+use ctxbench_core::usage::Ttl;
 
 /// Returns the version and beta headers of a request.
 pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
@@ -213,7 +215,7 @@ fn part<'a>(s: &Slot, b: &'a Block) -> ContentBlock<'a> {
             ContentBlock::text(Text::Block(b))
         }
         (BlockForm::Reasoning, _) => ContentBlock::thinking(Text::Block(b), b.opaque.as_deref()),
-        (BlockForm::Call, _) => ContentBlock::call(id, name, &b.text),
+        (BlockForm::Call, _) => ContentBlock::call(id, name, object_of(b)),
         (BlockForm::Output, _) => ContentBlock {
             tool_use_id: Some(id.into()),
             content: Some(Some(output(b, ContentBlock::text, ContentBlock::media))),
@@ -246,11 +248,11 @@ impl<'a> ContentBlock<'a> {
         }
     }
 
-    pub(crate) fn call(id: &'a str, name: &'a str, arguments: &'a str) -> Self {
+    pub(crate) fn call(id: &'a str, name: &'a str, input: Cow<'a, RawValue>) -> Self {
         ContentBlock {
             id: Some(id.into()),
             name: Some(name.into()),
-            input: Some(object(arguments)),
+            input: Some(input),
             ..ContentBlock::with_kind("tool_use")
         }
     }

@@ -4,7 +4,7 @@ use ctxbench_core::request::ErrorKind;
 use serde_json::json;
 
 use super::path::{self, MODELS};
-use crate::wire::ApiFormat;
+use crate::wire::format::ApiFormat;
 
 pub(in crate::wire) static GOOGLE: ApiFormat = ApiFormat {
     name: "gemini",

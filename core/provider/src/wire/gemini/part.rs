@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 
 use super::calls::OpenCalls;
 use crate::prompt::Content;
-use crate::wire::WireError;
-use crate::wire::json::{Text, object, opt, or_empty, unwrapped};
-use crate::wire::plan::{PDF, data_url};
+use crate::wire::format::WireError;
+use crate::wire::json::{Text, opt, or_empty, unwrapped};
+use crate::wire::slot::{PDF, data_url};
 
 /// Placeholder signatures of clients for calls without one, without a thought
 /// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
@@ -140,9 +140,9 @@ impl<'a> GeminiPart<'a> {
         GeminiPart { thought: true, thought_signature: signature, ..GeminiPart::text(text) }
     }
 
-    pub(super) fn call(id: &'a str, name: &'a str, arguments: &'a str) -> Self {
+    pub(super) fn call(id: &'a str, name: &'a str, args: Cow<'a, RawValue>) -> Self {
         let id = Some(id).filter(|id| !id.is_empty()).map(Text::Plain);
-        let call = FunctionCall { id, name: Some(name.into()), args: Some(object(arguments)) };
+        let call = FunctionCall { id, name: Some(name.into()), args: Some(args) };
         GeminiPart { function_call: Some(call), ..GeminiPart::default() }
     }
 

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason, Usage};
+use ctxbench_core::request::{Reply, StopReason};
+use ctxbench_core::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts};
 use crate::prompt::Content;
-use crate::wire::WireError;
-use crate::wire::json::{self, Text, opt, sane};
+use crate::wire::format::WireError;
+use crate::wire::json::{self, Text, object, opt, sane};
 use crate::wire::openai::{done, reported_usage};
 
 /// Finish reasons for a refusal.
@@ -106,7 +107,9 @@ impl GeminiUsage {
 /// Encodes a reply.
 pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let parts = reply.parts.iter().filter_map(|p| match p {
-        Part::Call(ToolCall { id, name, arguments }) => Some(GeminiPart::call(id, name, arguments)),
+        Part::Call(ToolCall { id, name, arguments }) => {
+            Some(GeminiPart::call(id, name, object(arguments)))
+        }
         Part::Reasoning { text, encrypted } => {
             Some(GeminiPart::thought(Text::Plain(text), encrypted.as_ref()))
         }
@@ -152,20 +155,4 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let usage = body.usage_metadata.usage();
     let id = opt(body.response_id);
     Ok(Reply { id, parts, usage, billed: usage, stop, ..Reply::default() })
-}
-
-/// Returns the part of a reply that the wire carries: one usage without cache writes, and no edits of the
-/// provider.
-#[cfg(test)]
-pub(super) fn carried(mut reply: Reply) -> Reply {
-    reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
-    let u = reported_usage(&reply);
-    let usage = Usage {
-        input: u.input + u.cache_write + u.cache_write_1h,
-        cache_write: 0,
-        cache_write_1h: 0,
-        ..u
-    };
-    let Reply { id, parts, stop, .. } = reply;
-    Reply { id, parts, stop, usage, billed: usage, ..Reply::default() }
 }

@@ -10,9 +10,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts, Returned};
 use crate::prompt::{Content, Item, Prompt};
-use crate::wire::WireError;
-use crate::wire::json::{self, Text, opt};
-use crate::wire::plan::{BlockForm, Slot};
+use crate::wire::format::WireError;
+use crate::wire::json::{self, Text, object_of, opt};
+use crate::wire::slot::{BlockForm, Slot};
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,7 +108,7 @@ fn part<'a>(s: &Slot, b: &'a Block) -> GeminiPart<'a> {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     let text = Text::Block(b);
     match (s.show, &b.media) {
-        (BlockForm::Call, _) => GeminiPart::call(id, name, &b.text),
+        (BlockForm::Call, _) => GeminiPart::call(id, name, object_of(b)),
         (BlockForm::Output, media) => {
             let given = if b.is_error { Returned::Error(text) } else { Returned::Output(text) };
             GeminiPart::result(id, name, given, media.as_deref())

@@ -1,15 +1,15 @@
 //! Gemini's explicit cache: `/v1beta/cachedContents` and `/v1beta/cachedContents/{name}`
 //! (docs/sources/providers.md, section 5).
 
-use ctxbench_core::calendar::iso;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
+use ctxbench_util::calendar::iso;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::calls::OpenCalls;
 use super::request::{self, GeminiRequest};
+use crate::wire::format::{StoreRequest, StoredContents, WireError};
 use crate::wire::json::{Text, opt, parse};
-use crate::wire::{StoreRequest, StoredContents, WireError};
 
 /// Path of stored contents after the version.
 const PATH: &str = "cachedContents";

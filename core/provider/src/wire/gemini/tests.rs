@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason, Tools, Usage};
+use ctxbench_core::request::{Reply, StopReason, Tools};
+use ctxbench_core::usage::Usage;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::prompt::{Content, Item};
-use crate::wire::Wire;
 use crate::wire::tests::{block, conversation, model, request};
 
-const WIRE: Wire = &Gemini;
 const PATH: &str = "/v1beta/models/m:generateContent";
 
 fn decode(body: &Value) -> Result<Prompt, WireError> {
@@ -170,14 +169,14 @@ fn what_is_not_of_this_wire_is_refused() {
     assert!(call.contains("functionCall.name"), "{call}");
     for config in [json!({"candidateCount": 2}), json!({"candidate_count": 2})] {
         let body = json!({"contents": [], "generationConfig": config});
-        assert!(WIRE.reply_options(PATH, body.to_string().as_bytes()).is_err());
+        assert!((WIRE.reply_options)(PATH, body.to_string().as_bytes()).is_err());
     }
 }
 
 #[test]
 fn a_request_says_how_it_wants_its_reply() {
     let of =
-        |path: &str, body: Value| WIRE.reply_options(path, body.to_string().as_bytes()).unwrap();
+        |path: &str, body: Value| (WIRE.reply_options)(path, body.to_string().as_bytes()).unwrap();
     let plain = of(PATH, json!({"contents": []}));
     assert_eq!((plain.stream, plain.thinking), (false, false));
     let config = json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}});
@@ -193,7 +192,7 @@ fn a_call_answers_the_user_or_a_result() {
     let turns = |talk: &[(&str, Value)]| {
         let turn = |(role, part): &(&str, Value)| json!({"role": role, "parts": [part]});
         let contents: Vec<Value> = talk.iter().map(turn).collect();
-        WIRE.refuses(&decode(&json!({"contents": contents})).unwrap())
+        (WIRE.rules.refuses)(&decode(&json!({"contents": contents})).unwrap())
     };
     let text = || json!({"text": "t"});
     let call = || json!({"functionCall": {"name": "a", "args": {}}});
@@ -219,25 +218,25 @@ fn usage_counts_thoughts_apart_and_cached_tokens_within_the_prompt() {
             "thoughtsTokenCount": 30, "totalTokenCount": 2040},
         "modelVersion": "gemini-2.5-pro", "responseId": "r1",
     });
-    let r = WIRE.decode_reply(given.to_string().as_bytes()).unwrap();
+    let r = (WIRE.decode_reply)(given.to_string().as_bytes()).unwrap();
     let u = r.usage;
     assert_eq!((u.input, u.cache_read, u.output, u.reasoning), (500, 1_500, 40, 30));
     assert_eq!((u.total(), u.reported_total), (2_040, None));
     assert_eq!((r.stop, r.id.as_deref()), (StopReason::MaxTokens, Some("r1")));
     let named = model().named("gemini-2.5-pro");
-    let again: Value = serde_json::from_slice(&WIRE.encode_reply(&r, &named)).unwrap();
+    let again: Value = serde_json::from_slice(&(WIRE.encode_reply)(&r, &named)).unwrap();
     assert_eq!(again, given);
 }
 
 #[test]
 fn a_prompt_that_is_blocked_has_no_candidate() {
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}});
-    let r = WIRE.decode_reply(blocked.to_string().as_bytes()).unwrap();
+    let r = (WIRE.decode_reply)(blocked.to_string().as_bytes()).unwrap();
     assert_eq!((r.parts.len(), r.stop, r.usage.input), (0, StopReason::Refusal, 5));
-    assert!(WIRE.decode_reply(b"{}").is_err());
+    assert!((WIRE.decode_reply)(b"{}").is_err());
     let stopped = json!({"candidates": [{"finishReason": "RECITATION"}]});
     assert_eq!(
-        WIRE.decode_reply(stopped.to_string().as_bytes()).unwrap().stop,
+        (WIRE.decode_reply)(stopped.to_string().as_bytes()).unwrap().stop,
         StopReason::Refusal
     );
 }
@@ -253,8 +252,8 @@ fn a_stream_says_what_the_whole_reply_says() {
         Part::Call(call),
     ];
     let reply = Reply { parts, usage, billed: usage, ..Reply::default() };
-    let whole = WIRE.encode_reply(&reply, &model());
-    let events = WIRE.events(&whole, true).unwrap();
+    let whole = (WIRE.encode_reply)(&reply, &model());
+    let events = (WIRE.events)(&whole, true).unwrap();
     let chunks: Vec<Value> =
         events.iter().map(|e| serde_json::from_str(&e.data).unwrap()).collect();
     let part = |c: &Value| c["candidates"][0]["content"]["parts"][0].clone();
@@ -271,14 +270,14 @@ fn a_stream_says_what_the_whole_reply_says() {
     assert_eq!(chunks.last().unwrap()["usageMetadata"]["totalTokenCount"], 14);
     assert!(chunks.iter().all(|c| c["modelVersion"] == "m"));
     // A reply without text is one chunk.
-    let none = WIRE.encode_reply(&Reply::default(), &model());
-    assert_eq!(WIRE.events(&none, true).unwrap().len(), 1);
+    let none = (WIRE.encode_reply)(&Reply::default(), &model());
+    assert_eq!((WIRE.events)(&none, true).unwrap().len(), 1);
 }
 
 #[test]
 fn errors_have_googles_form() {
-    let api = WIRE.api();
-    let e = WIRE.overflow(1_058_724, 1_048_576);
+    let api = WIRE.api;
+    let e = (WIRE.overflow)(1_058_724, 1_048_576);
     let (status, body) = api.encode_error(&e);
     let message =
         "The input token count (1058724) exceeds the maximum number of tokens allowed (1048576).";
@@ -318,5 +317,5 @@ fn a_file_is_told_by_its_bytes() {
         {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.org/a"}},
         {"fileData": {"fileUri": "https://example.org/b.png"}}]);
     assert_eq!(body["contents"][0]["parts"], expected);
-    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap(), Prompt::from_block(WIRE, &r));
+    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap(), WIRE.prompt_of(&r));
 }

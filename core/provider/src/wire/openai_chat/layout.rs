@@ -6,7 +6,8 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::{BlockForm, Slot, joins};
+use crate::wire::plan::joins;
+use crate::wire::slot::{BlockForm, Slot};
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::{ChatCall, ChatMessage};
 use crate::prompt::Content;
-use crate::wire::WireError;
+use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text};
 use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
 

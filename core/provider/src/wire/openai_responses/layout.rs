@@ -7,7 +7,8 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;
 
-use crate::wire::plan::{Slot, joins};
+use crate::wire::plan::joins;
+use crate::wire::slot::Slot;
 
 pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::request::{ContentPart, InputItem, contents};
 use crate::prompt::{Content, Item, Prompt};
-use crate::wire::WireError;
+use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
 use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
 use crate::wire::plan::role_word;

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::prompt::{Content, Item, Prompt};
-use crate::wire::WireError;
+use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
-use crate::wire::plan::{self, BlockForm, PDF, Slot, data_url, output, role_word, texts};
+use crate::wire::plan::{self, output, role_word, texts};
+use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 

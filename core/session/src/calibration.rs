@@ -4,10 +4,10 @@
 //! counting model, are text that the file lacks: system prompt and tools before the first call
 //! ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
-use crate::content::Part;
-use crate::model::{self, Counting};
-use crate::session::{AssistantEntry, Entry, RecordedUsage};
-use crate::tokens::Size;
+use crate::{AssistantEntry, Entry, RecordedUsage};
+use ctxbench_core::content::Part;
+use ctxbench_core::model::{self, Counting};
+use ctxbench_core::tokens::Size;
 
 /// The token count of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,7 +271,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::session::{RecordedCompaction, ToolEntry, UserEntry};
+    use crate::{RecordedCompaction, ToolEntry, UserEntry};
 
     /// Returns a text of `n` o200k tokens.
     fn words(n: usize) -> Option<Arc<str>> {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// and ends at a point. Returns `Equal` only for equal texts.
 ///
 /// ```
-/// use ctxbench_core::natural;
+/// use ctxbench_util::natural;
 /// let mut labels = ["codex:limit=120000", "codex:limit=90000", "codex", "codex@0.104", "codex@0.63"];
 /// labels.sort_by(|a, b| natural::order(a, b));
 /// assert_eq!(

@@ -4,7 +4,7 @@
 /// Underscores between digits are ignored. Returns `None` for anything else, or above `u64::MAX`.
 ///
 /// ```
-/// use ctxbench_core::quantity::parse_quantity;
+/// use ctxbench_util::quantity::parse_quantity;
 /// assert_eq!(parse_quantity("90_000"), parse_quantity("90k"));
 /// ```
 pub fn parse_quantity(text: &str) -> Option<u64> {

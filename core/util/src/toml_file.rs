@@ -116,12 +116,19 @@ mod tests {
     }
 
     #[derive(Debug, serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Provider {
+        Anthropic,
+        Openai,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct TestForm {
         #[allow(dead_code, reason = "only its name matters")]
         window: u64,
         #[allow(dead_code, reason = "only its name matters")]
-        provider: Option<crate::model::Provider>,
+        provider: Option<Provider>,
     }
 
     #[test]

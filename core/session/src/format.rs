@@ -3,20 +3,16 @@
 //! One JSON object per line; unknown fields are kept. The format is a contract (see
 //! `docs/formats.md`).
 
-mod recorded;
-
-pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
-
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::host::RewindMode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::content::{Part, ToolCall};
 use crate::fact::Fact;
-
-/// Milliseconds of session time.
-pub type Millis = u64;
+use crate::recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
 
 /// The first line of a session file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -197,60 +193,6 @@ pub enum Entry {
     RecordedCall(RecordedCall),
     /// Information for measuring retention.
     Fact(Fact),
-}
-
-/// The scope of a rewind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RewindMode {
-    /// Rewinds the conversation, not files.
-    #[default]
-    #[serde(alias = "")]
-    Conversation,
-    /// Rewinds files, not the conversation.
-    Code,
-    /// Rewinds both.
-    Both,
-    /// Replaces everything after the message by a summary.
-    SummarizeFrom,
-    /// Replaces everything up to the message by a summary.
-    SummarizeTo,
-}
-
-impl RewindMode {
-    pub const ALL: [RewindMode; 5] = [
-        RewindMode::Conversation,
-        RewindMode::Code,
-        RewindMode::Both,
-        RewindMode::SummarizeFrom,
-        RewindMode::SummarizeTo,
-    ];
-
-    /// Returns the name in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            RewindMode::Conversation => "conversation",
-            RewindMode::Code => "code",
-            RewindMode::Both => "both",
-            RewindMode::SummarizeFrom => "summarize_from",
-            RewindMode::SummarizeTo => "summarize_to",
-        }
-    }
-
-    /// Returns whether the mode rewinds the conversation.
-    pub fn restores_conversation(self) -> bool {
-        matches!(self, RewindMode::Conversation | RewindMode::Both)
-    }
-
-    /// Returns whether the mode rewinds files.
-    pub fn restores_code(self) -> bool {
-        matches!(self, RewindMode::Code | RewindMode::Both)
-    }
-
-    /// Returns whether the mode requests a summary.
-    pub fn summarises(self) -> bool {
-        matches!(self, RewindMode::SummarizeFrom | RewindMode::SummarizeTo)
-    }
 }
 
 /// A user message line.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use schemars::Schema;
 
-use crate::session::{Entry, Header};
+use crate::{Entry, Header};
 
 #[derive(JsonSchema)]
 #[schemars(tag = "type", rename_all = "snake_case")]

@@ -1,0 +1,142 @@
+//! Encoding of requests, and the prompt that a server decodes from them.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, Media};
+use ctxbench_core::model::Model;
+use ctxbench_core::request::{Reply, Request, Thread};
+use serde_json::Value;
+
+use super::format::{Encoded, WireError, WireFormat};
+use super::plan;
+use super::slot::{BlockForm, Slot};
+use crate::prompt::{Content, Item, Prompt, PromptThread};
+
+impl WireFormat {
+    /// Encodes a request in this wire's format.
+    pub fn encode(&'static self, request: &Request) -> Encoded {
+        let request = &*request.sent();
+        let slots = plan::plan(self, request);
+        let body = (self.body)(request, &slots);
+        self.encoded(request, (self.path)(&request.model.name), body, &slots)
+    }
+
+    fn encoded(&self, request: &Request, path: String, body: Vec<u8>, slots: &[Slot]) -> Encoded {
+        let mut messages = vec![0; request.blocks.len()];
+        for s in slots {
+            messages[s.block] = s.message;
+        }
+        let shows = slots.iter().map(|s| request.blocks[s.block].clone()).collect();
+        Encoded { body, path, headers: (self.rules.headers)(request, slots), messages, shows }
+    }
+
+    /// Decodes the body of a request to a path.
+    pub fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
+        (self.decode_rest)(path, body, &[])
+    }
+
+    /// Encodes a request to the count endpoint, including the messages of its thread; `None` without
+    /// such an endpoint.
+    pub fn encode_count(&'static self, request: &Request) -> Option<Encoded> {
+        let count = self.count.as_ref()?;
+        let request = &Request { thread: None, ..request.clone() };
+        let slots = plan::plan(self, request);
+        let body = (count.body)(request, &slots);
+        Some(self.encoded(request, (count.path)(&request.model.name), body, &slots))
+    }
+
+    /// Encodes a count; `original` is the number of tokens before the provider's edits, if any.
+    pub fn encode_count_reply(&self, tokens: u64, original: Option<u64>) -> Vec<u8> {
+        let reply = self.count.as_ref().map(|count| (count.reply)(tokens, original));
+        reply.map_or_else(Vec::new, |reply| reply.to_string().into_bytes())
+    }
+
+    /// Decodes a count in tokens.
+    pub fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
+        let field = self.count.as_ref().map_or("", |count| count.field);
+        let reply: Value = super::json::parse(body)?;
+        reply[field].as_u64().ok_or(WireError::Missing { field, in_what: "reply" })
+    }
+
+    /// Encodes the response of the compaction endpoint.
+    pub fn encode_compacted(&self, prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
+        match self.rules.encode_compacted {
+            Some(encode) => encode(prompt, reply, model),
+            None => (self.encode_reply)(reply, model),
+        }
+    }
+
+    /// Converts the definitions of a session (`name`, `description`, `input_schema`) to the wire. Other
+    /// values are unchanged. Build [`ctxbench_core::request::Tools`] from them once per run.
+    pub fn tool_definitions(&self, definitions: &[Value]) -> Vec<Value> {
+        let translate = |d: &Value| {
+            let (name, schema) = (d.get("name")?, d.get("input_schema")?);
+            let description = d.get("description").cloned().unwrap_or_else(|| "".into());
+            (self.tool)(name, description, schema)
+        };
+        definitions.iter().map(|d| translate(d).unwrap_or_else(|| d.clone())).collect()
+    }
+
+    /// Builds the prompt that a server decodes from a request, without encoding: equals
+    /// `decode(encode(request))`.
+    pub fn prompt_of(&'static self, request: &Request) -> Prompt {
+        let request = &*request.sent();
+        let slots = plan::plan(self, request);
+        let items = slots.iter().map(|s| self.item(s, &request.blocks[s.block])).collect();
+        let thread = |t: &Thread| match t {
+            Thread::Create => PromptThread::Create,
+            Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
+        };
+        let edits = request.server_edits.iter();
+        Prompt {
+            max_tokens: (self.rules.max_tokens)(request),
+            tools: request.tools.clone(),
+            server_edits: edits.filter_map(|e| (self.rules.carried_edit)(e)).collect(),
+            thread: request.thread.as_ref().filter(|_| self.rules.carries_threads).map(thread),
+            ..Prompt::new(request.model.name.clone(), items)
+        }
+    }
+
+    /// Builds the item of a block.
+    pub(crate) fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {
+        let mut item =
+            Item::new(slot.role, self.content(slot.show, block), slot.message, slot.cache);
+        item.shows = Some(block.clone());
+        // If the wire carries the whole block, its size is already known.
+        let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
+            && (block.media.is_none() || slot.show == BlockForm::Output);
+        if whole {
+            let _ = item.size.set(block.size());
+        }
+        item
+    }
+
+    fn content(&self, show: BlockForm, b: &Block) -> Content {
+        let (rules, text) = (&self.rules, b.text.clone());
+        let media = || b.media.as_ref().map(|m| (rules.carried_media)(m));
+        let (id, name) =
+            b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
+        let opaque = b.opaque.clone().filter(|o| !o.is_empty());
+        match show {
+            BlockForm::Text => Content::Text(text),
+            BlockForm::Image => {
+                let none = Media { media_type: String::new(), url: String::new(), name: None };
+                let m = media().unwrap_or(none);
+                Content::Image { media_type: m.media_type.into(), url: m.url.into() }
+            }
+            BlockForm::Reasoning => Content::Reasoning { text, encrypted: opaque },
+            BlockForm::Call => Content::Call { id, name, arguments: text },
+            BlockForm::Output => Content::Output {
+                id,
+                text,
+                is_error: rules.has_tool_errors && b.is_error,
+                image: media().map(Box::new),
+            },
+            BlockForm::Compaction => Content::Compaction {
+                text: if rules.shows_summaries { text } else { "".into() },
+                opaque,
+            },
+            BlockForm::Trigger => Content::CompactionTrigger(text),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Sessions: the file format, the facts that a session establishes, and estimates of the text that a
+//! recording lacks.
+
+pub mod calibration;
+pub mod fact;
+mod format;
+pub mod gist;
+pub mod matcher;
+mod recorded;
+#[cfg(feature = "schema")]
+pub mod schema;
+
+pub use fact::{Fact, FactKind, Match};
+pub use format::{
+    AssistantEntry, Effect, Entry, FileMode, Header, Session, Source, ToolEntry, UnwritableSession,
+    UserEntry,
+};
+pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};

@@ -1,0 +1,4 @@
+//! Time of a session.
+
+/// Milliseconds of session time.
+pub type Millis = u64;
