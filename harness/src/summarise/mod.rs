@@ -2,8 +2,8 @@
 //!
 //! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The
 //! text of a real model would differ from run to run and would cost money. The default is therefore
-//! [`Summariser::Extractive`]: general rules that see only the decoded prompt and not the facts of
-//! a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] use the facts and give an upper
+//! [`Summariser::Extractive`]: a ranker of sentences that sees only the decoded prompt and not the facts
+//! of a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] use the facts and give an upper
 //! bound, exact or with given losses. [`Summariser::Scripted`] repeats given texts, and
 //! [`Summariser::Endpoint`] asks a real model once and repeats its recorded answer. All are
 //! deterministic.
@@ -14,23 +14,13 @@
 //! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, and never more than
 //! `max_tokens`; see [`budget`].
 
-mod ask;
-mod choose;
-mod collect;
-mod cues;
 mod desk;
 pub mod endpoint;
 mod extractive;
 mod ideal;
-mod outputs;
-mod read;
-mod render;
+mod request;
 mod script;
 mod sentences;
-mod tools;
-mod topic;
-mod transcript;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +46,7 @@ pub use script::{ScriptedText, SummaryScript};
 /// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Summariser {
-    /// General rules over the prompt, without access to the facts.
+    /// Sentences of the prompt with the highest weight, without access to the facts.
     #[default]
     Extractive,
     /// Every fact in the prompt that fits: an upper bound.

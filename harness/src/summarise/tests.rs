@@ -8,6 +8,7 @@ use ctxbench_core::tokens::o200k;
 use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
 
+use super::request::SummaryRequest;
 use super::*;
 
 const CODEX: &str = "Stop working for a moment and write a handoff note.\nCover:\n- Progress so \
@@ -138,55 +139,10 @@ fn write(p: &Prompt) -> String {
     words(&Summariser::Extractive, &job(p, &[]))
 }
 
-fn in_order(text: &str, lines: &str) {
-    let mut all = text.lines();
-    for l in lines.split("; ") {
-        assert!(all.any(|line| line == l), "{l} is missing or out of order in\n{text}");
-    }
-}
-
 fn fact(id: &str, kind: FactKind, tokens: &[&str]) -> Fact {
     let json =
         serde_json::json!({ "id": id, "kind": kind.name(), "tokens": tokens, "arises": "m" });
     serde_json::from_value(json).unwrap()
-}
-
-#[test]
-fn headings_appear_in_the_order_asked_for() {
-    in_order(
-        &write(&session(SDK)),
-        "<summary>; 1. Task Overview:; 2. Current State:; 3. Important Discoveries:; \
-         4. Next Steps:; </summary>",
-    );
-    in_order(
-        &write(&session(CLAUDE)),
-        "<analysis>; </analysis>; <summary>; 1. Primary Request and Intent:; \
-         6. All User Messages:; 9. Optional Next Step:; </summary>",
-    );
-    in_order(
-        &write(&transcript(None)),
-        "## Objective; ## Important Details; ## Work State; ### Completed; ### Blocked; \
-         ## Next Move; ## Relevant Files",
-    );
-    assert!(write(&session(CODEX)).lines().all(|l| l.is_empty() || l.starts_with("- ")));
-    assert!(write(&aider()).starts_with("I asked you:\n- Customers"));
-}
-
-#[test]
-fn sentences_stand_under_fitting_headings() {
-    let s = write(&session(
-        "Under these headings:\n## Goal\n## Constraints of the user\n## Decisions\n## Errors\n## \
-         Files\n## Next steps",
-    ));
-    let under =
-        |h: &str| s.split(h).nth(1).and_then(|r| r.split("\n## ").next()).unwrap_or("").to_string();
-    assert!(under("## Goal").contains("401 after a reset"), "{s}");
-    assert!(under("## Constraints of the user").contains("never touch"), "{s}");
-    assert!(under("## Decisions").contains("found the cause"), "{s}");
-    assert!(under("## Errors").contains("got 302"), "{s}");
-    assert!(under("## Files").contains("src/auth/cache.ts: edit_file (Normalise the key)"), "{s}");
-    assert!(under("## Next steps").contains("last day"), "{s}");
-    assert!(!s.contains("const x"), "{s}");
 }
 
 #[test]
@@ -217,18 +173,11 @@ fn an_earlier_summary_is_carried_forward() {
         name hs_sid_v3 must not change";
     let s = write(&transcript(Some(prior)));
     assert!(s.contains("hs_sid_v3 must not change") && s.contains("17:30"), "{s}");
-    // As a message of the history with the product's lead-in, which is left out.
     let mut p = session(CODEX);
-    let lead = "An assistant before you left the note below. Its note:\n- User: The cookie name \
-        hs_sid_v3 must not change\n- Two\n- src/a.ts: edit_file ×2";
-    p.items.insert(1, text(Role::User, lead, 1));
+    let earlier = "<summary>\n- User: The cookie name hs_sid_v3 must not change\n</summary>";
+    p.items.insert(1, text(Role::User, earlier, 1));
     let s = write(&p);
-    assert!(
-        s.contains("User: The cookie name hs_sid_v3")
-            && s.contains("- src/a.ts: edit_file ×2")
-            && !s.contains("note below"),
-        "{s}"
-    );
+    assert!(s.contains("- User: The cookie name hs_sid_v3") && !s.contains("summary>"), "{s}");
 }
 
 #[test]
@@ -252,44 +201,27 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
     assert!(with("Write a summary.\n\nThe user asks for this in particular: the kettle"));
 }
 
-/// Twelve values among two hundred decisions. The summary has room for a few decisions.
 #[test]
-fn a_focus_on_a_sort_of_thing_holds_its_own_whatever_it_is_filed_under() {
-    let decisions: String = (0..200)
-        .map(|i| {
-            let letter = char::from(b'a' + (i % 26) as u8);
-            format!("We decided that part {letter}{letter} stays because it is agreed. ")
-        })
-        .collect();
-    let values: String =
-        (0..12).map(|i| format!("All green, {} passed in that round. ", 9_100 + i)).collect();
-    let held = |instruction: &str| {
-        let s = write(&prompt(vec![
-            text(Role::User, "Please tidy up the parts.", 1),
-            text(Role::Assistant, &format!("{decisions}{values}{decisions}"), 2),
-            text(Role::User, "Go on then.", 3),
-            text(Role::User, instruction, 4),
-        ]));
-        let values = (0..12).filter(|i| s.contains(&(9_100 + i).to_string())).count();
-        (values, s.contains("stays because"))
-    };
-    let (without, _) = held("Write a summary.");
-    let (with, rest) = held("Write a summary. Focus on the values.");
-    assert!(with == 12 && without < 12, "{without} without, {with} with");
-    assert!(rest, "the rest has its half");
-    assert_eq!(held("Write a summary. Focus on the files.").0, without);
+fn long_sentences_are_cut() {
+    let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
+    let summary =
+        write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, "Write a summary.", 2)]));
+    assert!(!summary.contains("the end") && summary.ends_with("one thing…"), "{summary}");
 }
 
 #[test]
-fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
-    let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
-    let with = |instruction: &str| {
-        write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]))
-    };
-    assert!(
-        !with("Write a summary.").contains("the end") && with("Write a summary.").contains('…')
-    );
-    assert!(with("Write a summary, user messages verbatim.").contains("the end"));
+fn the_user_comes_first_and_then_what_names_something() {
+    let vague = "This may take a while and then we will see how it goes. ".repeat(40);
+    let named = "The cause is in src/auth/cache.ts, line 214.";
+    let prompt = prompt(vec![
+        text(Role::User, "Find out why customers are refused.", 1),
+        text(Role::Assistant, &format!("{vague}\n{named}"), 2),
+        text(Role::User, "Write a summary.", 3),
+    ]);
+    let job = SummaryJob { max_tokens: Some(40), ..job(&prompt, &[]) };
+    let summary = words(&Summariser::Extractive, &job);
+    assert!(summary.starts_with("- User: Find out why"), "{summary}");
+    assert!(summary.contains(named), "{summary}");
 }
 
 #[test]
@@ -354,7 +286,9 @@ fn ideal_holds_exactly_the_visible_facts() {
         .map(|f| f.id.as_str())
         .collect();
     assert_eq!(held, ["a", "b", "e"], "{s}");
-    in_order(&s, "1. Task Overview:; - pos-bridge.ts · checksum; </summary>");
+    assert!(
+        s.starts_with("<summary>\n- pos-bridge.ts · checksum\n") && s.ends_with("\n</summary>")
+    );
 }
 
 #[test]
@@ -406,12 +340,12 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
     let mut own = foreign.clone();
     own.recognise(vec![ask]);
     assert_eq!(own, foreign, "the wire shows no difference");
-    let who = |p| read::read(p).segments.iter().map(|s| s.who).collect::<Vec<_>>();
-    use read::Author::{Context, Output, User};
-    assert_eq!(who(&own), [User, Output, Context]);
+    let read = SummaryRequest::read;
+    let who = |p| read(p).segments.iter().map(|s| s.who).collect::<Vec<_>>();
+    use request::Author::{Output, Product, User};
+    assert_eq!(who(&own), [User, Output, Product]);
     assert_eq!(who(&foreign), [User, Output, User, User]);
-    let asked = |p| ask::Instruction::parse(&read::read(p).instruction, "").headings;
-    assert_eq!(asked(&own), asked(&foreign));
+    assert_eq!(read(&own).instruction.trim(), read(&foreign).instruction.trim());
     assert!(!write(&own).contains("Go on") && write(&foreign).contains("Go on"), "{}", write(&own));
 }
 
@@ -471,21 +405,11 @@ fn the_extractive_summariser_cannot_see_facts() {
     // Its source code does not name the types or modules of facts.
     let sources = [
         ("extractive.rs", include_str!("extractive.rs")),
-        ("ask.rs", include_str!("ask.rs")),
-        ("choose.rs", include_str!("choose.rs")),
-        ("collect.rs", include_str!("collect.rs")),
-        ("cues.rs", include_str!("cues.rs")),
-        ("outputs.rs", include_str!("outputs.rs")),
-        ("read.rs", include_str!("read.rs")),
-        ("render.rs", include_str!("render.rs")),
+        ("request.rs", include_str!("request.rs")),
         ("sentences.rs", include_str!("sentences.rs")),
-        ("tools.rs", include_str!("tools.rs")),
-        ("topic.rs", include_str!("topic.rs")),
-        ("transcript.rs", include_str!("transcript.rs")),
-        ("words.rs", include_str!("words.rs")),
     ];
     for (name, source) in sources {
-        for word in ["fact::", "Fact", "session::", "Job", "ideal::", "record::"] {
+        for word in ["fact::", "Fact", "session::", "SummaryJob", "ideal::", "record::"] {
             assert!(!source.contains(word), "{name} names {word}");
         }
     }
