@@ -17,7 +17,7 @@ use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
 pub use direct::DirectTransport;
-pub use http::HttpTransport;
+pub use http::{HttpTransport, ProviderResponder};
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 pub use stored::ContentStore;

@@ -44,6 +44,21 @@ pub struct ProviderOptions {
     pub desk: SummaryDesk,
 }
 
+impl ProviderOptions {
+    /// Returns the settings of a provider of this model: unscaled limits and extractive summaries.
+    pub fn new(model: Arc<Model>) -> Self {
+        ProviderOptions {
+            model,
+            unlimited: false,
+            summariser: Summariser::default(),
+            facts: Arc::default(),
+            seed: 0,
+            scale: 1.0,
+            desk: SummaryDesk::default(),
+        }
+    }
+}
+
 /// One account at one provider.
 pub struct ProviderModel {
     options: ProviderOptions,

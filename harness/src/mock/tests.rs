@@ -12,27 +12,23 @@ use ctxbench_core::request::{
 };
 use ctxbench_core::tokens::Size;
 use ctxbench_provider::Prompt;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use wiremock::matchers::method;
+use wiremock::{Mock, MockServer};
 
-use super::{PlannedReply, ProviderModel, ProviderOptions};
-use crate::summarise::Summariser;
+use super::{PlannedReply, ProviderModel, ProviderOptions, ProviderResponder};
 
 /// At this scale the window of claude-sonnet-4-6 is 2,000 tokens and the smallest compaction
 /// trigger 500.
 const SCALE: f64 = 0.01;
 
 fn options() -> ProviderOptions {
-    ProviderOptions {
-        model: Arc::new(Model {
-            counting: Counting::O200K,
-            ..find("claude-sonnet-4-6").unwrap().scaled(SCALE)
-        }),
-        unlimited: false,
-        summariser: Summariser::Extractive,
-        facts: Arc::from(vec![]),
-        seed: 1,
-        scale: SCALE,
-        desk: Default::default(),
-    }
+    let model = find("claude-sonnet-4-6").unwrap().scaled(SCALE);
+    let model = Arc::new(Model { counting: Counting::O200K, ..model });
+    ProviderOptions { scale: SCALE, ..ProviderOptions::new(model) }
 }
 
 fn provider() -> ProviderModel {
@@ -270,4 +266,33 @@ fn an_edit_about_thinking_stands_in_the_place_of_the_default() {
     for name in ["claude-opus-4-6", "claude-sonnet-4-5"] {
         assert_eq!(prompts(name, &keep(Some(1))), of("claude-sonnet-4-5"), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_wiremock_server_answers_with_the_provider_model() {
+    let responder = ProviderResponder::new(provider());
+    let plan = |words| responder.plan(planned_reply(vec![text(words)]), 0);
+    plan("first");
+    plan("second");
+    let server = MockServer::start().await;
+    Mock::given(method("POST")).respond_with(responder.clone()).mount(&server).await;
+    // The window has 2,000 tokens.
+    let mut answers = Vec::new();
+    for size in [100, 2_100, 100] {
+        let question = serde_json::json!({
+            "model": "claude-sonnet-4-6", "max_tokens": 10,
+            "messages": [{"role": "user", "content": "word ".repeat(size)}],
+        });
+        let post = hyper::Request::post(format!("{}/v1/messages", server.uri()))
+            .body(Full::new(Bytes::from(question.to_string())))
+            .unwrap();
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let (head, body) = client.request(post).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        answers.push((head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap()));
+    }
+    assert_eq!([answers[0].0, answers[1].0, answers[2].0], [200, 400, 500], "{answers:?}");
+    assert!(answers[0].1.contains("first"), "{answers:?}");
+    assert!(answers[1].1.contains("prompt is too long"), "{answers:?}");
+    assert!(answers[2].1.contains("unannounced"), "{answers:?}");
 }

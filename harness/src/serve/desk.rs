@@ -121,14 +121,12 @@ fn speaks(wire: Wire, model: &Model) -> bool {
 fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
     let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
+    let model = Arc::new(Model { wire: wire.name().into(), ..model.clone() });
     Some(ProviderOptions {
-        model: Arc::new(Model { wire: wire.name().into(), ..model.clone() }),
-        unlimited: false,
         summariser: summaries.by.clone(),
         facts: summaries.facts.clone(),
-        seed: 0,
-        scale: 1.0,
         desk: summaries.desk.clone(),
+        ..ProviderOptions::new(model)
     })
 }
 
