@@ -4,7 +4,7 @@ use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::engine::Event;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_scenarios::{Scenario, builtin};
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::session::Entry as SessionEntry;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
 use ctxbench_strategies::persist::{self, JournalEntry, PersistFormat, StoredMessage};

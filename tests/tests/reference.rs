@@ -6,7 +6,7 @@ use ctxbench_core::model;
 use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{FullReplay, with_savings};
+use ctxbench_replay::{FullReplay, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};
 

@@ -2,7 +2,7 @@
 //! needs five facts of the first session in the second. docs/memory.md has the same table as text.
 
 use ctxbench_core::fact::Match;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::builtin;
 

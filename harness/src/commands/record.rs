@@ -11,9 +11,11 @@ use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::shutdown_signal;
-use crate::drive;
-use crate::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
-use crate::serve::wall_clock;
+use ctxbench_agents::drive;
+use ctxbench_agents::recorder::{
+    self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams,
+};
+use ctxbench_agents::serve::wall_clock;
 use ctxbench_core::plural::pluralize;
 
 const HELP: &str = "\

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::validate::{
-    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
-};
 use ctxbench_core::files;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Ttl;
+use ctxbench_replay::validate::{
+    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
+};
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ctxbench_core::fact::{Fact, FactKind};
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_replay::Options;
 use ctxbench_scenarios::Scenario;
 use serde_json::Value;
 
