@@ -3,17 +3,18 @@
 
 use std::path::Path;
 
+use ctxbench_agents::conform::Case;
+use ctxbench_agents::serve;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::usage::Ttl;
-use ctxbench_harness::conform::Case;
-use ctxbench_harness::replay::{Options as ReplayOptions, replay};
-use ctxbench_harness::summarise::endpoint::Cassette;
-use ctxbench_harness::validate::{Calibration, PredictOptions, validate};
-use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 use ctxbench_kit::rollout::{Rollout, records};
+use ctxbench_mock::summarise;
+use ctxbench_mock::summarise::endpoint::Cassette;
 use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
+use ctxbench_replay::validate::{Calibration, PredictOptions, validate};
+use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
@@ -80,7 +81,7 @@ pub const DOORS: [Door; 22] = [
         }
     }),
     ("validate", |b| {
-        ctxbench_harness::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
+        ctxbench_replay::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
             let options = PredictOptions { lifetimes: true, ttl: Ttl::FiveMinutes };
             drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
         });

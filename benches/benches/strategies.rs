@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use ctxbench_benches::{Mode, busy_session, per_second, replay, table};
-use ctxbench_harness::replay::with_savings;
+use ctxbench_replay::with_savings;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;

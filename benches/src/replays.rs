@@ -1,9 +1,9 @@
 //! Replays in process, and arguments of the benchmarks.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
-use ctxbench_harness::mock::Transport;
-use ctxbench_harness::replay::{self, Options};
-use ctxbench_harness::summarise::Summariser;
+use ctxbench_mock::Transport;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -62,5 +62,5 @@ pub fn replay(scenario: &Scenario, spec: &Spec, window: Option<u64>) -> RunRecor
         .enable_all()
         .build()
         .expect("a runtime of one thread needs nothing");
-    runtime.block_on(replay::replay(scenario, spec, model(), &options)).record
+    runtime.block_on(ctxbench_replay::replay(scenario, spec, model(), &options)).record
 }

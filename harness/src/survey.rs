@@ -6,8 +6,8 @@ use ctxbench_session::calibration;
 use serde::Serialize;
 
 use crate::choice;
-use crate::models;
-use crate::recorded::{about_prices, as_recorded};
+use ctxbench_replay::models;
+use ctxbench_replay::recorded::{about_prices, as_recorded};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

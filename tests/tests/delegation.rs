@@ -2,7 +2,7 @@
 
 use ctxbench_core::request::Phase;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RequestRecord, Status};
 use ctxbench_scenarios::builtin;
 use ctxbench_session::fact::Match;

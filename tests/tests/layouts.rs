@@ -3,7 +3,7 @@
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::host::Event;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_session::Entry;
 use std::sync::Arc;

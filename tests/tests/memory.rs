@@ -1,6 +1,6 @@
 //! Memory files that each product still shows after a compaction, as in docs/memory.md.
 
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 
 use crate::common::replayed::{MODEL, run_with};

@@ -7,7 +7,7 @@ mod doors;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::Status;
 use ctxbench_scenarios::{formats, parse};
 use ctxbench_session::Entry as SessionEntry;

@@ -5,7 +5,7 @@ use ctxbench_core::host::Event;
 use ctxbench_core::model;
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{FullReplay, with_savings};
+use ctxbench_replay::{FullReplay, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};
 use ctxbench_session::{Entry, Session};

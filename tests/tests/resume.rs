@@ -2,7 +2,7 @@
 //! and the behaviour of the product.
 
 use ctxbench_core::model::DEFAULT_MODEL;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::ALL;

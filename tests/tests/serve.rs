@@ -5,9 +5,9 @@ mod serving;
 
 use std::sync::atomic::Ordering;
 
+use ctxbench_agents::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, StopReason};
-use ctxbench_harness::serve::{FAULT_HEADER, ReplyScript, ServeOptions};
 use ctxbench_provider::wire::find;
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{Setting, SettingKind, Value};
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_replay::{Options, replay};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
 use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, Spec};

@@ -3,8 +3,8 @@
 
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::mock::Transport;
-use ctxbench_harness::replay::Options;
+use ctxbench_mock::Transport;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{
     BackgroundRecord, Fate, RequestRecord, RequestStatus, RunRecord, Status,
 };

@@ -1,7 +1,7 @@
 //! Facts that move from one session of a project to the next: the built-in scenario `two-sessions`
 //! needs five facts of the first session in the second. docs/memory.md has the same table as text.
 
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::builtin;
 use ctxbench_session::fact::Match;

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::choice::{self, Choice};
-use crate::mock::Transport;
-use crate::models;
-use crate::recorded::{about_prices, as_recorded};
-use crate::replay::Options;
-use crate::run::Plan;
 use anyhow::bail;
+use ctxbench_mock::Transport;
+use ctxbench_replay::{Options, models};
+use ctxbench_replay::recorded::{about_prices, as_recorded};
+use ctxbench_replay::run::Plan;
 use ctxbench_reports::advise::{
     Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
 };
@@ -21,8 +20,8 @@ use ctxbench_util::plural::pluralize;
 use serde_json::json;
 
 use super::corpus::{Progress, load_usable};
-use super::run::tokens;
 use super::specs;
+use super::values::tokens;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,7 +65,7 @@ pub(crate) struct AdviseArgs {
 }
 
 pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
-    crate::shutdown::exit_on_signals();
+    ctxbench_os::shutdown::exit_on_signals();
     if args.inputs.is_empty() {
         bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
     }

@@ -3,12 +3,11 @@
 mod markdown;
 mod text;
 
-use crate::inspect::{CompactionLayout, layouts, request_compaction, tools_tokens};
-use crate::models;
-use crate::point::CutPoint;
-use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::model;
+use ctxbench_replay::{Options, models};
+use ctxbench_replay::inspect::{CompactionLayout, layouts, request_compaction, tools_tokens};
+use ctxbench_replay::point::CutPoint;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_util::plural::pluralize;
 use serde::Serialize;
@@ -46,10 +45,10 @@ pub(crate) struct CompactArgs {
     #[arg(long)]
     model: Option<String>,
     /// Context window in tokens (default: the model's)
-    #[arg(long, value_parser = super::run::tokens)]
+    #[arg(long, value_parser = super::values::tokens)]
     window: Option<u64>,
     /// Token counting: off, family or recording, as for `run`
-    #[arg(long, value_name = "HOW", value_parser = super::run::calibrate)]
+    #[arg(long, value_name = "HOW", value_parser = super::values::calibrate)]
     #[arg(default_value = Calibrate::default().word())]
     calibrate: Calibrate,
     /// Summarizer, as for `run`
@@ -90,7 +89,7 @@ struct StrategyCompactions {
 }
 
 pub(crate) fn compact(args: &CompactArgs) -> anyhow::Result<()> {
-    crate::shutdown::exit_on_signals();
+    ctxbench_os::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
@@ -173,7 +172,7 @@ fn tools_line(shown: &Output) -> String {
 
 /// Describes a compaction in a sentence.
 fn sentence(l: &CompactionLayout) -> String {
-    use crate::inspect::spaced_name;
+    use ctxbench_replay::spaced_name;
     let mut out = format!(
         "{} ({}), before request {}: {} → {} tokens",
         l.mechanism,

@@ -17,7 +17,7 @@ use ctxbench_util::toml_file::{self, Lines, TomlError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::exec;
+use ctxbench_agents::exec;
 
 const FILE_NAME: &str = "ctxbench.toml";
 

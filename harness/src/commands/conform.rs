@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use crate::conform::{Case, CaseError, Changes, changes, replay, shorten};
 use anyhow::{Context, bail};
+use ctxbench_agents::conform::{Case, CaseError, Changes, changes, replay, shorten};
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::Value;

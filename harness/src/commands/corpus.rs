@@ -9,15 +9,15 @@ use std::time::Instant;
 
 use crate::choice::{self, Choice, Chooser};
 use crate::progress::Pace;
-use crate::verify;
 use anyhow::bail;
+use ctxbench_replay::verify;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use ctxbench_util::plural::pluralize;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input;
-use super::run::tokens;
+use super::values::tokens;
 
 /// Options that select sessions.
 #[derive(clap::Args, Clone, Debug, Default)]

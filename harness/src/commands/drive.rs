@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::commands::output::escape;
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::model::Model;
@@ -19,14 +20,14 @@ use ctxbench_session::calibration::Calibrate;
 use self::cases::Cases;
 use super::corpus::load_all;
 use super::private;
-use super::run::{failed_rows, outputs, tokens, twice, width};
+use super::run::{failed_rows, outputs, twice, width};
 use super::summarizer::CassetteFile;
-use crate::drive::agent::{self, Agent};
-use crate::drive::{self, DriveFault, DriveOptions, DriveOutcome};
-use crate::replay;
-use crate::run::{Plan, results};
-use crate::shutdown;
-use crate::summarise::Summariser;
+use super::values::tokens;
+use ctxbench_agents::drive::agent::{self, Agent};
+use ctxbench_agents::drive::{self, DriveFault, DriveOptions, DriveOutcome};
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::shutdown;
+use ctxbench_replay::run::{Plan, results};
 
 const HELP: &str = "\
 `ctxbench list agents` shows which agents are installed, and how to install the others. The agent
@@ -109,7 +110,7 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     reports::check_out(&args.out)?;
     shutdown::exit_on_signals();
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
-    shutdown::set_message(Some(interrupt_message(args.record.as_deref())));
+    shutdown::set_message(Some(escape(&interrupt_message(args.record.as_deref()))));
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
@@ -221,11 +222,11 @@ fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
     let plan = Plan {
         models,
         summarisers: vec![summariser],
-        options: replay::Options {
+        options: ctxbench_replay::Options {
             rereads: false,
             calibrate: Calibrate::Family,
             window: ready.first().and_then(|r| r.options.window),
-            ..replay::Options::default()
+            ..ctxbench_replay::Options::default()
         },
         ..Plan::default()
     };

@@ -13,7 +13,7 @@ use ctxbench_strategies::{ALL, all};
 
 use super::corpus::{Choosing, Progress};
 use super::specs;
-use crate::drive::agent;
+use ctxbench_agents::drive::agent;
 
 const EXAMPLES: &str = "\
 Examples:

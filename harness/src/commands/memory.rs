@@ -2,11 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::memory::{ProductMemory, load_counted, product_text, side_by_side};
 use anyhow::{Context, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_kit::memory::{LoadRequest, ProjectFolders};
+use ctxbench_replay::memory::{ProductMemory, load_counted, product_text, side_by_side};
 use ctxbench_strategies::Spec;
 
 const EXAMPLES: &str = "\

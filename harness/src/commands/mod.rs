@@ -24,12 +24,12 @@ mod private;
 mod record;
 mod report;
 mod run;
-mod seeds;
 mod serve;
 mod specs;
 mod summarizer;
 mod survey;
 mod validate;
+mod values;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -260,7 +260,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Completions(a) => completions::completions(&a, root()),
         Command::Man(a) => completions::man(&a, root()),
     };
-    crate::shutdown::wait_if_requested();
+    ctxbench_os::shutdown::wait_if_requested();
     exit_code(outcome)
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::run::Finished;
-use crate::watch::otel::{Collector, ExportError, Metrics};
+use ctxbench_replay::run::Finished;
+use ctxbench_replay::watch::otel::{Collector, ExportError, Metrics};
 
 /// Metrics of a run, shared by its threads.
 pub(super) struct MetricsExport {

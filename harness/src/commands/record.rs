@@ -11,9 +11,9 @@ use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 use ctxbench_util::calendar;
 
 use super::serve::shutdown_signal;
-use crate::drive;
-use crate::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
-use crate::serve::wall_clock;
+use ctxbench_agents::drive;
+use ctxbench_agents::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
+use ctxbench_agents::serve::wall_clock;
 use ctxbench_util::plural::pluralize;
 
 const HELP: &str = "\

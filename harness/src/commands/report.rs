@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::redact::Redactor;
-use crate::run::looks;
 use anyhow::{Context, bail};
+use ctxbench_os::redact::Redactor;
+use ctxbench_replay::run::looks;
 use ctxbench_reports as reports;
 use ctxbench_reports::{
     Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,

@@ -8,20 +8,21 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::keys::{self, Keys};
-use crate::memory::Prefixes;
-use crate::mock::Transport;
-use crate::replay::Options;
-use crate::run::{Plan, head};
-use crate::shutdown;
-use crate::summarise::Summariser;
-use crate::verify::{self, Verified};
-use crate::watch::Watch;
-use crate::watch::otel::Collector;
+use crate::commands::output::escape;
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_kit::monitor::SpendLimit;
+use ctxbench_mock::Transport;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_os::shutdown;
+use ctxbench_replay::Options;
+use ctxbench_replay::keys::{self, Keys};
+use ctxbench_replay::memory::Prefixes;
+use ctxbench_replay::run::{Plan, head};
+use ctxbench_replay::verify::{self, Verified};
+use ctxbench_replay::watch::Watch;
+use ctxbench_replay::watch::otel::Collector;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowCache, StoredResults};
@@ -37,9 +38,9 @@ use super::corpus::{Choosing, Progress};
 use super::memory::FolderArgs;
 use super::otel::MetricsExport;
 use super::private;
-use super::seeds::Seeds;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
+use super::values::{Seeds, calibrate, tokens};
 use listed::SessionSummary;
 use rows::RunRows;
 
@@ -167,10 +168,10 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     let cache_dir = args.cache.clone().unwrap_or_else(|| reports::default_cache(&args.out));
     let cache = RowCache::open(&cache_dir)?;
     shutdown::exit_on_signals();
-    shutdown::set_message(Some(format!(
+    shutdown::set_message(Some(escape(&format!(
         "Interrupted. Finished rows are kept in {}; run the same command again to continue.",
         cache_dir.display()
-    )));
+    ))));
     let total = plan.pairs() as u64;
     let (export, shown) =
         (MetricsExport::new(args.otel.as_ref()), Progress::new("rows", total, total));
@@ -345,7 +346,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
              needs: it probably continues another recorded conversation, and its figures say little"
         ));
     }
-    out.extend(crate::replay::remarks(&s.session));
+    out.extend(ctxbench_replay::remarks(&s.session));
     out
 }
 
@@ -449,24 +450,6 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
 /// Returns whether an option needs the spend meter.
 fn watched(args: &RunArgs) -> bool {
     args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
-}
-
-/// Largest accepted window, tokens.
-const LARGEST_WINDOW: u64 = 1_000_000_000;
-
-/// Parses a number of tokens: 200000, 200_000 or 200k.
-pub(super) fn tokens(text: &str) -> Result<u64, String> {
-    match parse_quantity(text) {
-        Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
-        _ => Err(format!(
-            "a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k"
-        )),
-    }
-}
-
-pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
-    let found = Calibrate::ALL.into_iter().find(|c| c.word() == text);
-    found.ok_or_else(|| format!("one of {}", Calibrate::ALL.map(Calibrate::word).join(", ")))
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {

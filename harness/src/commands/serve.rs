@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
+use ctxbench_agents::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
 use ctxbench_provider::wire::apis;
 use ctxbench_util::files;
 
@@ -34,7 +34,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_hint = clap::ValueHint::AnyPath)]
     script: Option<String>,
     /// Context window of every model in tokens (default: the model's)
-    #[arg(long, value_parser = super::run::tokens)]
+    #[arg(long, value_parser = super::values::tokens)]
     window: Option<u64>,
     /// Append a JSON line per request to this file
     #[arg(long)]
@@ -100,7 +100,7 @@ fn script(name: &str) -> anyhow::Result<ReplyScript> {
 /// Returns a future that completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
 #[cfg(unix)]
 pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use crate::signals::SignalListener;
+    use ctxbench_os::SignalListener;
     use tokio::signal::unix::SignalKind;
     let (mut interrupt, mut terminate) = (
         SignalListener::new(SignalKind::interrupt()),

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_strategies::descriptor::SettingsFile;
 use ctxbench_strategies::{Spec, SpecError, all};
 
-use crate::exec;
+use ctxbench_agents::exec;
 
 /// Options that choose strategies.
 #[derive(clap::Args)]
@@ -51,7 +51,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
     }
-    crate::shutdown::exit_on_signals();
+    ctxbench_os::shutdown::exit_on_signals();
     exec::parse(text)
 }
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::summarise::endpoint::{Address, Cassette, Endpoint, Key};
-use crate::summarise::{Summariser, SummaryScript};
 use anyhow::{Context, bail};
+use ctxbench_mock::summarise::endpoint::{Address, Cassette, Endpoint, Key};
+use ctxbench_mock::summarise::{Summariser, SummaryScript};
 
 /// Value of `--cassette`: `FILE`, or `offline:FILE` to never send requests to the server.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use ctxbench_core::model;
 use ctxbench_core::request::Purpose;
-use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
+use ctxbench_replay::{FullReplay, Options, replay_in_full};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;

@@ -1,7 +1,7 @@
 //! Old tool results cleared by the provider.
 
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 

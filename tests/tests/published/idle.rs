@@ -1,7 +1,7 @@
 //! Compacting when the prompt cache has expired anyway.
 
 use ctxbench_core::request::Purpose;
-use ctxbench_harness::replay::Options;
+use ctxbench_replay::Options;
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 

@@ -1,8 +1,8 @@
 //! Compaction by the tool runner of Anthropic's SDK.
 
 use ctxbench_core::request::Purpose;
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_replay::Options;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::summarise::{Summariser, SummaryScript};
+use ctxbench_mock::summarise::{Summariser, SummaryScript};
+use ctxbench_replay::Options;
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::{Fact, FactKind};
 use ctxbench_session::{Entry, Session};

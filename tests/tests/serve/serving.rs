@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ctxbench_agents::serve::{FAULT_HEADER, ServeOptions, Server};
 use ctxbench_core::request::{ModelError, Reply};
-use ctxbench_harness::serve::{FAULT_HEADER, ServeOptions, Server};
 use ctxbench_provider::wire::find;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{CompactionLayout, ContextBlock, stays, unchanged};
+use ctxbench_replay::inspect::{CompactionLayout, ContextBlock, stays, unchanged};
 
 use super::{Output, heading, sentence, tools_line};
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{CompactionLayout, ContextBlock};
+use ctxbench_replay::inspect::{CompactionLayout, ContextBlock};
 
 use super::{Output, heading, sentence, tools_line};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_scenarios::Scenario;
 
-use crate::conform::shorten;
-use crate::drive::Driven;
-use crate::drive::agent::Agent;
+use ctxbench_agents::conform::shorten;
+use ctxbench_agents::drive::Driven;
+use ctxbench_agents::drive::agent::Agent;
 
 /// Cases written to a folder.
 pub(super) struct Cases {

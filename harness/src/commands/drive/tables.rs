@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::drive::DriveOutcome;
+use ctxbench_agents::drive::DriveOutcome;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
@@ -230,7 +230,7 @@ fn data(o: &DriveOutcome) -> Value {
             "first_difference": b.first_difference,
         })
     });
-    let aside = |a: &crate::drive::Aside| {
+    let aside = |a: &ctxbench_agents::drive::Aside| {
         json!({
             "purpose": a.purpose.word(), "requests": a.requests, "input_tokens": a.input_tokens,
             "cost_usd": a.usd,

@@ -7,9 +7,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::choice::Choice;
-use crate::redact::Redactor;
-use crate::summarise::endpoint::{self, Cassette};
 use anyhow::{Context, anyhow, bail};
+use ctxbench_mock::summarise::endpoint::{self, Cassette};
+use ctxbench_os::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
 use ctxbench_scenarios::{InputKind, LoadError, sniff};

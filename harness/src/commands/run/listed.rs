@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::keys::SessionContent;
-use crate::models;
-use crate::recorded;
-use crate::run::{Plan, SessionTurn, is_of_part};
 use ctxbench_core::model::Model;
+use ctxbench_replay::keys::SessionContent;
+use ctxbench_replay::models;
+use ctxbench_replay::recorded;
+use ctxbench_replay::run::{Plan, SessionTurn, is_of_part};
 use ctxbench_reports::is_private;
 use ctxbench_scenarios as scenarios;
 use ctxbench_scenarios::Scenario;

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::exec;
-use crate::run::looks;
-use crate::shutdown::{self, TempFolder};
+use crate::commands::output::escape;
 use anyhow::{Context, bail};
+use ctxbench_agents::exec;
+use ctxbench_os::shutdown::{self, TempFolder};
+use ctxbench_replay::run::looks;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, NewResults, Row, StoredResults};
 use ctxbench_scenarios::Scenario;
@@ -71,7 +72,7 @@ pub(in crate::commands) fn write(
     let new = new.context("the folder was created")?;
     new.fill(stored, &looks(), &list::matrix(), &more, private)?;
     folder.publish(|| new.publish())?;
-    shutdown::set_message(message);
+    shutdown::set_message(message.map(|message| escape(&message)));
     Ok(())
 }
 

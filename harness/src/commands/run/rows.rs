@@ -4,12 +4,12 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::keys::{Keys, SessionKeys};
-use crate::recorded::as_recorded;
-use crate::replay::{Loading, with_savings};
-use crate::run::{Finished, Plan, Taker, Variant};
-use crate::summarise::Summariser;
 use ctxbench_core::model::Model;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_replay::{Loading, with_savings};
+use ctxbench_replay::keys::{Keys, SessionKeys};
+use ctxbench_replay::recorded::as_recorded;
+use ctxbench_replay::run::{Finished, Plan, Taker, Variant};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;

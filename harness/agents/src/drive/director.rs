@@ -1,0 +1,474 @@
+//! Answers as the agent's model and records its requests.
+//!
+//! The position in the session is the number of the move and of the replies in it. A request is the
+//! agent's own work or a side request. A request with the same body is a retry.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::HeaderMap;
+use ctxbench_core::Millis;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::tokens;
+use ctxbench_provider::wire::Wire;
+use ctxbench_provider::{Content, Prompt};
+use ctxbench_scenarios::ProviderFault;
+use serde_json::Value;
+use tokio::sync::Notify;
+
+use super::agent::{Agent, Purpose, Side};
+use super::faults::RequestCounts;
+use super::plan::{DrivePlan, Planned};
+use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
+use ctxbench_replay::{NEUTRAL, text_of as text_of_tokens};
+
+/// Maximum number of requests without a new reply of the session: work beyond the session, retries,
+/// summaries, side requests and refused requests. Each is kept until the row is built.
+const MAX_IDLE_REQUESTS: u64 = 400;
+
+/// Reply to a request for a title or a similar text.
+const ASIDE: &str = "Work on the project";
+
+/// A request and its outcome.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// Number of the move in which it arrived.
+    pub(super) step: usize,
+    pub(super) purpose: Purpose,
+    /// Number among requests with this purpose, from 1.
+    pub(super) nth: u64,
+    pub(super) wire: Option<Wire>,
+    /// Purpose that the agent gives.
+    pub(super) label: Option<String>,
+    pub(super) prompt: Option<Prompt>,
+    pub(super) http: u16,
+    pub(super) outcome: Result<Reply, ModelError>,
+    /// Id of the session's reply. `None` for side requests and beyond the session.
+    pub(super) key: Option<Arc<str>>,
+    /// True if the same body arrived before.
+    pub(super) again: bool,
+    /// True if a fault decided the outcome.
+    pub(super) on_purpose: bool,
+}
+
+/// Reply to a request.
+#[derive(Clone)]
+struct PlannedReply {
+    said: ReplyContent,
+    key: Option<Arc<str>>,
+    tools_ms: Millis,
+}
+
+#[derive(Clone)]
+enum ReplyContent {
+    Parts(Vec<Part>),
+    Summary,
+}
+
+impl PlannedReply {
+    /// Returns whether a request contains a call of this reply.
+    fn is_shown(&self, asked: &Prompt) -> bool {
+        let ReplyContent::Parts(parts) = &self.said else { return false };
+        let shows = |part: &Part| match part {
+            Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
+                Content::Call { id, .. } => **id == *call.id,
+                _ => false,
+            }),
+            _ => false,
+        };
+        parts.iter().any(shows)
+    }
+}
+
+pub(super) struct Director {
+    plan: Arc<DrivePlan>,
+    sides: Vec<Side>,
+    has_tool: bool,
+    /// Faults of the provider.
+    faults: Vec<ProviderFault>,
+    /// Number of requests by purpose.
+    counted: BTreeMap<Purpose, u64>,
+    label: Option<String>,
+    step: usize,
+    reply: usize,
+    /// Replies by the hash of path and body.
+    given: HashMap<u64, PlannedReply>,
+    /// Reply that is being sent. Other requests wait for it.
+    giving: Option<(u64, PlannedReply)>,
+    /// The last reply of the session, if its stream was aborted.
+    broken: Option<PlannedReply>,
+    /// Index of open exchanges by the server's request number.
+    open: HashMap<u64, usize>,
+    /// Hashes of all request bodies.
+    heard: HashSet<u64>,
+    /// Number of requests since the last reply of the session.
+    idle: u64,
+    pub(super) exchanges: Vec<Exchange>,
+    /// Reason why no more requests are answered or recorded.
+    pub(super) stuck: Option<String>,
+    /// Notified when `stuck` is set.
+    gives_up: Arc<Notify>,
+    pub(super) now: Millis,
+}
+
+/// Director that server and driver share.
+#[derive(Clone)]
+pub(super) struct SharedDirector(Arc<Mutex<Director>>);
+
+impl SharedDirector {
+    pub(super) fn new(
+        plan: Arc<DrivePlan>,
+        agent: &Agent,
+        faults: &[ProviderFault],
+    ) -> SharedDirector {
+        SharedDirector(Arc::new(Mutex::new(Director {
+            plan,
+            sides: agent.side.clone(),
+            has_tool: agent.tool.is_some(),
+            faults: faults.to_vec(),
+            counted: BTreeMap::new(),
+            label: agent.label.clone(),
+            step: 0,
+            reply: 0,
+            given: HashMap::new(),
+            giving: None,
+            broken: None,
+            open: HashMap::new(),
+            heard: HashSet::new(),
+            idle: 0,
+            exchanges: Vec::new(),
+            stuck: None,
+            gives_up: Arc::default(),
+            now: 0,
+        })))
+    }
+
+    /// Waits until no more requests are answered, and returns the reason.
+    pub(super) async fn gave_up(&self) -> String {
+        let gives_up = self.lock().gives_up.clone();
+        gives_up.notified().await;
+        self.lock().stuck.clone().unwrap_or_default()
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Director> {
+        // The data is valid even if a thread panicked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Director {
+    /// Begins a move.
+    pub(super) fn begin(&mut self, step: usize) {
+        (self.step, self.reply, self.broken) = (step, 0, None);
+        self.now = self.now.saturating_add(self.plan.moves[step].gap_ms);
+    }
+
+    /// Returns the number of replies of the current move that were not requested or did not arrive.
+    pub(super) fn open_replies(&self) -> usize {
+        let broken = usize::from(self.broken.is_some());
+        (self.plan.moves[self.step].replies.len() + broken).saturating_sub(self.reply)
+    }
+
+    /// Returns the number of replies of the move that arrived.
+    pub(super) fn arrived(&self) -> usize {
+        self.reply.saturating_sub(usize::from(self.broken.is_some()))
+    }
+
+    fn next(&mut self, asked: &Prompt) -> PlannedReply {
+        // An aborted reply is sent again, unless the request contains a part of it.
+        let broken = self.broken.take();
+        if broken.is_some_and(|given| !given.is_shown(asked)) {
+            self.reply = self.reply.saturating_sub(1);
+        }
+        let planned = self.plan.moves[self.step].replies.get(self.reply);
+        if let Some(Planned { key, parts, tools_ms, .. }) = planned {
+            let said = ReplyContent::Parts(parts.clone());
+            self.idle = 0;
+            return PlannedReply { said, key: Some(key.clone()), tools_ms: *tools_ms };
+        }
+        aside(NEUTRAL)
+    }
+
+    /// Counts a request and returns its fault.
+    fn fault(&mut self, purpose: Purpose) -> Option<ProviderFault> {
+        let n = self.counted.entry(purpose).or_default();
+        *n += 1;
+        let on = purpose.fault_on()?;
+        self.faults.iter().find(|f| f.hits(on, *n)).cloned()
+    }
+
+    /// Returns the number of requests by kind.
+    pub(super) fn request_counts(&self, exchanges: usize) -> RequestCounts {
+        let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
+        let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
+        RequestCounts { all: exchanges as u64, summaries, work }
+    }
+
+    /// Returns the purpose of a request. `None` if no rule of the description matches.
+    fn purpose(&self, asks: &Asks<'_>) -> Option<Purpose> {
+        if asks.compaction {
+            return Some(Purpose::Summary);
+        }
+        if let Some(side) = self.sides.iter().find(|s| asks.fit(s)) {
+            return Some(side.purpose);
+        }
+        (asks.prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
+    }
+}
+
+impl Director {
+    /// Counts an arrived request. An error means that it is neither answered nor recorded.
+    fn hear(&mut self) -> Result<(), String> {
+        if let Some(why) = &self.stuck {
+            return Err(why.clone());
+        }
+        self.idle += 1;
+        if self.idle > MAX_IDLE_REQUESTS {
+            return Err(format!(
+                "it made {MAX_IDLE_REQUESTS} requests without continuing the session"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Stops answering.
+    fn give_up(&mut self, why: String) -> ModelError {
+        let error = ModelError::invalid(format!("ctxbench: {why}"));
+        self.stuck.get_or_insert(why);
+        self.gives_up.notify_one();
+        error
+    }
+
+    /// Begins an exchange and returns its index. The order is that of the answers, whichever ends
+    /// first.
+    fn begin_exchange(
+        &mut self,
+        purpose: Option<Purpose>,
+        wire: Option<Wire>,
+        (path, body): (&str, &[u8]),
+        on_purpose: bool,
+    ) -> usize {
+        let purpose = purpose.unwrap_or(Purpose::Other);
+        self.exchanges.push(Exchange {
+            step: self.step,
+            purpose,
+            nth: self.counted.get(&purpose).copied().unwrap_or_default(),
+            wire,
+            label: self.label.as_ref().and_then(|at| field(body, at)),
+            prompt: None,
+            http: 0,
+            outcome: Err(ModelError::invalid("no reply")),
+            key: None,
+            again: !self.heard.insert(key(path, body)),
+            on_purpose,
+        });
+        self.exchanges.len() - 1
+    }
+
+    /// Returns the answer to a request. The outer error ends the drive.
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<ModelAnswer, ModelError>, String> {
+        self.hear()?;
+        let header = |name: &str| text_of(arrived.headers, name);
+        let compaction = arrived.wants_compaction();
+        let (body, prompt) = (arrived.body, arrived.prompt);
+        let purpose = self.purpose(&Asks { header: &header, body, prompt, compaction });
+        let fault = purpose.and_then(|p| self.fault(p));
+        let sent = (arrived.path, body);
+        let at = self.begin_exchange(purpose, Some(arrived.wire), sent, fault.is_some());
+        self.open.insert(arrived.id, at);
+        if let Some(fault) = fault {
+            self.now = self.now.saturating_add(fault.after_ms);
+            self.giving = None;
+            return Ok(disturbed(fault, arrived.wire));
+        }
+        let hash = key(arrived.path, body);
+        let given = match (self.given.get(&hash).cloned(), purpose) {
+            (Some(given), _) => given,
+            (None, Some(Purpose::Work)) => self.next(prompt),
+            (None, Some(Purpose::Summary)) => summary(),
+            (None, Some(_)) => aside(ASIDE),
+            (None, None) => return Err(unknown(arrived)),
+        };
+        let said = match &given.said {
+            ReplyContent::Parts(parts) => ModelAnswer::Parts(parts.clone()),
+            ReplyContent::Summary => ModelAnswer::Summary,
+        };
+        self.giving = Some((hash, given));
+        Ok(Ok(said))
+    }
+}
+
+fn summary() -> PlannedReply {
+    PlannedReply { said: ReplyContent::Summary, key: None, tools_ms: 0 }
+}
+
+fn aside(text: &str) -> PlannedReply {
+    PlannedReply {
+        said: ReplyContent::Parts(vec![Part::Text(text.into())]),
+        key: None,
+        tools_ms: 0,
+    }
+}
+
+/// Parts of a request that rules match.
+struct Asks<'a> {
+    header: &'a dyn Fn(&str) -> Option<String>,
+    body: &'a [u8],
+    prompt: &'a Prompt,
+    /// True if it requests a compaction by the provider, which makes it a summary.
+    compaction: bool,
+}
+
+impl Asks<'_> {
+    fn fit(&self, side: &Side) -> bool {
+        let Side { purpose: _, header, body, system, last, tools } = side;
+        let has_tools = self.prompt.tools.is_some();
+        header
+            .as_ref()
+            .is_none_or(|[name, piece]| self.headed(name).is_some_and(|v| v.contains(piece)))
+            && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
+            && system.as_ref().is_none_or(|piece| self.system(piece))
+            && last.as_ref().is_none_or(|piece| self.last(piece))
+            && tools.is_none_or(|wanted| wanted == has_tools)
+    }
+
+    fn headed(&self, name: &str) -> Option<String> {
+        // The server stores header names in lower case.
+        (self.header)(&name.to_ascii_lowercase())
+    }
+
+    fn field(&self, path: &str, piece: &str) -> bool {
+        field(self.body, path).is_some_and(|v| v.contains(piece))
+    }
+
+    fn system(&self, piece: &str) -> bool {
+        use ctxbench_core::block::Role;
+        let mut head = self
+            .prompt
+            .items
+            .iter()
+            .filter(|i| matches!(i.role, Role::Instructions | Role::System | Role::Developer));
+        head.any(|i| i.text().contains(piece))
+    }
+
+    fn last(&self, piece: &str) -> bool {
+        let message = self.prompt.items.last().map(|i| i.message);
+        let of_last = self.prompt.items.iter().rev().take_while(|i| Some(i.message) == message);
+        of_last.into_iter().any(|i| i.text().contains(piece))
+    }
+}
+
+/// Returns the answer of a fault.
+fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError> {
+    let ProviderFault { status, code, message, text, tokens, .. } = fault;
+    if let Some(status) = status {
+        let message = message.unwrap_or_else(|| "the provider failed".into());
+        return Err(wire.api.refusal(status, code, message));
+    }
+    let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
+    let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
+    Ok(ModelAnswer::Parts(parts))
+}
+
+/// Returns a field of a body, with dots between names. A value that is not a string is returned as
+/// JSON.
+fn field(body: &[u8], path: &str) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let found = path.split('.').try_fold(&body, |v, name| v.get(name))?;
+    Some(found.as_str().map_or_else(|| found.to_string(), str::to_string))
+}
+
+fn key(path: &str, body: &[u8]) -> u64 {
+    tokens::content_hash(&[path.as_bytes(), b"\n", body].concat())
+}
+
+impl Speaker for SharedDirector {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+        let mut d = self.lock();
+        d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
+    }
+
+    fn mark_delivered(&mut self) {
+        let mut d = self.lock();
+        let Some((hash, given)) = d.giving.take() else { return };
+        d.now = d.now.saturating_add(given.tools_ms);
+        let again = d.given.insert(hash, given.clone()).is_some();
+        if given.key.is_some() {
+            d.reply += usize::from(!again);
+            d.broken = None;
+        }
+    }
+
+    fn looks(&self) -> bool {
+        true
+    }
+
+    fn saw(&mut self, seen: RequestOutcome) {
+        let mut d = self.lock();
+        let compaction = seen.wants_compaction();
+        let RequestOutcome {
+            id, wire, path, headers, body, prompt, http, on_purpose, outcome, ..
+        } = seen;
+        let at = match d.open.remove(&id) {
+            Some(at) => at,
+            // The server itself refused it.
+            None => {
+                if let Err(why) = d.hear() {
+                    d.give_up(why);
+                    return;
+                }
+                let header = |name: &str| headers.get(name).cloned();
+                let purpose = prompt.as_ref().and_then(|prompt| {
+                    d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
+                });
+                if let Some(purpose) = purpose.filter(|_| on_purpose) {
+                    *d.counted.entry(purpose).or_default() += 1;
+                }
+                d.begin_exchange(purpose, wire, (&path, &body), on_purpose)
+            }
+        };
+        let hash = key(&path, &body);
+        let outcome = outcome.unwrap_or_else(|| Err(ModelError::invalid("no reply")));
+        let on_purpose = on_purpose || d.exchanges[at].on_purpose;
+        let key = match &outcome {
+            Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {
+                d.given.get(&hash).and_then(|g| g.key.clone())
+            }
+            _ => None,
+        };
+        if matches!(&outcome, Err(e) if e.kind == ErrorKind::Stream) {
+            d.broken = d.given.get(&hash).filter(|g| g.key.is_some()).cloned();
+        }
+        let exchange = &mut d.exchanges[at];
+        (exchange.prompt, exchange.http, exchange.outcome) = (prompt, http, outcome);
+        (exchange.key, exchange.on_purpose) = (key, on_purpose);
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+}
+
+fn unknown(arrived: &Arrived<'_>) -> String {
+    let last = arrived.prompt.items.last().map_or("", |i| i.text());
+    let end = last.floor_char_boundary(160);
+    format!(
+        "a request that its description does not recognise: it has no tools, and its last message \
+         begins {:?}; add a [[side]] rule to the description",
+        &last[..end]
+    )
+}
+
+/// Returns the side requests by purpose.
+pub(super) fn side_requests(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
+    let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
+    for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
+        all.entry(e.purpose).or_default().push(e);
+    }
+    all
+}
+
+#[cfg(test)]
+#[path = "director_tests.rs"]
+mod tests;

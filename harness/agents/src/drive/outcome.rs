@@ -1,0 +1,217 @@
+//! The two rows of a drive: the agent's, and that of our implementation on the session that the
+//! agent saw.
+
+use ctxbench_core::model::Model;
+use ctxbench_reports::agreement::compared;
+use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
+use ctxbench_scenarios::{ProviderFault, Scenario};
+use ctxbench_session::Session;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_strategies::Spec;
+use ctxbench_util::plural::pluralize;
+
+use super::agent::{Agent, Purpose};
+use super::observed_session::Extent;
+use super::unclassified;
+use super::{Aside, Driven, observed_session, replay_strategy};
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_replay::{Options, not_run};
+
+/// Outcome of a drive.
+#[derive(Debug)]
+pub struct DriveOutcome {
+    /// Row of the agent.
+    pub real: RunRecord,
+    /// Row of our implementation, compared with the agent's.
+    pub ours: Option<RunRecord>,
+    /// Side requests by purpose.
+    pub asides: Vec<Aside>,
+    /// HTTP status of every request that was refused or aborted.
+    pub refused: Vec<u16>,
+    /// Number of moves that failed for the user.
+    pub failed: usize,
+    /// Notes about faults that did not occur.
+    pub unused_faults: Vec<String>,
+}
+
+impl DriveOutcome {
+    /// Returns an outcome with the agent's row only.
+    pub fn of_row(real: RunRecord) -> DriveOutcome {
+        let (asides, refused) = (vec![], vec![]);
+        DriveOutcome { real, ours: None, asides, refused, failed: 0, unused_faults: vec![] }
+    }
+
+    /// Returns the agreement of the two rows, if both reached the end of the session.
+    pub fn agreement(&self) -> Option<&Agreement> {
+        self.ours.as_ref()?.beside.as_ref()?.agreement.as_ref()
+    }
+}
+
+/// Tolerance between the tokens of the row and those of the provider, per cent.
+const EXACT_PCT: f64 = 0.1;
+
+/// Measures a drive.
+pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
+    let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
+    let model = driven.spoken();
+    let lived = |extent, faults| observed_scenario(scenario, driven.lived_to(extent), faults);
+    let own = lived(extent, driven.said_by_faults());
+    let mut real = driven.replayed(&own, &driven.row(), &model);
+    // The session of the scenario without scaling.
+    let given = ctxbench_replay::scenario_info(&Scenario { scale: 1.0, ..scenario.clone() }, &[]);
+    real.scenario = given.clone();
+    driven.add_errors(&mut real);
+    let mut outcome = DriveOutcome {
+        asides: driven.asides(),
+        refused: driven.refused(),
+        failed: driven.failures.len(),
+        unused_faults: driven.unused_faults.clone(),
+        ..DriveOutcome::of_row(real)
+    };
+    if !driven.has_asked() {
+        // There is nothing to measure or to compare.
+        outcome.real.status = Status::Error;
+        return outcome;
+    }
+    driven.add_request_notes(&mut outcome.real);
+    if let Some(spec) = &driven.strategy {
+        let whole = lived(Extent::Whole, driven.faults_of_ours());
+        let ours = RunRecord { scenario: given, ..driven.replayed(&whole, spec, &model) };
+        outcome.ours = Some(with_agreement(&outcome.real, ours));
+    }
+    outcome
+}
+
+/// Compares our row with the agent's.
+fn with_agreement(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
+    let both = [real, &ours].iter().all(|r| r.status == Status::Completed);
+    let agreement = both.then(|| compared(real, &ours));
+    if let Some(agreement) = &agreement {
+        add_note(&mut ours, agreement.sentence(&real.strategy.label));
+    }
+    ours.beside = Some(Counterpart { row: real.strategy.label.clone(), agreement });
+    ours
+}
+
+/// Returns the row of an agent that was not driven.
+pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) -> RunRecord {
+    let sent =
+        replay_strategy::AgentRequests { program: agent.title.clone(), ..Default::default() };
+    let spec = replay_strategy::row(&agent.name, sent);
+    let mut record = not_run(scenario, &spec, model, Status::Error, why);
+    record.strategy.driven = true;
+    record.strategy.program = Some(agent.title.clone());
+    record.window = model.window;
+    record
+}
+
+/// Returns a scenario with the observed session, without scaling.
+fn observed_scenario(
+    scenario: &Scenario,
+    session: Session,
+    faults: Vec<ProviderFault>,
+) -> Scenario {
+    Scenario { session, faults, scale: 1.0, ..scenario.clone() }
+}
+
+fn add_note(record: &mut RunRecord, more: String) {
+    record.note = Some(match record.note.take() {
+        Some(note) => format!("{note}; {more}"),
+        None => more,
+    });
+}
+
+impl Driven {
+    /// Returns the model with the agent's wire format.
+    fn spoken(&self) -> Model {
+        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name.into());
+        Model { wire, ..self.model.clone() }
+    }
+
+    fn replayed(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> RunRecord {
+        let again = Summariser::Again(self.summaries().into(), Box::new(self.summariser.clone()));
+        let options = Options {
+            summariser: again,
+            rereads: false,
+            calibrate: Calibrate::Family,
+            window: Some(self.window),
+            shown: Some(observed_session::fixed(&self.plan, &self.exchanges).into()),
+            ..Options::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => {
+                runtime.block_on(ctxbench_replay::replay(scenario, spec, model, &options)).record
+            }
+            Err(e) => {
+                let why = format!("the runtime could not be started: {e}");
+                not_run(scenario, spec, model, Status::Error, why)
+            }
+        }
+    }
+
+    /// Adds figures and errors of the drive that the replay does not know.
+    fn add_errors(&self, real: &mut RunRecord) {
+        real.strategy.driven = true;
+        let s = &mut real.summary;
+        s.blocked_ms = 0;
+        s.steps_total = self.plan.replies();
+        s.user_interventions = self.asked_to_go_on;
+        if self.stopped.is_some() || self.unasked > 0 {
+            // Notes of the replay apply only to a complete session.
+            real.note = None;
+        }
+        if let Some(why) = &self.stopped {
+            (real.status, real.error) = (Status::Error, Some(why.clone()));
+        } else if self.unasked > 0 && real.status == Status::Completed {
+            let first = self.failures.first();
+            let first = first.map(|(at, why)| format!("; move {} failed: {why}", at + 1));
+            real.status = Status::Failed;
+            real.error = Some(format!(
+                "it did not ask for {} of the session's {}{}",
+                self.unasked,
+                pluralize(self.plan.replies(), "reply"),
+                first.unwrap_or_default()
+            ));
+        } else if let Some((at, why)) = self.failures.first() {
+            add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
+        }
+        if let Err(why) = &self.version {
+            add_note(real, why.to_string());
+        }
+        self.unused_faults.iter().for_each(|line| add_note(real, line.clone()));
+    }
+
+    /// Adds notes about the requests.
+    fn add_request_notes(&self, real: &mut RunRecord) {
+        if self.plan.left_out > 0 {
+            let n = self.plan.left_out;
+            add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
+        }
+        let (billed, _) = self.billed();
+        let counted = real.summary.input_tokens;
+        let off = 100.0 * (counted as f64 / billed.max(1) as f64 - 1.0);
+        if off.abs() > EXACT_PCT {
+            add_note(
+                real,
+                format!(
+                    "the provider counted {billed} tokens of input; the row differs by {off:+.1} %"
+                ),
+            );
+        }
+        for Aside { purpose, requests, input_tokens, usd } in self.asides() {
+            let word = purpose.word();
+            let sort = if purpose == Purpose::Other { "unknown" } else { word };
+            add_note(
+                real,
+                format!("not in the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
+            );
+        }
+        // Our implementation has known request types.
+        if self.strategy.is_none()
+            && let Some(note) = unclassified::note(&self.plan, &self.exchanges)
+        {
+            add_note(real, note);
+        }
+    }
+}

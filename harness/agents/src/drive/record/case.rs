@@ -1,0 +1,431 @@
+//! Builds a case from the requests of a driven product.
+
+use std::collections::HashMap;
+
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::request;
+use ctxbench_provider::Content;
+use ctxbench_strategies::conform::case::{
+    Bytes, Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText,
+    PriorSummary, Segment,
+};
+use ctxbench_strategies::conform::record::{
+    CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
+    SummarySegment,
+};
+use serde_json::Value;
+
+use super::events::{self, SentTexts};
+use super::mask::Masked;
+use super::rows::{self, RecordedItem, UserTexts};
+use crate::drive::plan::Delivery;
+use crate::drive::{Driven, Exchange, Purpose, words};
+use ctxbench_os::sha256;
+
+/// Maximum length of a text that a case contains instead of its hash, bytes.
+const MAX_TEXT_BYTES: usize = 200;
+
+/// Builds the case of a session. Returns `None` if the agent sent no request. With `resumes`, every
+/// turn is a separate process.
+pub(super) fn build(
+    driven: &Driven,
+    recording: &CaseRecording,
+    version: &str,
+    resumes: bool,
+    name: &str,
+) -> Option<Case> {
+    let exchanges = super::counted(&driven.exchanges);
+    let wire = exchanges.first()?.wire?;
+    let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
+    let rows: Vec<Vec<RecordedItem<'_>>> =
+        prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
+    let said = UserTexts::new(&driven.plan.moves);
+    let asked: Vec<RecordedRequest<'_>> = exchanges
+        .iter()
+        .zip(&rows)
+        .map(|(e, rows)| RecordedRequest {
+            summary: e.purpose == Purpose::Summary,
+            label: e.label.as_deref(),
+            overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
+            pieces: rows.iter().map(|r| r.piece(&said)).collect(),
+        })
+        .collect();
+    let summaries: Vec<&str> = exchanges
+        .iter()
+        .filter(|e| e.purpose == Purpose::Summary)
+        .filter_map(|e| e.outcome.as_ref().ok().map(words))
+        .collect();
+    let reading = (recording.read)(&RecordedSession {
+        model: &driven.model.name,
+        window: driven.window,
+        max_output: driven.max_output,
+        wire: wire.name,
+        told: &driven.told,
+        requests: &asked,
+        summaries: &summaries,
+        prompts: &ends(driven),
+    });
+    let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
+    for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
+        if matches!(sort, Classification::Constant(..)) {
+            row.texts().iter().for_each(|t| shown.masked.constant(t));
+        }
+    }
+    summaries.iter().for_each(|s| shown.masked.summary(s));
+    let mut writer = CaseWriter {
+        shown: &shown,
+        reading: &reading,
+        recording,
+        summaries,
+        items: Items::default(),
+    };
+    let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
+    let requests = requests.collect();
+    let fixed = writer.fixed(driven, &exchanges, &asked);
+    let items = writer.items.all;
+    Some(Case {
+        kind: "replay".into(),
+        agent: driven.strategy.as_ref()?.descriptor.name.into(),
+        version: version.into(),
+        name: name.into(),
+        shows: format!("The session `{name}` driven through the real program."),
+        fixed,
+        events: events::build(driven, &exchanges, &shown, resumes),
+        settings: reading.settings,
+        constants: reading.constants,
+        items,
+        requests,
+        not_compared: vec![],
+        outcome: reading.outcome,
+    })
+}
+
+/// Returns the outcome of each user message: `done` or `error`.
+fn ends(driven: &Driven) -> Vec<&'static str> {
+    let moves = driven.plan.moves.iter().enumerate();
+    let said = moves.filter(|(_, step)| matches!(step.what, Delivery::Say(_)));
+    let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
+    said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
+}
+
+/// Returns the texts that entered the history, and those of the session.
+fn sent_texts<'a>(
+    driven: &'a Driven,
+    exchanges: &[&'a Exchange],
+    rows: &[Vec<RecordedItem<'a>>],
+    cache_beside_input: bool,
+) -> SentTexts<'a> {
+    let mut masked = Masked::default();
+    for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
+        r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
+        r.calls().for_each(|c| masked.own(&c.arguments));
+    }
+    let mut outputs = HashMap::new();
+    for item in rows.iter().flatten().flat_map(|r| &r.items) {
+        if let Content::Output { id, text, .. } = &*item.content {
+            let first = *outputs.entry(&**id).or_insert(&**text);
+            masked.learn(first, driven.plan.printed(id).unwrap_or_default());
+        }
+    }
+    let mut said = HashMap::new();
+    for (i, step) in driven.plan.moves.iter().enumerate() {
+        let Delivery::Say(words) = &step.what else { continue };
+        if words.trim().is_empty() {
+            continue;
+        }
+        let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
+        let Some(first) = exchanges.iter().position(work) else { continue };
+        let of_user = |r: &&RecordedItem<'_>| r.kind == BlockKind::User && r.role == Role::User;
+        let holds = |r: &&RecordedItem<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
+        let found = rows[first].iter().rev().filter(of_user).find(holds);
+        let Some(texts) = found.map(RecordedItem::texts) else { continue };
+        texts.iter().for_each(|t| masked.learn(t, words));
+        said.insert(i, texts);
+    }
+    SentTexts { masked, said, outputs, cache_beside_input }
+}
+
+/// Distinct items of a case.
+#[derive(Default)]
+struct Items {
+    all: Vec<CaseItem>,
+    known: HashMap<String, usize>,
+}
+
+impl Items {
+    fn number(&mut self, item: CaseItem) -> usize {
+        let text = serde_json::to_string(&item).unwrap_or_default();
+        *self.known.entry(text).or_insert_with(|| {
+            self.all.push(item);
+            self.all.len() - 1
+        })
+    }
+
+    /// Lists numbers as a case does, with the first and last number of a run.
+    fn listed(numbers: &[usize]) -> Vec<Listed> {
+        let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+        let run = |r: &[usize]| match r {
+            [one] => Listed::Number(*one),
+            several => Listed::Numbers([several[0], several[several.len() - 1]]),
+        };
+        runs.map(run).collect()
+    }
+}
+
+struct CaseWriter<'a> {
+    shown: &'a SentTexts<'a>,
+    reading: &'a SessionReading,
+    recording: &'a CaseRecording,
+    summaries: Vec<&'a str>,
+    items: Items,
+}
+
+impl CaseWriter<'_> {
+    fn request(&mut self, i: usize, e: &Exchange, rows: &[RecordedItem<'_>]) -> CaseRequest {
+        let none = (None, vec![]);
+        let (phase, sorts) = self.reading.requests.get(i).unwrap_or(&none);
+        let numbers: Vec<usize> = rows
+            .iter()
+            .zip(sorts)
+            .map(|(row, sort)| {
+                let item = self.item(row, sort);
+                self.items.number(item)
+            })
+            .collect();
+        let prompt = e.prompt.as_ref();
+        CaseRequest {
+            purpose: purpose(e),
+            tools: prompt.is_some_and(|p| p.tools.is_some()),
+            phase: phase.clone(),
+            model: None,
+            max_tokens: prompt.and_then(|p| p.max_tokens).filter(|_| self.recording.limits_replies),
+            params: serde_json::Map::new(),
+            tokens_after: None,
+            items: Items::listed(&numbers),
+        }
+    }
+
+    fn item(&self, row: &RecordedItem<'_>, sort: &Classification) -> CaseItem {
+        let first = row.items[0];
+        let kind = match sort {
+            Classification::Said(kind) | Classification::Constant(kind, _) => *kind,
+            Classification::Summary { .. } | Classification::Segments { .. } => BlockKind::Summary,
+            Classification::Prompt { .. } => BlockKind::SummaryPrompt,
+        };
+        let roleless = matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
+        let mut out = CaseItem::new(kind, (!roleless).then_some(row.role), bytes(row));
+        out.msg = self.reading.numbered.map(|less| first.message.saturating_sub(less));
+        out.cache = row.items.iter().any(|i| i.cache.is_some());
+        match &*first.content {
+            Content::Call { id, name, .. } => {
+                (out.id, out.name) = (Some(id.to_string()), Some(name.to_string()));
+            }
+            Content::Output { id, .. } => out.id = Some(id.to_string()),
+            Content::Reasoning { encrypted: Some(e), .. } => out.encrypted_bytes = Some(e.len()),
+            _ => {}
+        }
+        let text = first.text();
+        let said = match sort {
+            Classification::Constant(..) => {
+                out.constant = true;
+                return out;
+            }
+            Classification::Segments { segments, .. } => {
+                out.segments = self.segments(segments);
+                return out;
+            }
+            Classification::Prompt { variant, transcript, prior, constant } => {
+                let t = self.shown.masked.within(transcript);
+                out.variant = variant.map(str::to_string);
+                out.constant_bytes = Some(constant.1);
+                let (bytes, sha256) = (Some(t.len()), Some(sha256(&t)));
+                out.transcript = Some(PartText { bytes, sha256, ..PartText::default() });
+                out.prior_summary = match prior.as_slice() {
+                    [] => None,
+                    [SummarySegment::Said(text)] => Some(PriorSummary::Text(self.summary(text))),
+                    several => Some(PriorSummary::Segments {
+                        bytes: several.iter().map(SummarySegment::bytes).sum(),
+                        segments: self.segments(several),
+                    }),
+                };
+                return out;
+            }
+            Classification::Said(_) if row.items.len() > 1 => {
+                out.parts = row.texts().into_iter().map(|t| self.describe_text(t)).collect();
+                return out;
+            }
+            Classification::Summary { body } => text.get(body.clone()).unwrap_or(text),
+            Classification::Said(_) => match &*first.content {
+                Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o,
+                _ => text,
+            },
+        };
+        let PartText { text, sha256, .. } = self.describe_text(said);
+        (out.text, out.sha256) = (text, sha256);
+        out
+    }
+
+    /// Returns a summary by the model with its masked form.
+    fn summary(&self, text: &str) -> String {
+        let ours = self.shown.masked.of_summary(text, &self.summaries);
+        ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
+    }
+
+    fn segments(&self, all: &[SummarySegment]) -> Vec<Segment> {
+        let one = |s: &SummarySegment| {
+            let bytes = s.bytes();
+            match s {
+                SummarySegment::Said(text) => {
+                    Segment { bytes, text: Some(self.summary(text)), ..Segment::default() }
+                }
+                SummarySegment::Constant(name, _) => {
+                    Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
+                }
+            }
+        };
+        all.iter().map(one).collect()
+    }
+
+    /// Describes a text by itself, or by its hash if it is long or written by the program.
+    fn describe_text(&self, text: &str) -> PartText {
+        match self.shown.masked.get(text) {
+            Some(t) if t.len() < MAX_TEXT_BYTES => {
+                PartText { text: Some(t.to_string()), ..PartText::default() }
+            }
+            masked => {
+                let sha256 = Some(sha256(masked.unwrap_or(text)));
+                PartText { sha256, ..PartText::default() }
+            }
+        }
+    }
+
+    /// Returns the texts of the program before the conversation, which every request contains.
+    fn fixed(
+        &self,
+        driven: &Driven,
+        exchanges: &[&Exchange],
+        asked: &[RecordedRequest<'_>],
+    ) -> Vec<FixedPiece> {
+        let first = |summary: bool| {
+            let at = asked.iter().position(|a| a.summary == summary)?;
+            let (_, sorts) = self.reading.requests.get(at)?;
+            Some((exchanges[at], head(&asked[at], sorts)))
+        };
+        let Some((e, own)) = first(false) else { return vec![] };
+        let mut notes = Some(&driven.notes);
+        let mut counts_chars = self.recording.context_chars;
+        let mut out = Vec::new();
+        for (p, kind) in &own {
+            let mut text = fixed_text(p);
+            if *kind == BlockKind::Base {
+                let notes = notes.take();
+                text.estimate_bytes = notes.and_then(|n| n.base_bytes);
+                text.estimate_tokens = notes.and_then(|n| n.base_tokens);
+                out.push(FixedPiece::Base(text));
+            } else {
+                if std::mem::take(&mut counts_chars) {
+                    count_chars(p.text(), &mut text);
+                }
+                out.push(FixedPiece::Context(text));
+            }
+        }
+        let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
+        let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.json.get()).ok());
+        out.push(FixedPiece::Tools(FixedTools {
+            count: tools.map_or(0, |t| t.len()),
+            purpose: None,
+            json_utf16: driven.notes.tools_utf16,
+        }));
+        // A program may use other instructions for its summaries.
+        let texts = |head: &Head<'_, '_>| -> Vec<Vec<String>> {
+            let of = |p: &CasePiece<'_>| p.texts.iter().map(|t| t.to_string()).collect();
+            bases(head).into_iter().map(of).collect()
+        };
+        if let Some((_, other)) = first(true).filter(|(_, other)| texts(other) != texts(&own)) {
+            let purpose = Some(request::Purpose::Summary);
+            let piece = |p| FixedPiece::Base(FixedText { purpose, ..fixed_text(p) });
+            out.extend(bases(&other).into_iter().map(piece));
+        }
+        out
+    }
+}
+
+/// The constants at the beginning of a request.
+type Head<'a, 'b> = Vec<(&'a CasePiece<'b>, BlockKind)>;
+
+fn head<'a, 'b>(asked: &'a RecordedRequest<'b>, sorts: &[Classification]) -> Head<'a, 'b> {
+    let both = asked.pieces.iter().zip(sorts);
+    let constant = |(p, s): (&'a CasePiece<'b>, &Classification)| match s {
+        Classification::Constant(kind @ (BlockKind::Base | BlockKind::Context), _) => {
+            Some((p, *kind))
+        }
+        _ => None,
+    };
+    both.map_while(constant).collect()
+}
+
+fn bases<'a, 'b>(head: &Head<'a, 'b>) -> Vec<&'a CasePiece<'b>> {
+    head.iter().filter(|(_, kind)| *kind == BlockKind::Base).map(|(p, _)| *p).collect()
+}
+
+fn fixed_text(p: &CasePiece<'_>) -> FixedText {
+    FixedText {
+        role: p.role,
+        bytes: p.texts.iter().map(|t| t.len()).collect::<Vec<_>>().into(),
+        purpose: None,
+        text: None,
+        constant: true,
+        msg: None,
+        estimate_bytes: None,
+        estimate_tokens: None,
+        json_bytes: None,
+        json_utf16: None,
+        ascii_chars: None,
+        other_chars: None,
+    }
+}
+
+/// Counts the characters of a text as the program's estimates need them.
+fn count_chars(text: &str, out: &mut FixedText) {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let utf16 = |t: &str| t.encode_utf16().count();
+    out.ascii_chars = Some(ascii);
+    out.other_chars = Some(utf16(text) - ascii);
+    out.json_utf16 = Some(utf16(&Value::from(text).to_string()));
+}
+
+fn purpose(e: &Exchange) -> request::Purpose {
+    match e.purpose {
+        Purpose::Summary => request::Purpose::Summary,
+        _ => request::Purpose::Sample,
+    }
+}
+
+fn bytes(row: &RecordedItem<'_>) -> Bytes {
+    let size = |i: &&ctxbench_provider::Item| match &*i.content {
+        Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
+        _ => i.text().len(),
+    };
+    row.items.iter().map(size).collect::<Vec<_>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_counted_in_the_programs_units() {
+        let piece = CasePiece {
+            role: Role::User,
+            kind: BlockKind::User,
+            texts: vec!["a \u{e9}\n"],
+            said: false,
+        };
+        let mut text = fixed_text(&piece);
+        count_chars(piece.text(), &mut text);
+        // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two
+        // units.
+        let counts = [text.ascii_chars, text.other_chars, text.json_utf16];
+        assert_eq!(counts, [Some(3), Some(1), Some(7)]);
+    }
+}

@@ -1,0 +1,168 @@
+//! Folder of an agent: its home, its settings and its project.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::agent::Agent;
+use super::plan::output_file;
+use super::template::Template;
+use ctxbench_os::shutdown::TempFolder;
+
+/// A scratch folder, removed on drop unless it is kept.
+pub(super) struct Scratch {
+    path: PathBuf,
+    environment: BTreeMap<String, String>,
+    /// Temporary folder. `None` if the folder is kept.
+    _folder: Option<TempFolder>,
+}
+
+/// Maximum number of scratch folders per agent.
+const MAX_FOLDERS: u32 = 1_000;
+
+/// Date of the project's first commit, the same in every run.
+const DATE: &str = "2026-01-01T00:00:00Z";
+
+/// Creates the first folder `ctxbench-drive-NAME-NNN` in `base` that does not exist.
+fn create_numbered(base: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut number = 1;
+    loop {
+        let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
+        match create_private(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MAX_FOLDERS => {
+                number += 1;
+            }
+            created => return created.map(|()| path),
+        }
+    }
+}
+
+impl Scratch {
+    /// Creates an empty folder in the temporary folder. Agents show its name to their model, so it
+    /// is the same in every run unless another drive uses it.
+    pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
+        let base = std::env::temp_dir().canonicalize()?;
+        let create = || create_numbered(&base, name);
+        let (path, folder) = if keep {
+            (create()?, None)
+        } else {
+            let folder = TempFolder::create(create)?;
+            (folder.path().to_path_buf(), Some(folder))
+        };
+        for below in ["home", "project", "tmp"] {
+            fs::create_dir(path.join(below))?;
+        }
+        Ok(Scratch { path, environment: BTreeMap::new(), _folder: folder })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.path.join("project")
+    }
+
+    /// Returns the agent's environment variables.
+    pub(super) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// Writes the agent's settings, a project with a repository, and the outputs of calls.
+    pub(super) fn furnish(
+        &mut self,
+        agent: &Agent,
+        fill: &Template,
+        outputs: &[Arc<str>],
+    ) -> io::Result<()> {
+        let local = "127.0.0.1,localhost";
+        let path = std::env::var("PATH").unwrap_or_default();
+        let plain = [
+            ("PATH", path.as_str()),
+            ("TZ", "UTC"),
+            ("LANG", "C.UTF-8"),
+            ("LC_ALL", "C.UTF-8"),
+            ("NO_PROXY", local),
+            ("no_proxy", local),
+            ("DO_NOT_TRACK", "1"),
+            ("NO_COLOR", "1"),
+            ("TERM", "dumb"),
+        ];
+        let text = |(k, v): (&str, &str)| (k.to_string(), v.to_string());
+        self.environment = plain.into_iter().map(text).collect();
+        let own = |name: &str| self.path.join(name).display().to_string();
+        let folders = [("HOME", own("home")), ("TMPDIR", own("tmp"))];
+        self.environment.extend(folders.map(|(k, v)| (k.to_string(), v)));
+        let asked = agent.env.iter().map(|(k, v)| (k.clone(), fill.text(v)));
+        self.environment.extend(asked);
+        for file in &agent.file {
+            let path = self.path.join(&file.path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, fill.text(&file.text))?;
+        }
+        let project = self.project();
+        for (i, output) in outputs.iter().enumerate() {
+            let path = project.join(output_file(i));
+            if i == 0
+                && let Some(folder) = path.parent()
+            {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, output.as_bytes())?;
+        }
+        self.repository(&project);
+        Ok(())
+    }
+
+    /// Creates a repository, which many agents look for. Without git there is none.
+    fn repository(&self, project: &Path) {
+        let run = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "init.defaultBranch=main", "-c", "user.name=ctxbench"]);
+            git.args(["-c", "user.email=ctxbench@localhost"]).args(arguments);
+            git.current_dir(project).env_clear().envs(&self.environment);
+            git.env("GIT_AUTHOR_DATE", DATE).env("GIT_COMMITTER_DATE", DATE);
+            git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let _ = git.status();
+        };
+        run(&["init", "--quiet"]);
+        // Outputs of calls are not part of the project.
+        let exclude = project.join(".git/info/exclude");
+        if exclude.parent().is_some_and(Path::is_dir) {
+            let _ = fs::write(exclude, ".ctxbench/\n");
+        }
+        run(&["commit", "--quiet", "--allow-empty", "--message", "Begin"]);
+    }
+}
+
+/// Creates a folder that only its owner can enter.
+#[cfg(unix)]
+fn create_private(path: &Path) -> io::Result<()> {
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(path)
+}
+
+/// On Windows the parent folder decides who can enter it.
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn create_numbered_skips_existing_folders() {
+        let base = tempfile::tempdir().unwrap();
+        let named = |number: u32| base.path().join(format!("ctxbench-drive-x-{number:03}"));
+        assert_eq!(create_numbered(base.path(), "x").unwrap(), named(1));
+        assert_eq!(create_numbered(base.path(), "x").unwrap(), named(2));
+        fs::remove_dir(named(1)).unwrap();
+        assert_eq!(create_numbered(base.path(), "x").unwrap(), named(1));
+    }
+}

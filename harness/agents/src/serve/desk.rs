@@ -1,0 +1,137 @@
+//! Server state: one account per wire, and the speaker that decides the replies of its models.
+
+use std::sync::Arc;
+
+use ctxbench_core::Millis;
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::request::{ModelError, Reply, StopReason};
+use ctxbench_provider::Prompt;
+use ctxbench_provider::wire::{self, ALL, Wire};
+use ctxbench_session::fact::Fact;
+
+use super::errors;
+use super::limit::limit;
+use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
+use ctxbench_mock::summarise::{Summariser, SummaryDesk};
+use ctxbench_mock::{ContentStore, Live, PlannedReply, ProviderModel, ProviderOptions};
+
+/// Writer of the summaries that the provider is asked for, and the facts it may use.
+#[derive(Clone, Debug)]
+pub struct Summaries {
+    /// Writer of summaries.
+    pub by: Summariser,
+    /// Facts that an ideal summariser may look for.
+    pub facts: Arc<[Fact]>,
+    /// Counter of summaries and log of their failures.
+    pub desk: SummaryDesk,
+}
+
+impl Default for Summaries {
+    fn default() -> Self {
+        let (facts, desk) = (Arc::from(Vec::new()), SummaryDesk::default());
+        Summaries { by: Summariser::Extractive, facts, desk }
+    }
+}
+
+/// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
+/// their prompts are not the same bytes.
+pub(super) struct ServerState {
+    accounts: Vec<ProviderModel>,
+    speaker: Box<dyn Speaker>,
+    live: Live,
+    replies: u64,
+}
+
+impl ServerState {
+    pub(super) fn new(
+        speaker: Box<dyn Speaker>,
+        summaries: &Summaries,
+        window: Option<u64>,
+    ) -> Self {
+        let live = Live { window };
+        let accounts = ALL.iter().filter_map(|w| options(*w, summaries));
+        let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
+        ServerState { accounts, speaker, live, replies: 0 }
+    }
+
+    /// Returns the model of a name, with or without a date suffix, if the wire serves it.
+    pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
+        let found = model::find_recorded(name).filter(|m| speaks(wire, m));
+        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api, name))
+    }
+
+    fn account(&mut self, wire: Wire) -> &mut ProviderModel {
+        let account = self.accounts.iter_mut().find(|a| a.wire() == wire);
+        account.expect("the caller has found a model of the wire")
+    }
+
+    /// Tokens of a prompt after and before the edits that it asks for.
+    pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
+        self.account(wire).count(prompt)
+    }
+
+    /// Returns the contents that clients stored.
+    pub(super) fn store(&mut self, wire: Wire) -> &mut ContentStore {
+        self.account(wire).store()
+    }
+
+    /// Returns whether the speaker wants to see the outcome of requests.
+    pub(super) fn looks(&self) -> bool {
+        self.speaker.looks()
+    }
+
+    /// A request is over.
+    pub(super) fn saw(&mut self, seen: RequestOutcome) {
+        self.speaker.saw(seen);
+    }
+
+    /// Answers a prompt, which may contain more than the request sent. A request for a compaction
+    /// gets one.
+    pub(super) fn answer(
+        &mut self,
+        arrived: &Arrived<'_>,
+        prompt: Prompt,
+        most: u64,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        self.replies += 1;
+        let (wire, number) = (arrived.wire, self.replies);
+        let plan = match self.speaker.answer(arrived)? {
+            ModelAnswer::Summary => PlannedReply::Summarise,
+            ModelAnswer::Parts(parts) => {
+                let counting = &self.account(wire).model(&prompt.model).counting;
+                let (parts, stop) = limit(counting, parts, Some(prompt.max_tokens.unwrap_or(most)));
+                PlannedReply::Say { parts, stop }
+            }
+        };
+        let mut reply = self.account(wire).answer(prompt, plan, now)?;
+        // A provider that stopped after its compaction has not sent the planned reply.
+        if reply.stop != StopReason::Compaction {
+            self.speaker.mark_delivered();
+        }
+        reply.id.get_or_insert_with(|| format!("{}{number:04}", wire.reply_id).into());
+        Ok(reply)
+    }
+}
+
+fn speaks(wire: Wire, model: &Model) -> bool {
+    wire::for_model(model).api == wire.api
+}
+
+fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
+    let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
+    let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
+    let model = Arc::new(Model { wire: wire.name.into(), ..model.clone() });
+    Some(ProviderOptions {
+        summariser: summaries.by.clone(),
+        facts: summaries.facts.clone(),
+        desk: summaries.desk.clone(),
+        ..ProviderOptions::new(model)
+    })
+}
+
+/// Error for a prompt that overflows, whatever its size.
+pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
+    let window = model.input_limit.unwrap_or(model.window);
+    (wire.overflow)(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)
+}

@@ -1,0 +1,336 @@
+//! Replies out of a session: the recorded path, for any client.
+//!
+//! A reply is found by the end of a request, which survives every compaction in between: tool
+//! results of recorded calls are followed by the reply that followed them, a user message by the
+//! replies to the recorded message with the same text. If neither fits, the next unused reply is
+//! given. The same request gets the same reply again, so a client may retry.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+use ctxbench_core::host::Action;
+use ctxbench_core::request::ModelError;
+use ctxbench_core::tokens;
+use ctxbench_provider::{Content, Prompt, PromptThread};
+use ctxbench_session::Session;
+use ctxbench_util::lru_map::LruMap;
+
+use super::speaker::{Arrived, ModelAnswer, Speaker};
+use ctxbench_replay::Path;
+
+/// End of a request, after the last reply in it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// Calls with results in it.
+    pub(super) results: Vec<Arc<str>>,
+    /// Texts of the user, one per piece.
+    pub(super) words: Vec<Arc<str>>,
+}
+
+impl Tail {
+    pub(super) fn new(prompt: &Prompt) -> Tail {
+        let mut tail = Tail::default();
+        for item in prompt.items.iter().rev().take_while(|i| i.role != Role::Assistant) {
+            match &*item.content {
+                Content::Output { id, .. } => tail.results.push(id.clone()),
+                Content::Text(t) if item.role == Role::User => tail.words.push(t.clone()),
+                _ => {}
+            }
+        }
+        tail.results.reverse();
+        tail.words.reverse();
+        tail
+    }
+
+    /// Returns whether it contains these texts of the user.
+    fn contains_texts(&self, words: &[Arc<str>]) -> bool {
+        let holds =
+            |w: &Arc<str>| !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()));
+        !words.is_empty() && words.iter().all(holds)
+    }
+}
+
+/// User message and the replies that followed.
+#[derive(Debug)]
+struct ScriptTurn {
+    words: Vec<Arc<str>>,
+    replies: Vec<Vec<Part>>,
+}
+
+/// Reply by its turn and its index in it. An index after the last reply of a turn is the closing
+/// text that the recording lacks.
+type ReplyIndex = (usize, usize);
+
+/// Said where a recorded turn ends with a call.
+const LAST_WORDS: &str = "Done.";
+
+/// The replies of a session in order.
+#[derive(Debug)]
+pub struct ReplyScript {
+    turns: Vec<ScriptTurn>,
+    /// Position of the next reply.
+    next: ReplyIndex,
+    /// Reply given to each request, by its hash.
+    given: LruMap<u64, ReplyIndex>,
+    /// Reply that is being given, with the hash of its request.
+    giving: Option<(u64, ReplyIndex)>,
+    /// Whether a request offered tools: then a request without tools is a side request.
+    tools_seen: bool,
+}
+
+/// Maximum number of requests that get the same reply again.
+const MAX_GIVEN: usize = 100_000;
+
+impl ReplyScript {
+    /// The replies of a session's main conversation.
+    pub fn new(session: &Session) -> ReplyScript {
+        let mut turns = Vec::new();
+        for m in Path::recorded(session).moves {
+            let Action::User(said) = m.action else { continue };
+            let text = |p: &Part| Some(Arc::from(p.as_text()?));
+            let words = said.parts.iter().filter_map(text).collect();
+            let replies: Vec<_> = m.steps.into_iter().map(|s| s.parts).collect();
+            if !replies.is_empty() {
+                turns.push(ScriptTurn { words, replies });
+            }
+        }
+        let given = LruMap::new(MAX_GIVEN);
+        ReplyScript { turns, next: (0, 0), given, giving: None, tools_seen: false }
+    }
+
+    /// Number of replies.
+    pub fn len(&self) -> usize {
+        self.turns.iter().map(|t| t.replies.len()).sum()
+    }
+
+    /// Returns whether it has no replies.
+    pub fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// Returns the position of the reply to a prompt; `None` when the session is over.
+    fn find(&self, prompt: &Prompt) -> Option<(u64, ReplyIndex)> {
+        let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
+        // In a thread the same text may come again and mean the next step.
+        if let Some(PromptThread::Continue(after)) = &prompt.thread {
+            bytes.extend(after.as_bytes());
+        }
+        let key = tokens::content_hash(&bytes);
+        let tail = Tail::new(prompt);
+        let known = self.given.peek(&key).map(|(at, _)| *at);
+        let at = known.or_else(|| self.fitting(&tail)).unwrap_or(self.next);
+        (at.0 < self.turns.len()).then_some((key, at))
+    }
+
+    /// The reply that followed such a tail.
+    fn fitting(&self, tail: &Tail) -> Option<ReplyIndex> {
+        if !tail.results.is_empty() {
+            return self.after_results(&tail.results);
+        }
+        let (turn, reply) = self.next;
+        let fits = |t: &usize| self.turns.get(*t).is_some_and(|t| tail.contains_texts(&t.words));
+        // A running turn continues, though a compaction may show its first text again.
+        if reply > 0 && fits(&turn) {
+            return Some(self.next);
+        }
+        let later = (turn..self.turns.len()).find(fits);
+        later.or_else(|| (0..turn).rev().find(fits)).map(|t| (t, 0))
+    }
+
+    /// Returns the reply after the one that made one of these calls: the first from the current
+    /// position, or the last before it.
+    fn after_results(&self, results: &[Arc<str>]) -> Option<ReplyIndex> {
+        let calls = |parts: &[Part]| {
+            parts.iter().any(|p| matches!(p, Part::Call(c) if results.contains(&c.id)))
+        };
+        let made = |(t, turn): (usize, &ScriptTurn)| -> Vec<ReplyIndex> {
+            let behind = turn.replies.iter().enumerate().filter(|(_, parts)| calls(parts));
+            behind.map(|(i, _)| (t, i + 1)).collect()
+        };
+        let all: Vec<ReplyIndex> = self.turns.iter().enumerate().flat_map(made).collect();
+        all.iter().find(|at| **at >= self.next).or_else(|| all.last()).copied()
+    }
+
+    fn parts(&self, (turn, reply): ReplyIndex) -> Vec<Part> {
+        let last_words = || vec![Part::Text(LAST_WORDS.into())];
+        self.turns[turn].replies.get(reply).cloned().unwrap_or_else(last_words)
+    }
+
+    fn gave(&mut self, key: u64, at: ReplyIndex) {
+        self.given.insert(key, at);
+        let (turn, reply) = at;
+        let ends = |parts: &Vec<Part>| !parts.iter().any(|p| matches!(p, Part::Call(_)));
+        let of = &self.turns[turn].replies;
+        let over = reply + 1 > of.len() || (reply + 1 == of.len() && of.last().is_some_and(ends));
+        let next = if over { (turn + 1, 0) } else { (turn, reply + 1) };
+        self.next = self.next.max(next);
+    }
+}
+
+impl Speaker for ReplyScript {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+        let offers = arrived.prompt.tools.is_some();
+        self.tools_seen |= offers;
+        self.giving = None;
+        if arrived.wants_compaction() {
+            return Ok(ModelAnswer::Summary);
+        }
+        if !offers && self.tools_seen {
+            return Ok(ModelAnswer::Summary);
+        }
+        let (key, at) = self.find(arrived.prompt).ok_or_else(ModelError::ended)?;
+        self.giving = Some((key, at));
+        let mut parts = self.parts(at);
+        let wire = arrived.wire;
+        if !wire.rules.always_thinks && !arrived.thinking {
+            parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
+        }
+        Ok(ModelAnswer::Parts(parts))
+    }
+
+    fn mark_delivered(&mut self) {
+        if let Some((key, at)) = self.giving.take() {
+            self.gave(key, at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::content::ToolCall;
+    use ctxbench_provider::Item;
+    use ctxbench_session::{AssistantEntry, Entry, ToolEntry, UserEntry};
+
+    fn user(id: &str, t: &str) -> Entry {
+        Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
+    }
+
+    fn reply_entry(id: &str, t: &str, calls: &[&str]) -> Entry {
+        let call =
+            |id: &&str| ToolCall { id: (*id).into(), name: "read".into(), arguments: "{}".into() };
+        let calls = calls.iter().map(call).collect();
+        Entry::Assistant(AssistantEntry {
+            id: id.into(),
+            text: Some(t.into()),
+            calls,
+            ..Default::default()
+        })
+    }
+
+    fn result(id: &str) -> Entry {
+        let output = Some("out".into());
+        Entry::Tool(ToolEntry { call_id: id.into(), output, ..Default::default() })
+    }
+
+    fn script() -> ReplyScript {
+        let entries = vec![
+            user("u1", "first"),
+            reply_entry("a1", "one", &["c1"]),
+            result("c1"),
+            reply_entry("a2", "two", &[]),
+            user("u2", "go on"),
+            reply_entry("a3", "three", &[]),
+            user("u3", "go on"),
+            reply_entry("a4", "four", &[]),
+        ];
+        ReplyScript::new(&Session { entries, ..Default::default() })
+    }
+
+    fn prompt(contents: Vec<Content>) -> Prompt {
+        let items = contents.into_iter().enumerate().map(|(i, c)| {
+            let role = if matches!(c, Content::Output { .. }) { Role::Tool } else { Role::User };
+            Item::new(role, c, i + 1, None)
+        });
+        let items = items.collect();
+        Prompt::new("m", items)
+    }
+
+    fn ask(s: &mut ReplyScript, prompt: &Prompt) -> Option<String> {
+        let (key, at) = s.find(prompt)?;
+        let parts = s.parts(at);
+        s.gave(key, at);
+        parts.iter().find_map(|p| p.as_text().map(str::to_string))
+    }
+
+    fn text_content(t: &str) -> Content {
+        Content::Text(t.into())
+    }
+
+    fn out(id: &str) -> Content {
+        Content::Output { id: id.into(), text: "out".into(), is_error: false, image: None }
+    }
+
+    #[test]
+    fn replies_follow_what_a_request_ends_with() {
+        let mut s = script();
+        let mut is = |contents: Vec<Content>, want: Option<&str>| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), want);
+        };
+        is(vec![text_content("<reminder>\nfirst")], Some("one"));
+        // The conversation was compacted in between.
+        is(vec![text_content("a summary"), out("c1")], Some("two"));
+        is(vec![text_content("go on")], Some("three"));
+        is(vec![text_content("go on")], Some("three"));
+        is(vec![text_content("a summary"), text_content("go on")], Some("four"));
+        is(vec![text_content("something else")], None);
+    }
+
+    #[test]
+    fn a_turn_under_way_goes_on_when_its_first_words_are_shown_again() {
+        let entries = vec![
+            user("u1", "first"),
+            reply_entry("a1", "one", &["c1"]),
+            result("c1"),
+            reply_entry("a2", "two", &["c2"]),
+            result("c2"),
+            reply_entry("a3", "three", &[]),
+        ];
+        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
+        let mut is = |contents: Vec<Content>, want: &str| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
+        };
+        is(vec![text_content("first")], "one");
+        is(vec![text_content("first"), text_content("a summary, no results")], "two");
+        is(vec![text_content("first"), text_content("another summary")], "three");
+    }
+
+    #[test]
+    fn a_turn_that_ends_with_a_call_gets_last_words() {
+        let entries = vec![
+            user("u1", "first"),
+            reply_entry("a1", "one", &["c1"]),
+            result("c1"),
+            user("u2", "second"),
+            reply_entry("a2", "two", &[]),
+        ];
+        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
+        let mut is = |contents: Vec<Content>, want: &str| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
+        };
+        is(vec![text_content("first")], "one");
+        is(vec![text_content("first"), out("c1")], LAST_WORDS);
+        is(vec![text_content("second")], "two");
+    }
+
+    #[test]
+    fn in_a_thread_the_same_words_are_a_retry_only_behind_the_same_reply() {
+        let mut s = script();
+        let mut ask = |after: &str| {
+            let thread = Some(PromptThread::Continue(after.into()));
+            super::tests::ask(&mut s, &Prompt { thread, ..prompt(vec![text_content("go on")]) })
+        };
+        let all = [ask("a2"), ask("a2"), ask("a3")];
+        assert_eq!(all.map(Option::unwrap), ["three", "three", "four"]);
+    }
+
+    #[test]
+    fn what_fits_nothing_gets_the_next_reply() {
+        let mut s = script();
+        for want in ["one", "two", "three", "four"] {
+            let asked = prompt(vec![text_content(&format!("unknown {want}"))]);
+            assert_eq!(ask(&mut s, &asked).as_deref(), Some(want));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The door over HTTP: requests in the provider's wire format to a wiremock server, replies back.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use axum::http::header;
+use ctxbench_core::block::Block;
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
+use ctxbench_core::Millis;
+use ctxbench_provider::Encoded;
+use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
+
+use super::{Door, PlannedReply, ProviderModel};
+
+/// Header of an answer with the virtual latency, which no wire transports, ms.
+const LATENCY: &str = "x-ctxbench-latency-ms";
+/// Header of an answer with the tokens that the cache dropped when their time was over. No provider
+/// reports them.
+const EXPIRED: &str = "x-ctxbench-expired-tokens";
+
+/// A request that is expected.
+struct Expected {
+    plan: PlannedReply,
+    now: Millis,
+    /// Blocks that the request shows.
+    blocks: Vec<Arc<Block>>,
+}
+
+struct ProviderState {
+    provider: ProviderModel,
+    decoder: IncrementalDecoder,
+    expected: VecDeque<Expected>,
+}
+
+/// The provider model as the response of a [`wiremock::Mock`], for tests of other programs, too.
+///
+/// It decodes a request in the wire format of the provider's model, and answers it with the next
+/// planned reply, the usage that the prompt cache gives, and the errors of the provider: an overflow
+/// of the window, a tool call without a result. A request without a planned reply is answered with
+/// status 500. Replies are whole, not streams. wiremock keeps every request that a mounted mock has
+/// matched, so remount it after some thousand requests.
+///
+/// ```no_run
+/// # use ctxbench_core::{content::Part, model::find, request::StopReason};
+/// # use ctxbench_mock::{PlannedReply, ProviderModel, ProviderOptions, ProviderResponder};
+/// use wiremock::{Mock, MockServer, matchers::method};
+///
+/// # async fn test() {
+/// let model = find("claude-sonnet-4-6").unwrap().clone();
+/// let provider = ProviderResponder::new(ProviderModel::new(ProviderOptions::new(model.into())));
+/// let parts = vec![Part::Text("The tests pass.".into())];
+/// provider.plan(PlannedReply::Say { parts, stop: StopReason::EndTurn }, 0);
+///
+/// let server = MockServer::start().await;
+/// Mock::given(method("POST")).respond_with(provider.clone()).mount(&server).await;
+/// // Run the agent with `server.uri()` as the address of its provider.
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ProviderResponder(Arc<Mutex<ProviderState>>);
+
+impl ProviderResponder {
+    /// Creates a response that comes from a provider.
+    pub fn new(provider: ProviderModel) -> Self {
+        let decoder = IncrementalDecoder::new(provider.wire());
+        let expected = VecDeque::new();
+        ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, decoder, expected })))
+    }
+
+    /// Adds the reply to a further request, which arrives at a virtual time.
+    pub fn plan(&self, reply: PlannedReply, now: Millis) {
+        self.expect(Expected { plan: reply, now, blocks: Vec::new() });
+    }
+
+    fn expect(&self, expected: Expected) {
+        // A poisoned lock is reported by the answer.
+        if let Ok(mut state) = self.0.lock() {
+            state.expected.push_back(expected);
+        }
+    }
+}
+
+impl Respond for ProviderResponder {
+    fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
+        match self.0.lock() {
+            Ok(mut state) => state.answer(request.url.path(), &request.body),
+            Err(_) => text(500, "the provider model panicked"),
+        }
+    }
+}
+
+impl ProviderState {
+    fn answer(&mut self, path: &str, body: &[u8]) -> ResponseTemplate {
+        let wire = self.provider.wire();
+        let counts = wire.endpoint(path) == Some(Endpoint::Count);
+        let expected = if counts { None } else { self.expected.pop_front() };
+        let mut prompt = match self.decoder.decode(path, body) {
+            Ok(prompt) => prompt,
+            Err(e) => return text(400, &e.to_string()),
+        };
+        if counts {
+            let (tokens, original) = self.provider.count(&prompt);
+            return json(200, wire.encode_count_reply(tokens, original));
+        }
+        let Some(Expected { plan, now, blocks }) = expected else {
+            return text(500, "an unannounced request");
+        };
+        prompt.recognise(blocks);
+        let model = self.provider.model(&prompt.model);
+        match self.provider.answer(prompt, plan, now) {
+            Ok(reply) => json(200, wire.encode_reply(&reply, &model))
+                .insert_header(LATENCY, reply.latency_ms)
+                .insert_header(EXPIRED, reply.expired),
+            Err(e) => {
+                let (status, body) = wire.api().encode_error(&e);
+                json(status, body)
+            }
+        }
+    }
+}
+
+fn text(status: u16, words: &str) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_string(words)
+}
+
+fn json(status: u16, body: Vec<u8>) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_raw(body, "application/json")
+}
+
+/// Sends requests over HTTP to its own server, which starts with the first request.
+pub struct HttpTransport {
+    server: Option<MockServer>,
+    provider: ProviderResponder,
+    client: Client<HttpConnector, Full<Bytes>>,
+    wire: Wire,
+    counting: bool,
+}
+
+impl HttpTransport {
+    /// A door to a provider.
+    pub fn new(provider: ProviderModel) -> Self {
+        let (wire, counting) = (provider.wire(), provider.has_counting());
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let provider = ProviderResponder::new(provider);
+        HttpTransport { server: None, provider, client, wire, counting }
+    }
+
+    /// Returns the server, ready for one request. A mock keeps the requests that it has matched, so
+    /// each is mounted anew.
+    async fn server(&mut self) -> io::Result<&MockServer> {
+        let server = match self.server.take() {
+            Some(server) => {
+                server.reset().await;
+                server
+            }
+            None => {
+                let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
+                let builder = MockServer::builder().listener(listener);
+                builder.disable_request_recording().start().await
+            }
+        };
+        Mock::given(any()).respond_with(self.provider.clone()).mount(&server).await;
+        Ok(self.server.insert(server))
+    }
+
+    /// Returns status, latency in ms, expired tokens, and body of the answer.
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Millis, u64, Bytes), ModelError> {
+        let address = self.server().await.map_err(|e| broken(&e))?.uri();
+        let mut builder = hyper::Request::post(format!("{address}{}", encoded.path))
+            .header(header::CONTENT_TYPE, "application/json");
+        for (name, value) in &encoded.headers {
+            builder = builder.header(*name, value);
+        }
+        let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
+        let response = self.client.request(request).await.map_err(|e| broken(&e))?;
+        let status = response.status().as_u16();
+        let number = |name| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|v| v.to_str().ok())
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(0)
+        };
+        let (latency_ms, expired) = (number(LATENCY), number(EXPIRED));
+        let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
+        Ok((status, latency_ms, expired, body))
+    }
+}
+
+fn broken(e: &dyn std::fmt::Display) -> ModelError {
+    let message = format!("the mock server could not be reached: {e}");
+    ModelError { kind: ErrorKind::Stream, status: 0, ..ModelError::invalid(message) }
+}
+
+#[async_trait]
+impl Door for HttpTransport {
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        let mut encoded = self.wire.encode(request);
+        let blocks = std::mem::take(&mut encoded.shows);
+        self.provider.expect(Expected { plan, now, blocks });
+        let (status, latency_ms, expired, body) = self.post(encoded).await?;
+        if status != 200 {
+            return Err(self.wire.api().decode_error(status, &body));
+        }
+        let reply = self.wire.decode_reply(&body).map_err(|e| broken(&e))?;
+        Ok(Reply { latency_ms, expired, ..reply })
+    }
+
+    async fn count(&mut self, request: &Request) -> Option<u64> {
+        if !self.counting {
+            return None;
+        }
+        let (status, .., body) = self.post(self.wire.encode_count(request)?).await.ok()?;
+        (status == 200).then(|| self.wire.decode_count_reply(&body).ok()).flatten()
+    }
+}

@@ -1,0 +1,71 @@
+//! Mock model server: one provider model with two transports, in process and over HTTP.
+
+mod direct;
+mod http;
+mod pairs;
+mod provider;
+mod rules;
+mod shared;
+mod stored;
+pub mod summarise;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use async_trait::async_trait;
+use ctxbench_core::Millis;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
+
+pub use direct::DirectTransport;
+pub use http::{HttpTransport, ProviderResponder};
+pub use provider::{Live, ProviderModel, ProviderOptions};
+pub use shared::SharedDoor;
+pub use stored::ContentStore;
+
+/// Planned reply to a request.
+#[derive(Clone, Debug)]
+pub enum PlannedReply {
+    /// These contents.
+    Say {
+        /// In order.
+        parts: Vec<Part>,
+        /// Why the reply ends.
+        stop: StopReason,
+    },
+    /// A summary of the request.
+    Summarise,
+    /// A refusal. The client interprets it by the provider's message.
+    Refuse {
+        /// HTTP status.
+        status: u16,
+        /// The provider's code; `None` = the usual one for the status.
+        code: Option<String>,
+        /// Message in the provider's style.
+        message: String,
+    },
+}
+
+/// A way to the provider model.
+#[async_trait]
+pub trait Door: Send {
+    /// Sends a request at a virtual time.
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Reply, ModelError>;
+    /// Asks the provider to count a request; `None` where it has no such endpoint.
+    async fn count(&mut self, request: &Request) -> Option<u64>;
+}
+
+/// Which door a run uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Transport {
+    /// HTTP on loopback, in the provider's wire format.
+    #[default]
+    Http,
+    /// In process, with the same decoded request.
+    Direct,
+}

@@ -1,0 +1,538 @@
+//! The provider model: usage, prompt cache, overflow, context editing and summaries, as the
+//! provider would.
+//!
+//! It sees decoded prompts only; all it knows of a request came over the wire. A plan decides the
+//! content of replies.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::Millis;
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::content::Part;
+use ctxbench_core::context_editing;
+use ctxbench_core::model::{self, Counting, Latency, Model};
+use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
+use ctxbench_core::tokens::Size;
+use ctxbench_core::usage::Usage;
+use ctxbench_provider::wire::{self, Wire};
+use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
+use ctxbench_session::fact::Fact;
+use ctxbench_util::lru_map::LruMap;
+
+use super::PlannedReply;
+use super::stored::ContentStore;
+use super::threads::{LIVE, Threads};
+use super::{pairs, rules};
+use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
+
+/// Settings of a provider.
+#[derive(Clone, Debug)]
+pub struct ProviderOptions {
+    /// The model that the run uses, limits scaled.
+    pub model: Arc<Model>,
+    /// No limit on prompts: for the hypothetical reference only.
+    pub unlimited: bool,
+    /// Writer of summaries.
+    pub summariser: Summariser,
+    /// Facts that an ideal summariser looks for; no other part sees them.
+    pub facts: Arc<[Fact]>,
+    /// Seed of a lossy summariser.
+    pub seed: u64,
+    /// Multiplies the limits of every other model.
+    pub scale: f64,
+    /// Counter of summaries and log of their failures.
+    pub desk: SummaryDesk,
+}
+
+impl ProviderOptions {
+    /// Returns the settings of a provider of this model: unscaled limits and extractive summaries.
+    pub fn new(model: Arc<Model>) -> Self {
+        ProviderOptions {
+            model,
+            unlimited: false,
+            summariser: Summariser::default(),
+            facts: Arc::default(),
+            seed: 0,
+            scale: 1.0,
+            desk: SummaryDesk::default(),
+        }
+    }
+}
+
+/// One account at one provider.
+pub struct ProviderModel {
+    options: ProviderOptions,
+    wire: Wire,
+    caches: HashMap<Arc<str>, PromptCache>,
+    replies: u64,
+    threads: Threads,
+    /// Tokens of the last prompt that the cache dropped when their time was over.
+    expired: u64,
+    /// Compactions made on demand, by the hash of their content: the signature by which the
+    /// provider knows its own block.
+    signed: LruMap<u64, ()>,
+    live: Option<Live>,
+    store: ContentStore,
+    /// Tokens of the current prompt that a client stored. They are read whatever the cache
+    /// contains.
+    stored: u64,
+}
+
+/// Behaviour towards foreign clients: replies begin at once, and broken conversations are refused.
+/// In a run these are measured instead.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live {
+    /// Window that replaces the window of every model, tokens.
+    pub window: Option<u64>,
+}
+
+impl Live {
+    /// A model as a client meets it.
+    pub fn model(&self, model: &Model) -> Model {
+        let mut m = Model {
+            latency: Latency { a_ms: 0.0, b_ms: 0.0, c_ms: 0.0, d_ms: 0.0 },
+            ..model.clone()
+        };
+        if let Some(window) = self.window {
+            m.window = window;
+            m.input_limit = None;
+        }
+        m
+    }
+}
+
+/// Most tokens of a summary made by the provider; assumed.
+const SERVER_SUMMARY_TOKENS: u64 = 4_096;
+
+/// Maximum number of compactions on demand that an account recognises, far more than a run makes. A
+/// forgotten block may appear anywhere.
+const MAX_SIGNED: usize = 100_000;
+
+impl ProviderModel {
+    /// A fresh account.
+    pub fn new(options: ProviderOptions) -> Self {
+        let (caches, signed) = (HashMap::new(), LruMap::new(MAX_SIGNED));
+        ProviderModel {
+            wire: wire::for_model(&options.model),
+            options,
+            caches,
+            replies: 0,
+            threads: Threads::default(),
+            expired: 0,
+            signed,
+            live: None,
+            store: ContentStore::default(),
+            stored: 0,
+        }
+    }
+
+    /// A fresh account for clients.
+    pub fn live(options: ProviderOptions, live: Live) -> Self {
+        ProviderModel {
+            live: Some(live),
+            threads: Threads::within(LIVE),
+            ..ProviderModel::new(options)
+        }
+    }
+
+    /// Returns whether the run's model has a counting endpoint.
+    pub(super) fn has_counting(&self) -> bool {
+        self.options.model.capabilities.counting
+    }
+
+    /// The wire format of the run's model.
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Returns the model of a name as the account serves it; the run's model if the name is unknown.
+    pub fn model(&self, name: &str) -> Arc<Model> {
+        let model = self.listed_model(name);
+        match &self.live {
+            Some(live) => Arc::new(live.model(&model)),
+            None => model,
+        }
+    }
+
+    fn listed_model(&self, name: &str) -> Arc<Model> {
+        if *self.options.model.name == *name {
+            return self.options.model.clone();
+        }
+        match model::find(name) {
+            // The models of an account count alike.
+            Ok(m) => Arc::new(Model {
+                counting: self.options.model.counting,
+                ..m.scaled(self.options.scale)
+            }),
+            Err(_) => self.options.model.clone(),
+        }
+    }
+
+    /// Contents that clients stored with the account.
+    pub fn store(&mut self) -> &mut ContentStore {
+        &mut self.store
+    }
+
+    /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
+    /// for any.
+    pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
+        let model = self.model(&prompt.model);
+        // A client that asks for deleted contents gets the error when it uses them.
+        let whole = self.store.expand(prompt.clone(), 0);
+        let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
+        let original = prompt.tools_tokens(&model.counting)
+            + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
+        let asked = !prompt.server_edits.is_empty();
+        let (edited, _) = edited(&model, prompt.clone());
+        (edited.tokens(&model.counting), asked.then_some(original))
+    }
+
+    /// Answers a prompt at a virtual time.
+    pub fn answer(
+        &mut self,
+        prompt: Prompt,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        if let PlannedReply::Refuse { status, code, message } = plan {
+            return Err(self.wire.api.refusal(status, code, message));
+        }
+        let model = self.model(&prompt.model);
+        let (prompt, stored) = self.store.expand(prompt, now)?;
+        self.stored = stored;
+        let whole = self.threads.expand(prompt)?;
+        let kept = whole.thread.is_some().then(|| whole.clone());
+        let mut reply = self.answer_whole(whole, plan, now, &model)?;
+        reply.expired = self.expired;
+        if model.capabilities.message_threads {
+            let id = self.next_id();
+            if let Some(whole) = kept {
+                self.threads.keep(whole, &id, &reply);
+            }
+            reply.id = Some(id);
+        }
+        Ok(reply)
+    }
+
+    /// Answers the prompt of an outline, where that is all that decides: the reply is given, nothing
+    /// is edited or compacted, and the provider keeps no conversation. Otherwise gives the plan
+    /// back.
+    pub fn answer_outline(
+        &mut self,
+        request: &Request,
+        outline: &Outline,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Result<Reply, ModelError>, PlannedReply> {
+        let model = self.model(&request.model.name);
+        let (all, most) = (outline.prefixes(), model.cache.breakpoints);
+        let decides = self.is_outlined(request, outline, &model)
+            && (most == 0 || all.iter().filter(|p| p.cache.is_some()).count() <= most);
+        let (parts, stop) = match plan {
+            PlannedReply::Say { parts, stop } if decides => (parts, stop),
+            other => return Err(other),
+        };
+        let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
+        if total > limit && !self.options.unlimited {
+            return Ok(Err((self.wire.overflow)(total, limit)));
+        }
+        let (usage, first_token) =
+            self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
+        let mut reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
+        reply.expired = self.expired;
+        if model.capabilities.message_threads {
+            reply.id = Some(self.next_id());
+        }
+        Ok(Ok(reply))
+    }
+
+    /// Returns whether the prompt is the request's own, unchanged.
+    fn is_outlined(&self, request: &Request, outline: &Outline, model: &Model) -> bool {
+        self.live.is_none()
+            && request.thread.is_none()
+            && request.server_edits.is_empty()
+            && !outline.has_compaction()
+            && (model.keeps_thinking || !outline.has_thinking())
+    }
+
+    /// Tokens of the prompt of an outline, where nothing is edited.
+    pub fn count_outline(&self, request: &Request, outline: &Outline) -> Option<u64> {
+        let model = self.model(&request.model.name);
+        self.is_outlined(request, outline, &model).then(|| outline.tokens())
+    }
+
+    fn next_id(&mut self) -> Arc<str> {
+        let id = format!("{}{:04}", self.wire.reply_id, self.replies).into();
+        self.replies += 1;
+        id
+    }
+
+    fn answer_whole(
+        &mut self,
+        prompt: Prompt,
+        plan: PlannedReply,
+        now: Millis,
+        model: &Model,
+    ) -> Result<Reply, ModelError> {
+        if self.live.is_some() {
+            pairs::check(self.wire, model, &prompt)?;
+        }
+        if model.capabilities.context_editing {
+            rules::check(&prompt, &self.signed, self.options.scale)?;
+        }
+        let (prompt, applied) = edited(model, prompt);
+        let total = prompt.tokens(&model.counting);
+        let limit = model.input_limit.unwrap_or(model.window);
+        if total > limit && !self.options.unlimited {
+            return Err((self.wire.overflow)(total, limit));
+        }
+        if let Some(due) = compaction_due(&prompt, total) {
+            return self.compact_and_answer(prompt, due, plan, model, applied, now);
+        }
+        let (usage, first_token) = self.bill(&prompt, model, now)?;
+        let (parts, stop) = match plan {
+            PlannedReply::Say { parts, stop } => (parts, stop),
+            _ if prompt.asks_for_compaction() => {
+                return self.compact_on_demand(prompt, usage, first_token, model);
+            }
+            _ => {
+                let Summary { text, stop } = self.write_summary(&prompt)?;
+                // A reply without text has no parts on any wire.
+                let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
+                (parts, stop)
+            }
+        };
+        Ok(finish(parts, stop, usage, None, applied, first_token, model))
+    }
+
+    /// On demand the provider answers with a compaction item. Its encryption is not imitated: the
+    /// payload is the text. Anthropic reports the work as an iteration, with top-level tokens of 0
+    /// (docs/sources/anthropic-sdk.md §3).
+    fn compact_on_demand(
+        &mut self,
+        prompt: Prompt,
+        mut usage: Usage,
+        first_token: Millis,
+        model: &Model,
+    ) -> Result<Reply, ModelError> {
+        let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
+        self.signed.insert(rules::signature(&summary), ());
+        let parts = vec![Part::Compaction(Some(summary.clone()))];
+        if !model.capabilities.context_editing {
+            return Ok(finish(
+                parts,
+                StopReason::Compaction,
+                usage,
+                None,
+                Applied::default(),
+                first_token,
+                model,
+            ));
+        }
+        usage.output = model.counting.block(Size::text(&summary));
+        Ok(paused(parts, usage, Applied::default(), first_token, model))
+    }
+
+    /// The provider summarises first and then answers from its summary (`compact_20260112`).
+    fn compact_and_answer(
+        &mut self,
+        prompt: Prompt,
+        due: Due,
+        plan: PlannedReply,
+        model: &Model,
+        applied: Applied,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        let (mut compaction, first) = self.bill(&prompt, model, now)?;
+        let expired = self.expired;
+        let mut asked = prompt.clone();
+        let words = due.instructions.unwrap_or_else(|| ASK.into());
+        let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
+        let mut item = Item::new(Role::User, Content::Text(words), usize::MAX, None);
+        item.shows = Some(ask.build(MessageId(u32::MAX), vec![]));
+        asked.items.push(item);
+        asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
+        let summary: Arc<str> = self.write_summary(&asked)?.text.into();
+        compaction.output = model.counting.block(Size::text(&summary));
+        if due.pause {
+            return Ok(paused(
+                vec![Part::Compaction(Some(summary))],
+                compaction,
+                applied,
+                first,
+                model,
+            ));
+        }
+        let mut rest = prompt;
+        rest.items.retain(|i| i.message == 0);
+        let block = Content::Compaction { text: summary.clone(), opaque: None };
+        rest.items.push(Item::new(Role::Assistant, block, 1, None));
+        let later = now.saturating_add(latency(model, &compaction, first));
+        let (usage, second) = self.bill(&rest, model, later)?;
+        // The entry that the first prompt wrote has not expired yet.
+        self.expired = expired;
+        let mut parts = vec![Part::Compaction(Some(summary))];
+        let stop = match plan {
+            PlannedReply::Say { parts: said, stop } => {
+                parts.extend(said);
+                stop
+            }
+            _ => StopReason::Compaction,
+        };
+        let mut reply = finish(parts, stop, usage, Some(compaction), applied, second, model);
+        reply.latency_ms += later - now;
+        Ok(reply)
+    }
+
+    fn write_summary(&mut self, prompt: &Prompt) -> Result<Summary, ModelError> {
+        let (facts, index) = (&self.options.facts, self.options.desk.next());
+        let job = SummaryJob {
+            prompt,
+            max_tokens: prompt.max_tokens,
+            counting: self.options.model.counting,
+            facts,
+            seed: self.options.seed,
+            index,
+        };
+        summarise(&self.options.summariser, &job).map_err(|e| {
+            self.options.desk.fail(&e.0);
+            ModelError { message: e.0, ..ModelError::ended() }
+        })
+    }
+
+    /// Input tokens of a prompt by kind, and the time to the first token.
+    fn bill(
+        &mut self,
+        prompt: &Prompt,
+        model: &Model,
+        now: Millis,
+    ) -> Result<(Usage, Millis), ModelError> {
+        let live = self.live.is_some();
+        let cache = self.cache(model);
+        cache.validate(prompt)?;
+        if live {
+            cache.forget_expired(now);
+        }
+        Ok(self.billed(model, now, |cache, usable| cache.lookup_and_write(prompt, now, usable)))
+    }
+
+    /// Returns the bill for a cache lookup, given the time at which an entry is usable.
+    fn billed(
+        &mut self,
+        model: &Model,
+        now: Millis,
+        look_up: impl FnOnce(&mut PromptCache, Millis) -> CacheUse,
+    ) -> (Usage, Millis) {
+        // An entry is usable when the reply begins, which is never before the fixed part of the
+        // latency has passed.
+        let usable = now.saturating_add(model.latency.a_ms.round() as Millis);
+        let cache = self.cache(model);
+        let (used, expired) = (look_up(cache, usable), cache.expired());
+        self.expired = expired;
+        // Where contents are stored, writing is free.
+        let stored = self.stored.saturating_sub(used.read).min(used.uncached);
+        let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
+        let usage = Usage {
+            input: used.uncached,
+            cache_read: used.read,
+            cache_write: used.write_5m,
+            cache_write_1h: used.write_1h,
+            ..Usage::default()
+        };
+        let fresh = used.uncached + used.write_5m + used.write_1h;
+        let first = model.latency.a_ms
+            + model.latency.b_ms * fresh as f64
+            + model.latency.c_ms * used.read as f64;
+        (usage, first.round() as Millis)
+    }
+
+    fn cache(&mut self, model: &Model) -> &mut PromptCache {
+        let new = || PromptCache::new(model.cache, model.counting);
+        self.caches.entry(model.name.clone()).or_insert_with(new)
+    }
+}
+
+/// Returns the prompt as the model sees it, and the edits of the provider.
+fn edited(model: &Model, mut prompt: Prompt) -> (Prompt, Applied) {
+    let (items, fixed) = (std::mem::take(&mut prompt.items), prompt.tools_tokens(&model.counting));
+    let (items, applied) = context_editing::apply(model, &prompt.server_edits, fixed, items);
+    (Prompt { items, ..prompt }, applied)
+}
+
+/// A compaction that the provider has to make before it answers.
+struct Due {
+    instructions: Option<Arc<str>>,
+    pause: bool,
+}
+
+/// The compaction that the request asks for, if the prompt has reached its trigger.
+fn compaction_due(prompt: &Prompt, total: u64) -> Option<Due> {
+    prompt.server_edits.iter().find_map(|e| match e {
+        ServerEdit::Compact { trigger, instructions, pause } if total >= *trigger => {
+            Some(Due { instructions: instructions.clone(), pause: *pause })
+        }
+        _ => None,
+    })
+}
+
+/// A reply that is nothing but a compaction: billed, but no tokens of an answer.
+fn paused(
+    parts: Vec<Part>,
+    compaction: Usage,
+    applied: Applied,
+    first_token: Millis,
+    model: &Model,
+) -> Reply {
+    let latency_ms = latency(model, &compaction, first_token);
+    Reply {
+        parts,
+        billed: compaction,
+        stop: StopReason::Compaction,
+        applied,
+        latency_ms,
+        ..Reply::default()
+    }
+}
+
+/// Output tokens of reply contents, by the same yardstick as input.
+fn output_tokens(by: &Counting, parts: &[Part]) -> (u64, u64) {
+    let mut reasoning = 0;
+    let all = parts
+        .iter()
+        .map(|p| match p {
+            // A compaction before an answer is billed as a separate iteration; alone it is the
+            // answer.
+            Part::Compaction(_) if parts.len() > 1 => 0,
+            Part::Compaction(None) => 0,
+            _ => {
+                let tokens = by.block(p.size());
+                reasoning += if matches!(p, Part::Reasoning { .. }) { tokens } else { 0 };
+                tokens
+            }
+        })
+        .sum();
+    (all, reasoning)
+}
+
+fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
+    first_token + (model.latency.d_ms * usage.output as f64).round() as Millis
+}
+
+fn finish(
+    parts: Vec<Part>,
+    stop: StopReason,
+    mut usage: Usage,
+    compaction: Option<Usage>,
+    applied: Applied,
+    first_token: Millis,
+    model: &Model,
+) -> Reply {
+    (usage.output, usage.reasoning) = output_tokens(&model.counting, &parts);
+    let mut billed = usage;
+    if let Some(c) = compaction {
+        billed.add(&c);
+    }
+    let latency_ms = latency(model, &usage, first_token);
+    Reply { parts, usage, billed, stop, applied, latency_ms, ..Reply::default() }
+}

@@ -1,0 +1,374 @@
+//! Tests of endpoints with a server in this process: recording, replay, failures, secrets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ctxbench_core::block::Role;
+use ctxbench_core::model::Counting;
+use ctxbench_core::request::StopReason;
+use ctxbench_provider::{Content, Item, Prompt};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wiremock::matchers::{body_partial_json, header, method, path};
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+use super::address::EndpointDialect;
+use super::*;
+use crate::summarise::{Summariser, summarise};
+use ctxbench_os::redact::MARK;
+
+const SECRET: &str = "cassette-test-key-4711-abcdef";
+
+fn prompt(words: &str) -> Prompt {
+    let text = |role, t: &str, message| Item::new(role, Content::Text(t.into()), message, None);
+    let call = Content::Call {
+        id: "c1".into(),
+        name: "read_file".into(),
+        arguments: r#"{"path":"a.ts"}"#.into(),
+    };
+    let output = Content::Output {
+        id: "c1".into(),
+        text: "listen(8443)".into(),
+        is_error: false,
+        image: None,
+    };
+    let items = vec![
+        text(Role::System, "You are a coding agent.", 0),
+        text(Role::User, words, 1),
+        Item::new(Role::Assistant, call, 2, None),
+        Item::new(Role::Tool, output, 3, None),
+        text(Role::User, "Write a summary.", 3),
+    ];
+    Prompt { max_tokens: Some(2_000), ..Prompt::new("claude-haiku-4-5", items) }
+}
+
+fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Summary, Unwritten> {
+    let counting = Counting::O200K;
+    let job =
+        SummaryJob { prompt: p, max_tokens: p.max_tokens, counting, facts: &[], seed: 1, index: 0 };
+    summarise(&Summariser::Endpoint(e.clone()), &job)
+}
+
+/// File in a folder that is deleted after the test. It does not exist yet.
+struct ScratchFile(TempDir);
+
+impl ScratchFile {
+    fn new() -> ScratchFile {
+        ScratchFile(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("cassette.jsonl")
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.path()).unwrap_or_default()
+    }
+}
+
+fn endpoint(url: &str, file: &ScratchFile, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
+    let cassette = Arc::new(Cassette::open(&file.path(), offline).unwrap());
+    Arc::new(
+        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
+    )
+}
+
+fn anthropic_answer(text: &str) -> Value {
+    json!({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": text}], "stop_reason": "max_tokens",
+        "usage": {"input_tokens": 41, "output_tokens": 7}})
+}
+
+fn openai_answer(text: &str) -> Value {
+    json!({"choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 40, "completion_tokens": 6}})
+}
+
+async fn server(at: &str, answer: ResponseTemplate, times: u64) -> MockServer {
+    let server = MockServer::start().await;
+    Mock::given(method("POST"))
+        .and(path(at))
+        .respond_with(answer)
+        .expect(times)
+        .mount(&server)
+        .await;
+    server
+}
+
+#[tokio::test]
+async fn anthropic_is_recorded_once_and_replayed_without_a_network() {
+    let server = MockServer::start().await;
+    let want = json!({
+        "model": "claude-haiku-4-5", "max_tokens": 2000, "system": "You are a coding agent.",
+        "messages": [
+            {"role": "user", "content": "Which port?"},
+            {"role": "assistant", "content": "[call of read_file] {\"path\":\"a.ts\"}"},
+            {"role": "user", "content": "[result of the tool]\nlisten(8443)\n\nWrite a summary."},
+        ],
+    });
+    Mock::given(method("POST"))
+        .and(path("/v1/messages"))
+        .and(header("x-api-key", SECRET))
+        .and(header("anthropic-version", "2023-06-01"))
+        .and(body_partial_json(want))
+        .respond_with(ResponseTemplate::new(200).set_body_json(anthropic_answer("Port 8443.")))
+        .expect(1)
+        .mount(&server)
+        .await;
+    let file = ScratchFile::new();
+    let live = endpoint(&format!("anthropic+{}", server.uri()), &file, Some(SECRET), false);
+    let p = prompt("Which port?");
+    let first = ask(&live, &p).unwrap();
+    assert_eq!(first, Summary { text: "Port 8443.".into(), stop: StopReason::MaxTokens });
+    assert_eq!(ask(&live, &p).unwrap(), first);
+    // A different address without a server. The answer comes from the cassette.
+    let replay = endpoint("openai+http://127.0.0.1:1/v1", &file, None, true);
+    assert_eq!(ask(&replay, &p).unwrap(), first);
+    let entry: Value = serde_json::from_str(file.text().lines().nth(1).unwrap()).unwrap();
+    assert_eq!(
+        (&entry["usage"]["input_tokens"], &entry["stop"], &entry["model"]),
+        (&json!(41), &json!("max_tokens"), &json!("claude-haiku-4-5"))
+    );
+    assert!(!file.text().contains("listen(8443)"), "prompts are not stored");
+}
+
+#[tokio::test]
+async fn openai_is_asked_in_its_own_words_for_the_model_of_the_address() {
+    let server = MockServer::start().await;
+    Mock::given(path("/v1/chat/completions"))
+        .and(header("authorization", format!("Bearer {SECRET}").as_str()))
+        .and(body_partial_json(
+            json!({"model": "qwen", "max_tokens": 2000, "messages": [{"role": "system", "content": "You are a coding agent."}]}),
+        ))
+        .respond_with(ResponseTemplate::new(200).set_body_json(openai_answer("Port 8443.")))
+        .expect(1)
+        .mount(&server)
+        .await;
+    let file = ScratchFile::new();
+    let live = endpoint(&format!("openai+{}/v1#qwen", server.uri()), &file, Some(SECRET), false);
+    assert_eq!(live.name(), "endpoint:qwen");
+    let all: Vec<_> = std::thread::scope(|s| {
+        let threads: Vec<_> =
+            (0..4).map(|_| s.spawn(|| ask(&live, &prompt("Which port?")).unwrap())).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(
+        all.iter().all(|w| *w == Summary { text: "Port 8443.".into(), stop: StopReason::EndTurn }),
+        "{all:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_recorded_is_an_error_that_names_the_request() {
+    let file = ScratchFile::new();
+    std::fs::write(file.path(), "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
+    let p = prompt("Which port?");
+    let hash = wire::Question::new(&p, p.max_tokens, None).hash();
+    let offline = endpoint("anthropic+https://api.anthropic.com", &file, None, true);
+    let why = ask(&offline, &p).unwrap_err().0;
+    assert!(why.contains(&hash) && why.contains("offline"), "{why}");
+    // Port 1 of this machine, where no server listens.
+    let dead = endpoint("anthropic+http://127.0.0.1:1", &file, None, false);
+    let why = ask(&dead, &p).unwrap_err().0;
+    assert!(why.contains(&hash) && why.contains("could not be reached"), "{why}");
+}
+
+#[tokio::test]
+async fn refusals_are_told_without_secrets_and_not_recorded() {
+    let words = format!(
+        "Incorrect API key provided: {SECRET}; Authorization: Bearer abcdef123456; x-api-key \
+         sk-ant-api03-AAAABBBBCCCCDDDD"
+    );
+    let server = server("/v1/messages", ResponseTemplate::new(401).set_body_string(words), 1).await;
+    let file = ScratchFile::new();
+    let live =
+        endpoint(&server.uri().replace("http", "anthropic+http"), &file, Some(SECRET), false);
+    let why = ask(&live, &prompt("Which port?")).unwrap_err().0;
+    assert!(
+        why.contains("the endpoint answered 401: Incorrect API key provided: [redacted]"),
+        "{why}"
+    );
+    assert!(
+        !why.contains(SECRET) && !why.contains("abcdef123456") && !why.contains("sk-ant"),
+        "{why}"
+    );
+    assert!(!file.path().exists() && !format!("{live:?}").contains(SECRET));
+}
+
+#[tokio::test]
+async fn a_key_that_comes_back_is_neither_used_nor_stored() {
+    let server = server(
+        "/v1/messages",
+        ResponseTemplate::new(200)
+            .set_body_json(anthropic_answer(&format!("The key is {SECRET}."))),
+        1,
+    )
+    .await;
+    let file = ScratchFile::new();
+    let live = endpoint(&format!("{}/v1/messages", server.uri()), &file, Some(SECRET), false);
+    assert_eq!(ask(&live, &prompt("Which key?")).unwrap().text, "The key is [redacted].");
+    assert!(file.text().contains(MARK) && !file.text().contains(SECRET), "{}", file.text());
+}
+
+#[tokio::test]
+async fn answers_of_another_kind_are_named() {
+    let server =
+        server("/v1/messages", ResponseTemplate::new(200).set_body_json(openai_answer("x")), 1)
+            .await;
+    let file = ScratchFile::new();
+    let live = endpoint(&format!("anthropic+{}", server.uri()), &file, None, false);
+    let why = ask(&live, &prompt("x")).unwrap_err().0;
+    assert!(why.contains("no `content` list"), "{why}");
+}
+
+#[test]
+fn the_order_of_recording_does_not_matter() {
+    let entry = |n: u64| cassette::RecordedAnswer {
+        request: format!("{n:064x}"),
+        model: "m".into(),
+        max_tokens: n,
+        reply: "r".into(),
+        stop: "end_turn".into(),
+        usage: json!({"input_tokens": n}),
+    };
+    let record = |order: &[u64]| {
+        let file = ScratchFile::new();
+        let cassette = Cassette::open(&file.path(), false).unwrap();
+        for n in order {
+            cassette.answer(&entry(*n).request, || Ok(entry(*n))).unwrap();
+        }
+        assert_eq!(
+            cassette.answer(&entry(order[0]).request, || Err("asked twice".into())),
+            Ok(entry(order[0]))
+        );
+        file.text()
+    };
+    let text = record(&[1, 2, 3]);
+    assert_eq!(text, record(&[3, 1, 2]));
+    assert_eq!(text.lines().count(), 4);
+}
+
+#[test]
+fn addresses_say_wire_path_and_model() {
+    let url = |text: &str| {
+        Address::parse(text)
+            .map(|a| (a.dialect(), a.url().to_string(), a.model().map(str::to_string)))
+    };
+    let (anthropic, openai) = (EndpointDialect::Anthropic, EndpointDialect::OpenAi);
+    let to = |wire, url: &str, model: Option<&str>| {
+        Ok((wire, url.to_string(), model.map(str::to_string)))
+    };
+    assert_eq!(
+        url("anthropic+https://api.anthropic.com"),
+        to(anthropic, "https://api.anthropic.com/v1/messages", None)
+    );
+    assert_eq!(
+        url("anthropic+https://host/v1/#m"),
+        to(anthropic, "https://host/v1/messages", Some("m"))
+    );
+    assert_eq!(
+        url("openai+http://localhost:8080/v1#qwen/3:8b"),
+        to(openai, "http://localhost:8080/v1/chat/completions", Some("qwen/3:8b"))
+    );
+    assert_eq!(
+        url("https://host/x/chat/completions"),
+        to(openai, "https://host/x/chat/completions", None)
+    );
+}
+
+#[test]
+fn a_key_leaves_the_machine_encrypted_only() {
+    let file = ScratchFile::new();
+    let with = |url: &str| {
+        Endpoint::new(
+            Address::parse(url).unwrap(),
+            Some(Key::new(SECRET)),
+            Arc::new(Cassette::open(&file.path(), false).unwrap()),
+            false,
+        )
+    };
+    let why = with("openai+http://example.org/v1").unwrap_err().to_string();
+    assert!(why.contains("example.org is reached over http"), "{why}");
+    for fine in [
+        "openai+https://example.org/v1",
+        "openai+http://localhost:1/v1",
+        "openai+http://127.0.0.1/v1",
+        "openai+http://[::1]:8/v1",
+    ] {
+        assert!(with(fine).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn the_hash_is_that_of_model_messages_and_limit() {
+    // sha256 of {"max_tokens":10,"messages":[{"role":"user","content":"a"}],"model":"m"}, by
+    // sha256sum.
+    let p = Prompt {
+        items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)],
+        ..prompt("")
+    };
+    let of = |limit, model| wire::Question::new(&p, Some(limit), Some(model)).hash();
+    assert_eq!(of(10, "m"), "a371ffbb038ee53a0f338ccdf5acde56761014ca7ef3e3dac0bf026f01846113");
+    assert!(of(11, "m") != of(10, "m") && of(10, "n") != of(10, "m"));
+}
+
+#[test]
+fn conversations_become_what_servers_take() {
+    let item = |role, text: &str| Item::new(role, Content::Text(text.into()), 1, None);
+    let trigger = Item::new(Role::User, Content::CompactionTrigger("".into()), 2, None);
+    let p = Prompt {
+        items: vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger],
+        ..prompt("")
+    };
+    let body: Value = serde_json::from_slice(
+        &wire::Question::new(&p, None, None).body(EndpointDialect::OpenAi, "api.openai.com"),
+    )
+    .unwrap();
+    let roles: Vec<&str> =
+        body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    assert!(
+        body["messages"][2]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("rule\n\nSummarise the conversation")
+    );
+    assert_eq!(body["max_completion_tokens"], 8192);
+}
+
+#[test]
+fn what_counts_as_a_secret() {
+    let r = |t: &str| without_secrets(t, Some("my key"));
+    for (text, clean) in [
+        ("my key, twice: my key", "[redacted], twice: [redacted]"),
+        ("Authorization: Bearer abc123def456", "Authorization: Bearer [redacted]"),
+        ("authorization: Basic dXNl/cjpw123+=", "authorization: Basic [redacted]"),
+        (r#"{"x-api-key":"0123456789"}"#, r#"{"x-api-key":"[redacted]"}"#),
+        ("use sk-proj-abcdefghijklmnop now", "use [redacted] now"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
+        // Plain prose, paths, short values and similar texts stay.
+        ("Bearer authentication is checked", "Bearer authentication is checked"),
+        (
+            "the sk-learn package; ghp_x; task-list-of-twenty-and-more-characters",
+            "the sk-learn package; ghp_x; task-list-of-twenty-and-more-characters",
+        ),
+        ("authorization\n1234567890", "authorization\n1234567890"),
+        ("src/auth/bearer.ts 2026-03-31", "src/auth/bearer.ts 2026-03-31"),
+    ] {
+        assert_eq!(r(text), clean);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_panics_and_the_key_never_stays(text in ".{0,80}", key in "[a-zA-Z0-9]{12,40}", url in ".{0,40}") {
+        let out = without_secrets(&format!("{text}{key}{text}"), Some(&key));
+        prop_assert!(!out.contains(&key), "{}", out);
+        prop_assert_eq!(without_secrets(&out, Some(&key)).contains(&key), false);
+        let _ = Address::parse(&url);
+        let _ = Address::parse(&format!("openai+http://{url}"));
+        let _ = wire::read(EndpointDialect::OpenAi, &text);
+    }
+}

@@ -1,0 +1,276 @@
+//! Default summariser: copies the sentences of the conversation with the highest weight.
+//!
+//! The weight depends on the author, the position, and the literals of a sentence (paths, names,
+//! numbers), and on words that it shares with the instruction. No word has a meaning here, so all
+//! languages are alike.
+
+use std::borrow::Cow;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::tokens::{content_hash, o200k};
+use ctxbench_provider::Prompt;
+use serde_json::Value;
+
+use super::request::{Author, Segment, SummaryRequest};
+use super::sentences::{clip, literals, on_one_line, sentences};
+
+/// Maximum length of a summary if the request allows more, tokens. Measured with Claude Code: 4,413
+/// and 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
+/// over 873 compactions (docs/sources/peers-and-metrics.md §1b).
+pub const MAX_TOKENS: u64 = 4_400;
+/// Minimum budget, tokens.
+const MIN_TOKENS: u64 = 300;
+/// Tokens of conversation per token of summary. This lies between the 2 % of the long sessions in
+/// [`MAX_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
+const RATIO: u64 = 20;
+
+/// Weight of the rarest word that a sentence shares with the instruction.
+const SHARED_WORD: f32 = 1.0;
+
+/// Summary of an empty conversation.
+const NOTHING: &str = "Nothing has been said so far.";
+/// Prefix of the user's text in a summary.
+const USER: &str = "User: ";
+
+/// Number of lines of a tool result that may appear in a summary.
+const LINES_OF_OUTPUT: usize = 3;
+/// Number of sentences of a user message that may appear. A longer message contains pasted text.
+const SENTENCES_OF_USER: usize = 12;
+/// Minimum weight. Lighter sentences are left out even if there is room.
+const MIN_WEIGHT: f32 = 0.7;
+
+/// Returns the tokens of a summary: a twentieth of the conversation, at least 300 and at most
+/// 4,400, and never more than the request allows.
+///
+/// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer
+/// than the rest of the summary.
+pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
+    let own = (conversation_bytes as u64 / 4 / RATIO).clamp(MIN_TOKENS, MAX_TOKENS);
+    max_tokens.map_or(own, |m| m.min(own))
+}
+
+/// Writes the summary for a prompt.
+pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
+    let request = SummaryRequest::read(prompt);
+    let mut ranker = Ranker::default();
+    let last = request.segments.len().saturating_sub(1).max(1) as f32;
+    for (n, segment) in request.segments.iter().enumerate() {
+        ranker.add(segment, n, n as f32 / last);
+    }
+    ranker.weigh(&request);
+    let mut found = ranker.sentences;
+    found.retain(|s| s.weight >= MIN_WEIGHT);
+    let rank = |s: &Sentence<'_>| s.weight / (1.0 + s.text.len() as f32 / 600.0);
+    found.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then(a.order.cmp(&b.order)));
+    request.answer(max_tokens, found.iter().map(|s| (s.order, s.line())))
+}
+
+impl SummaryRequest<'_> {
+    /// Answers with those of the lines, best first, that fit. They appear in the order of their
+    /// numbers. The answer is between `<summary>` tags if the instruction names them.
+    pub(super) fn answer(
+        &self,
+        max_tokens: Option<u64>,
+        ranked: impl Iterator<Item = (usize, String)>,
+    ) -> String {
+        let limit = budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens);
+        let (mut open, mut close) = ("", "");
+        if self.instruction.contains("<summary>") {
+            (open, close) = ("<summary>\n", "</summary>");
+        }
+        // Under a tight limit, content matters more than the requested form.
+        let mut left = limit.saturating_sub(o200k(open) + o200k(close));
+        if 2 * left < limit {
+            (open, close, left) = ("", "", limit);
+        }
+        let mut chosen = Vec::new();
+        let mut too_long = 0;
+        for (order, line) in ranked {
+            let line = format!("- {line}\n");
+            let tokens = o200k(&line);
+            if tokens <= left {
+                left -= tokens;
+                chosen.push((order, line));
+            } else {
+                too_long += 1;
+            }
+            if too_long == 50 {
+                break;
+            }
+        }
+        chosen.sort_by_key(|(order, _)| *order);
+        let mut lines: String = chosen.into_iter().map(|(_, line)| line).collect();
+        if lines.is_empty() && self.segments.is_empty() {
+            lines = format!("{NOTHING}\n");
+        }
+        let text = format!("{open}{lines}{close}");
+        cut(text.trim_end(), limit)
+    }
+}
+
+/// Returns the beginning of a text with at most `limit` tokens.
+fn cut(text: &str, limit: u64) -> String {
+    let mut head = text;
+    loop {
+        let n = o200k(head);
+        if n <= limit {
+            return head.trim_end().to_string();
+        }
+        let shorter = (head.len() as u64 * limit / n) as usize;
+        head = &head[..head.floor_char_boundary(shorter.min(head.len() - 1))];
+    }
+}
+
+/// Candidate for the summary.
+struct Sentence<'a> {
+    text: Cow<'a, str>,
+    who: Author,
+    weight: f32,
+    /// Position in the conversation.
+    order: usize,
+}
+
+impl Sentence<'_> {
+    fn line(&self) -> String {
+        let user = if self.who == Author::User { USER } else { "" };
+        let short = clip(&self.text);
+        let rest = if short.len() < self.text.len() { "…" } else { "" };
+        format!("{user}{}{rest}", on_one_line(short))
+    }
+}
+
+#[derive(Default)]
+struct Ranker<'a> {
+    sentences: Vec<Sentence<'a>>,
+    /// Sentences by the hash of their text, to avoid repetition.
+    seen: HashMap<u64, usize>,
+}
+
+impl<'a> Ranker<'a> {
+    /// Adds the sentences of segment number `n`. `age` is 0 for the oldest segment and 1 for the
+    /// newest.
+    fn add(&mut self, segment: &Segment<'a>, n: usize, age: f32) {
+        let who = segment.who;
+        match who {
+            Author::User => {
+                let all: Vec<&str> = sentences(segment.text).collect();
+                let own = all.iter().take(SENTENCES_OF_USER);
+                let end = all.iter().skip(SENTENCES_OF_USER.max(all.len().saturating_sub(4)));
+                let bonus = if n == 0 { 1.5 } else { 0.0 };
+                for text in own.chain(end) {
+                    self.push(who, Cow::Borrowed(text), 3.0 + bonus + 0.8 * age, n);
+                }
+            }
+            Author::Assistant => sentences(segment.text)
+                .for_each(|s| self.push(who, Cow::Borrowed(s), 0.9 + 0.8 * age, n)),
+            // A text that is summarised repeatedly weighs less than a new one of the user.
+            Author::Summary => {
+                let text = segment.text.rsplit("</analysis>").next().unwrap_or("");
+                for sentence in sentences(text) {
+                    let (who, sentence) = match sentence.strip_prefix(USER) {
+                        Some(sentence) => (Author::User, sentence),
+                        None => (who, sentence),
+                    };
+                    self.push(who, Cow::Borrowed(sentence), 2.4, n);
+                }
+            }
+            Author::Call => self.call(segment.text, n, age),
+            Author::Output => {
+                let lines = segment.text.lines().map(str::trim).filter(|l| is_prose(l));
+                let mut best: Vec<&str> = lines.collect();
+                best.sort_by_key(|l| std::cmp::Reverse(literals(l)));
+                for line in best.into_iter().take(LINES_OF_OUTPUT) {
+                    self.push(who, Cow::Borrowed(line), 0.2 + 0.5 * age, n);
+                }
+            }
+            Author::Product => {}
+        }
+    }
+
+    /// Adds the short arguments of a call, such as a path or a command. They weigh more beside a
+    /// long one, which is content that the call writes.
+    fn call(&mut self, arguments: &'a str, n: usize, age: f32) {
+        let mut values = Vec::new();
+        match serde_json::from_str(arguments) {
+            Ok(value) => strings(&value, &mut values),
+            Err(_) => values.push(arguments.to_string()),
+        }
+        let is_short = |v: &String| v.len() <= 200 && !v.contains('\n');
+        let weight = if values.iter().all(is_short) { 0.6 } else { 2.0 };
+        for value in values {
+            let text = match is_short(&value) {
+                true => value,
+                false => value.lines().take(3).find(|l| literals(l) > 0).unwrap_or("").to_string(),
+            };
+            if literals(&text) > 0 {
+                self.push(Author::Call, Cow::Owned(text), weight + 0.7 * age, n);
+            }
+        }
+    }
+
+    /// Adds a sentence, or raises the weight of an equal one.
+    fn push(&mut self, who: Author, text: Cow<'a, str>, weight: f32, order: usize) {
+        let letters: String = text.chars().filter(|c| c.is_alphanumeric()).collect();
+        if letters.len() < 4 {
+            return;
+        }
+        let weight = weight + 0.35 * literals(&text) as f32;
+        match self.seen.entry(content_hash(letters.to_lowercase().as_bytes())) {
+            Entry::Occupied(old) => {
+                let old = &mut self.sentences[*old.get()];
+                old.weight = old.weight.max(weight) + 0.1;
+            }
+            Entry::Vacant(new) => {
+                new.insert(self.sentences.len());
+                self.sentences.push(Sentence { text, who, weight, order });
+            }
+        }
+    }
+
+    /// Adds the weight of words that a sentence shares with the instruction: a word that few
+    /// sentences contain adds most.
+    fn weigh(&mut self, request: &SummaryRequest<'_>) {
+        let asked = words(&request.instruction);
+        let mut uses: HashMap<String, usize> = HashMap::new();
+        let shared: Vec<Vec<String>> = self
+            .sentences
+            .iter()
+            .map(|s| words(&s.text).into_iter().filter(|w| asked.contains(w)).collect())
+            .collect();
+        for word in shared.iter().flatten() {
+            *uses.entry(word.clone()).or_default() += 1;
+        }
+        let all = (self.sentences.len() as f32 + 1.0).ln();
+        for (sentence, words) in self.sentences.iter_mut().zip(&shared) {
+            let rare = |w: &String| 1.0 - (uses[w] as f32).ln() / all;
+            sentence.weight += SHARED_WORD * words.iter().map(rare).fold(0.0, f32::max);
+        }
+    }
+}
+
+/// Collects the strings of a JSON value.
+fn strings(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(s) => out.push(s.clone()),
+        Value::Array(all) => all.iter().for_each(|v| strings(v, out)),
+        Value::Object(all) => all.values().for_each(|v| strings(v, out)),
+        _ => {}
+    }
+}
+
+/// Returns whether a line of a tool result is a statement, and not source code, a number alone or
+/// a rule.
+fn is_prose(line: &str) -> bool {
+    let letters = line.chars().filter(|c| c.is_alphabetic()).count();
+    (6..=400).contains(&line.len())
+        && !line.ends_with(['{', '}', ';', '(', ',', '['])
+        && 2 * letters >= line.chars().count()
+}
+
+/// Returns the words of at least four letters, in lower case.
+fn words(text: &str) -> HashSet<String> {
+    let low = text.to_lowercase();
+    let words = low.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+    words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4).map(str::to_string).collect()
+}

@@ -1,0 +1,214 @@
+//! Substitutes for the model that writes summaries.
+//!
+//! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The
+//! text of a real model would differ from run to run and would cost money. The default is therefore
+//! [`Summariser::Extractive`]: a ranker of sentences that sees only the decoded prompt and not the facts
+//! of a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] use the facts and give an upper
+//! bound, exact or with given losses. [`Summariser::Scripted`] repeats given texts, and
+//! [`Summariser::Endpoint`] asks a real model once and repeats its recorded answer. All are
+//! deterministic.
+//!
+//! The extractive summariser cannot use facts, because its input is a [`Prompt`], a decoded request
+//! without facts.
+//!
+//! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, and never more than
+//! `max_tokens`; see [`budget`].
+
+mod desk;
+pub mod endpoint;
+mod extractive;
+mod ideal;
+mod request;
+mod script;
+mod sentences;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use ctxbench_core::model::Counting;
+use ctxbench_core::request::StopReason;
+use ctxbench_provider::Prompt;
+use ctxbench_session::Session;
+use ctxbench_session::fact::Fact;
+use ctxbench_util::nearest::hint;
+
+use endpoint::Endpoint;
+
+pub use desk::SummaryDesk;
+pub use extractive::{MAX_TOKENS, budget};
+pub use ideal::{DISTORT, KEEP};
+pub use script::{ScriptedText, SummaryScript};
+
+/// Writer of the summaries.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Summariser {
+    /// Sentences of the prompt with the highest weight, without access to the facts.
+    #[default]
+    Extractive,
+    /// Every fact in the prompt that fits: an upper bound.
+    Ideal,
+    /// Like `Ideal`, but loses facts by a seeded hash.
+    Lossy {
+        /// Probability that a visible fact is kept.
+        keep: f64,
+        /// Share of the kept facts that are distorted.
+        distort: f64,
+    },
+    /// Given texts in this order. After the last one, no summary can be written.
+    Scripted(SummaryScript),
+    /// A real model with recorded answers.
+    Endpoint(Arc<Endpoint>),
+    /// Earlier summaries in this order, followed by those of another summariser.
+    Again(Arc<[String]>, Box<Summariser>),
+}
+
+impl Summariser {
+    /// Names on the command line.
+    pub const NAMES: [&'static str; 4] = ["extractive", "ideal", "lossy", "scripted"];
+
+    /// Returns the name for reports.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Summariser::Extractive => "extractive".into(),
+            Summariser::Ideal => "ideal".into(),
+            Summariser::Lossy { .. } => "lossy".into(),
+            Summariser::Scripted(_) => "scripted".into(),
+            Summariser::Endpoint(e) => e.name().into(),
+            Summariser::Again(_, then) => then.name(),
+        }
+    }
+
+    /// Returns whether the text depends on the seed.
+    pub fn seeded(&self) -> bool {
+        match self {
+            Summariser::Again(_, then) => then.seeded(),
+            other => matches!(other, Summariser::Lossy { .. }),
+        }
+    }
+
+    /// Returns a description of the text's origin for reports.
+    pub fn origin(&self) -> String {
+        match self {
+            Summariser::Endpoint(_) => format!(
+                "{} (a real model's recorded answers, billed as the simulated one's)",
+                self.name()
+            ),
+            Summariser::Scripted(SummaryScript::Recorded) => {
+                "scripted (the summaries of the recording)".into()
+            }
+            Summariser::Scripted(_) => "scripted (texts of a file)".into(),
+            Summariser::Again(_, then) => then.origin(),
+            _ => format!("{} (modelled)", self.name()),
+        }
+    }
+
+    /// Resolves a scripted summariser to its texts for a session and strategy. Returns others
+    /// unchanged.
+    pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
+        match self {
+            Summariser::Scripted(s) => {
+                Summariser::Scripted(SummaryScript::Texts(s.texts(session, label, strategy)))
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Reason why a summariser cannot be used, as a message for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SetUpError(String);
+
+impl FromStr for Summariser {
+    type Err = SetUpError;
+
+    /// Parses a name. `lossy` uses the default rates [`KEEP`] and [`DISTORT`], and `scripted` the
+    /// summaries of the recording.
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "extractive" => Ok(Summariser::Extractive),
+            "ideal" => Ok(Summariser::Ideal),
+            "lossy" => Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }),
+            "scripted" => Ok(Summariser::Scripted(SummaryScript::Recorded)),
+            _ => {
+                let hint = hint(name, &Summariser::NAMES);
+                Err(SetUpError(format!("unknown summariser '{name}': {hint}")))
+            }
+        }
+    }
+}
+
+/// Instruction for a compaction by the provider itself, on demand or at its own threshold.
+pub(crate) const ASK: &str =
+    "Summarise the conversation so that the work can go on from the summary alone.";
+
+/// Request for a summary, with its context.
+#[derive(Clone, Copy, Debug)]
+pub struct SummaryJob<'a> {
+    /// Decoded request.
+    pub prompt: &'a Prompt,
+    /// Largest reply that the request allows, tokens.
+    pub max_tokens: Option<u64>,
+    /// Token counting of the requested model.
+    pub counting: Counting,
+    /// Facts of the scenario, used only by `Ideal` and `Lossy`.
+    pub facts: &'a [Fact],
+    /// Seed of the run.
+    pub seed: u64,
+    /// Number of earlier summaries of the run.
+    pub index: u64,
+}
+
+impl SummaryJob<'_> {
+    /// Returns the size of the largest reply in o200k tokens.
+    fn room(&self) -> Option<u64> {
+        self.max_tokens.map(|n| self.counting.fitting(n))
+    }
+}
+
+/// A summary with its stop reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub text: String,
+    /// Reason why the text ends.
+    pub stop: StopReason,
+}
+
+/// Reason for a missing summary, as a message for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten(pub String);
+
+/// Writes a summary, or returns the reason why there is none.
+pub fn summarise(s: &Summariser, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
+    let text = match s {
+        // It has no access to the facts and can only keep those that it finds itself.
+        Summariser::Extractive => extractive::write(job.prompt, job.room()),
+        Summariser::Ideal => ideal::write(job, None),
+        Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
+        Summariser::Scripted(SummaryScript::Texts(texts)) => {
+            let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
+            text.ok_or_else(|| {
+                Unwritten(format!(
+                    "summary {} is requested, and the script has {}",
+                    job.index + 1,
+                    texts.len()
+                ))
+            })?
+        }
+        Summariser::Scripted(_) => {
+            return Err(Unwritten("the script was not read for this session".to_string()));
+        }
+        Summariser::Endpoint(e) => return e.write(job),
+        Summariser::Again(texts, then) => {
+            match usize::try_from(job.index).ok().and_then(|i| texts.get(i)) {
+                Some(text) => text.clone(),
+                None => return summarise(then, job),
+            }
+        }
+    };
+    Ok(Summary { text, stop: StopReason::EndTurn })
+}

@@ -1,0 +1,15 @@
+//! Services of the system that the rooms of the harness share: groups of processes, signals and
+//! scratch folders, HTTP on loopback, and the removal of secrets.
+
+pub mod accept;
+mod hash;
+pub mod post;
+mod process_group;
+pub mod redact;
+pub mod shutdown;
+mod signals;
+
+pub use hash::sha256;
+pub use process_group::{ProcessGroup, StderrTail};
+#[cfg(unix)]
+pub use signals::SignalListener;

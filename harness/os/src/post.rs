@@ -1,0 +1,79 @@
+//! Posts to a server from synchronous code.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+
+/// Limits of an answer.
+pub struct AnswerLimits {
+    pub timeout: Duration,
+    /// Maximum size of the answer, bytes.
+    pub bytes: usize,
+}
+
+/// Posts JSON and returns status and body. The runtime of a replay cannot be entered twice, so the
+/// request runs on its own thread and runtime.
+pub fn post(
+    url: &Uri,
+    headers: &[(&'static str, String)],
+    body: Vec<u8>,
+    limits: &AnswerLimits,
+) -> Result<(StatusCode, Bytes), String> {
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| e.to_string())?;
+        let sent = async {
+            tokio::time::timeout(limits.timeout, send(url, headers, body, limits.bytes)).await
+        };
+        let late = |_| Err(format!("no answer within {} s", limits.timeout.as_secs()));
+        runtime.block_on(sent).unwrap_or_else(late)
+    };
+    let joined = std::thread::scope(|s| s.spawn(work).join());
+    joined.unwrap_or_else(|_| Err("the request panicked".to_string()))
+}
+
+async fn send(
+    url: &Uri,
+    headers: &[(&'static str, String)],
+    body: Vec<u8>,
+    max_bytes: usize,
+) -> Result<(StatusCode, Bytes), String> {
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_webpki_roots()
+        .https_or_http()
+        .enable_http1()
+        .build();
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
+    let mut request = hyper::Request::post(url.clone()).header("content-type", "application/json");
+    for (name, value) in headers {
+        let mut value = hyper::header::HeaderValue::from_str(value)
+            .map_err(|_| format!("the header {name} cannot be sent"))?;
+        value.set_sensitive(true);
+        request = request.header(*name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|e| e.to_string())?;
+    let answer = client
+        .request(request)
+        .await
+        .map_err(|e| format!("the server could not be reached: {}", error_chain(&e)))?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), max_bytes)
+        .collect()
+        .await
+        .map_err(|e| format!("the answer is incomplete: {e}"))?;
+    Ok((status, body.to_bytes()))
+}
+
+/// Formats an error with its sources, which the messages of hyper leave out.
+pub fn error_chain(e: &dyn std::error::Error) -> String {
+    match e.source() {
+        Some(s) => format!("{e}: {}", error_chain(s)),
+        None => e.to_string(),
+    }
+}

@@ -1,0 +1,197 @@
+//! A child process with all processes that it starts. The whole group ends with its first process.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::shutdown;
+
+/// Interval between two checks whether the first process has ended.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A process in its own process group. The group is killed when the process has ended, when
+/// [`ProcessGroup::kill`] is called, or on drop, and never signalled after that: its number may
+/// belong to another group by then.
+///
+/// On Windows only the process itself is killed.
+pub struct ProcessGroup {
+    child: Child,
+    /// Process ID, until the group has been killed.
+    id: Option<u32>,
+}
+
+impl ProcessGroup {
+    /// Starts `command` in a new process group.
+    pub fn spawn(command: &mut Command) -> io::Result<ProcessGroup> {
+        command.kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = shutdown::spawn_group(|| command.spawn().map(|child| (child.id(), child)))?;
+        Ok(ProcessGroup { id: child.id(), child })
+    }
+
+    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits for the first process to end, then kills the rest of the group. Cancel safe.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        // Until it is reaped, the process prevents reuse of the group's ID.
+        while self.id.is_some_and(is_running) {
+            tokio::time::sleep(POLL).await;
+        }
+        self.kill();
+        self.child.wait().await
+    }
+
+    /// Kills the group. Has no effect on a group that has ended.
+    pub fn kill(&mut self) {
+        if let Some(id) = self.id.take() {
+            shutdown::end_group(id);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Returns whether a child process has not ended yet, without reaping it.
+#[cfg(unix)]
+fn is_running(id: u32) -> bool {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return false };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+#[cfg(not(unix))]
+fn is_running(_: u32) -> bool {
+    false
+}
+
+/// Number of bytes kept of standard error, from its end.
+const STDERR_BYTES: usize = 4_096;
+/// Time that the rest of standard error is waited for after the process was killed.
+const STDERR_GRACE: Duration = Duration::from_secs(2);
+
+/// The end of a process's standard error.
+pub struct StderrTail {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl StderrTail {
+    /// Reads in the background, so that the process is never blocked.
+    pub fn collect(mut stderr: ChildStderr) -> StderrTail {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let tail = bytes.clone();
+        let reader = tokio::spawn(async move {
+            let mut buffer = [0; 4_096];
+            while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
+                let Ok(mut tail) = tail.lock() else { return };
+                tail.extend_from_slice(&buffer[..n]);
+                let over = tail.len().saturating_sub(STDERR_BYTES);
+                tail.drain(..over);
+            }
+        });
+        StderrTail { bytes, reader }
+    }
+
+    /// Waits for the end of the stream and returns its last lines, at most `max_lines`, blank lines
+    /// left out. A process outside the group that keeps the stream open is not waited for.
+    pub async fn last_lines(&mut self, max_lines: usize) -> String {
+        let _ = timeout(STDERR_GRACE, &mut self.reader).await;
+        let bytes = self.bytes.lock().map(|b| b.clone()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(max_lines)..].join("\n")
+    }
+}
+
+impl Drop for StderrTail {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// A shell that starts a long sleep in the background and prints its process id.
+    async fn shell(script: &str) -> (ProcessGroup, u32) {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("sleep 77 & echo $!; {script}")).stdout(Stdio::piped());
+        let mut group = ProcessGroup::spawn(&mut command).unwrap();
+        let mut stdout = group.take_stdout().unwrap();
+        let mut text = Vec::new();
+        while !text.ends_with(b"\n") {
+            text.push(stdout.read_u8().await.unwrap());
+        }
+        (group, String::from_utf8(text).unwrap().trim().parse().unwrap())
+    }
+
+    /// Waits until a process has ended.
+    async fn ends(id: u32) -> bool {
+        for _ in 0..200 {
+            let ps = Command::new("ps").args(["-o", "stat=", "-p", &id.to_string()]).output();
+            let state = String::from_utf8(ps.await.unwrap().stdout).unwrap();
+            if state.trim().is_empty() || state.starts_with('Z') {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        false
+    }
+
+    #[tokio::test]
+    async fn group_of_process_that_exits_is_killed() {
+        let (mut group, sleep) = shell("exit 3").await;
+        assert_eq!(group.wait().await.unwrap().code(), Some(3));
+        assert!(ends(sleep).await);
+    }
+
+    #[tokio::test]
+    async fn group_is_killed_on_drop() {
+        let (group, sleep) = shell("wait").await;
+        drop(group);
+        assert!(ends(sleep).await);
+    }
+
+    #[tokio::test]
+    async fn group_that_ended_is_not_signalled_again() {
+        let (mut group, _) = shell("exit 0").await;
+        let id = group.id.unwrap();
+        group.wait().await.unwrap();
+        assert_eq!(group.id, None);
+        // Another process with the same ID is not killed.
+        let mut other = Command::new("sleep");
+        other.arg("77").process_group(0).kill_on_drop(true);
+        let mut other = other.spawn().unwrap();
+        shutdown::end_group(other.id().unwrap());
+        shutdown::end_group(id);
+        group.kill();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(other.try_wait().unwrap().is_none());
+    }
+}

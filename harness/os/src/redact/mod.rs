@@ -1,0 +1,246 @@
+//! Removal of secrets and people from text that others will read: keys, tokens, passwords, mail
+//! addresses and names of home folders, found by their shapes.
+//!
+//! One [`Redactor`] gives the same secret the same replacement and different secrets different
+//! ones, so references still match. Names of people in prose, hosts and company names have no shape
+//! and stay.
+
+pub mod headers;
+mod rules;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use ctxbench_reports::record::{Results, RunRecord};
+use ctxbench_scenarios::autofacts;
+use ctxbench_session::{Entry, Session};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub use headers::RequestSecrets;
+
+/// Replacement of a secret in texts that do not number their secrets.
+pub const MARK: &str = "[redacted]";
+
+/// Kinds of findings that are people and not secrets.
+const MAIL: &str = "mail";
+const USER: &str = "user";
+
+/// Kind and position of a secret in a text, or of a person.
+type Finding = (&'static str, Range<usize>);
+
+/// Returns the replacement of the `n`-th secret of a kind.
+fn replacement(kind: &str, n: usize) -> String {
+    match kind {
+        MAIL => format!("person{n}@example.com"),
+        // As part of a path.
+        USER => format!("user{n}"),
+        _ => format!("[redacted-{kind}-{n}]"),
+    }
+}
+
+/// Formats a number of secrets of a kind for people.
+fn counted(kind: &str, n: usize) -> String {
+    let (one, more) = match kind {
+        MAIL => ("mail address", "mail addresses"),
+        USER => ("name of a home folder", "names of home folders"),
+        _ => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
+    };
+    format!("{n} {}", if n == 1 { one } else { more })
+}
+
+/// Finds secrets and people in a text, in the order of their positions and without overlaps.
+fn findings(text: &str) -> Vec<Finding> {
+    let mut found = shapes::find(text);
+    let shapes = found.len();
+    for (id, range) in rules::find(text) {
+        let overlaps = |(_, other): &Finding| other.start < range.end && range.start < other.end;
+        // Findings of shapes are sorted, and so are those of rules.
+        let after = found[..shapes].partition_point(|(_, other)| other.end <= range.start);
+        let is_free = !found[..shapes].get(after).is_some_and(overlaps)
+            && !found[shapes..].last().is_some_and(overlaps);
+        if is_free {
+            found.push((id, range));
+        }
+    }
+    found.sort_by_key(|(_, range)| range.start);
+    found
+}
+
+/// Replaces secrets in a text by [`MARK`]: `key` wherever it occurs, and all keys, tokens and
+/// passwords that this module finds. Names of people and folders stay.
+pub fn without_secrets(text: &str, key: Option<&str>) -> String {
+    let text = match key.filter(|key| !key.is_empty()) {
+        Some(key) => Cow::Owned(text.replace(key, MARK)),
+        None => Cow::Borrowed(text),
+    };
+    let mut out = String::new();
+    let mut copied = 0;
+    for (kind, range) in findings(&text) {
+        if kind != MAIL && kind != USER && !text[range.clone()].contains(MARK) {
+            out += &text[copied..range.start];
+            out += MARK;
+            copied = range.end;
+        }
+    }
+    out + &text[copied..]
+}
+
+/// Replaces secrets in all texts of a JSON value, see [`without_secrets`].
+pub fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
+    match value {
+        Value::String(text) => Value::String(without_secrets(&text, key)),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| value_without_secrets(item, key)).collect())
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            Value::Object(fields.map(|(k, v)| (k, value_without_secrets(v, key))).collect())
+        }
+        other => other,
+    }
+}
+
+/// Takes secrets out, and remembers which it has met.
+#[derive(Default)]
+pub struct Redactor {
+    /// Replacement of each secret.
+    met: HashMap<String, String>,
+    /// Number of secrets of each kind.
+    last: HashMap<&'static str, usize>,
+    /// Texts without a secret. Results repeat most texts once per strategy.
+    clean: HashSet<String>,
+    /// Of these, bytes.
+    clean_bytes: usize,
+}
+
+/// Maximum size of a text that is remembered as clean, bytes.
+const REMEMBERED: usize = 20_000;
+
+/// Maximum size of all texts that are remembered as clean, bytes: those of several sessions.
+const REMEMBERED_IN_ALL: usize = 16 << 20;
+
+impl Redactor {
+    /// A text without its secrets.
+    pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        if self.clean.contains(text) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::new();
+        let mut copied = 0;
+        for (kind, range) in findings(text) {
+            out += &text[copied..range.start];
+            out += &self.replacement(kind, &text[range.clone()]);
+            copied = range.end;
+        }
+        if copied == 0 {
+            if text.len() <= REMEMBERED {
+                self.clean_bytes += text.len();
+                if self.clean_bytes > REMEMBERED_IN_ALL {
+                    self.clean.clear();
+                    self.clean_bytes = text.len();
+                }
+                self.clean.insert(text.to_string());
+            }
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(out + &text[copied..])
+    }
+
+    fn replacement(&mut self, kind: &'static str, secret: &str) -> String {
+        if let Some(known) = self.met.get(secret) {
+            return known.clone();
+        }
+        // A vendor's form is more specific than a name before it.
+        let kind = shapes::kind_of(secret).unwrap_or(kind);
+        let last = self.last.entry(kind).or_default();
+        *last += 1;
+        let text = replacement(kind, *last);
+        self.met.insert(secret.to_string(), text.clone());
+        text
+    }
+
+    /// Redacts all texts of a JSON value, names of fields, and values of fields that are named like
+    /// secrets.
+    pub fn value(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(new) = self.text(text) {
+                    *text = new;
+                }
+            }
+            Value::Array(all) => all.iter_mut().for_each(|v| self.value(v)),
+            Value::Object(fields) => {
+                self.named(fields);
+                for (name, mut value) in std::mem::take(fields) {
+                    match &mut value {
+                        Value::String(s) if shapes::is_secret_field(&name, s) => {
+                            *s = self.replacement("secret", s);
+                        }
+                        other => self.value(other),
+                    }
+                    fields.insert(self.text(&name).into_owned(), value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// `{"name": "DB_PASSWORD", "value": "…"}`.
+    fn named(&mut self, fields: &mut Map<String, Value>) {
+        let text = |key: &str| fields.get(key).and_then(Value::as_str);
+        if let (Some(name), Some(value)) = (text("name").or(text("key")), text("value"))
+            && shapes::is_secret_field(name, value)
+        {
+            let put = self.replacement("secret", value);
+            fields.insert("value".into(), put.into());
+        }
+    }
+
+    fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
+        let mut value = serde_json::to_value(typed)?;
+        self.value(&mut value);
+        serde_json::from_value(value)
+    }
+
+    /// Returns a note with counts, such as "redacted: 1 aws-key, 2 mail addresses"; `None` =
+    /// nothing was redacted.
+    pub fn note(&self) -> Option<String> {
+        let mut all: Vec<String> = self.last.iter().map(|(kind, n)| counted(kind, *n)).collect();
+        all.sort_unstable();
+        (!all.is_empty()).then(|| format!("note: redacted: {}", all.join(", ")))
+    }
+
+    /// Redacts a session. Facts that were found in its text are found again in the redacted text;
+    /// other facts are redacted as they are.
+    pub fn session(&mut self, session: &Session) -> serde_json::Result<Session> {
+        let header = self.typed(&session.header)?;
+        let entries = session.entries.iter().map(|e| self.typed(e));
+        let entries = entries.collect::<serde_json::Result<Vec<Entry>>>()?;
+        let mut found = Session { facts: vec![], ..session.clone() };
+        autofacts::add(&mut found);
+        let mut redacted = Session { header, entries, facts: vec![] };
+        if found.facts == session.facts {
+            autofacts::add(&mut redacted);
+        } else {
+            let facts = session.facts.iter().map(|f| self.typed(f));
+            redacted.facts = facts.collect::<serde_json::Result<_>>()?;
+        }
+        Ok(redacted)
+    }
+
+    /// A row of results without secrets.
+    pub fn run(&mut self, run: &RunRecord) -> serde_json::Result<RunRecord> {
+        self.typed(run)
+    }
+
+    /// Results without secrets.
+    pub fn results(&mut self, results: &Results) -> serde_json::Result<Results> {
+        self.typed(results)
+    }
+}

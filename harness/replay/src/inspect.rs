@@ -1,0 +1,247 @@
+//! The context before and after the compactions of a session, block by block.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
+use ctxbench_core::context_editing::prompt_tokens;
+use ctxbench_core::host::Event;
+use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::request::{Phase, Tools};
+use ctxbench_provider::wire;
+use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
+use ctxbench_scenarios::Scenario;
+use ctxbench_session::Entry;
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::ManualCompaction;
+use serde::Serialize;
+
+use crate::exchange::block_name;
+use crate::options::Options;
+use crate::point::{CutPoint, NoSuchPoint, up_to};
+use crate::recording;
+use crate::replay::replay_in_full;
+
+/// The context before and after one compaction.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompactionLayout {
+    /// Name that the product gives to the mechanism.
+    pub mechanism: String,
+    pub phase: Phase,
+    /// Index of the request that follows the compaction.
+    pub before_request: u64,
+    pub before_tokens: u64,
+    pub after_tokens: u64,
+    /// Cost, waiting time and effect on facts. `None` = not measured, because the compaction was
+    /// not part of the main conversation.
+    pub measured: Option<Measured>,
+    pub before: Vec<ContextBlock>,
+    pub after: Vec<ContextBlock>,
+}
+
+/// Measurements of one compaction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Tokens of the written summary.
+    pub summary_tokens: u64,
+    /// Cost of the compaction's own requests, USD.
+    pub cost_usd: f64,
+    /// Time in ms that the user waited for the compaction, modelled.
+    pub blocked_ms: u64,
+    /// Number of facts that were verbatim in the context before and are in no block after.
+    pub facts_lost: u64,
+    /// Number of lost facts that the summary mentions.
+    pub facts_carried: u64,
+}
+
+impl From<&CompactionRecord> for Measured {
+    fn from(c: &CompactionRecord) -> Self {
+        Measured {
+            summary_tokens: c.summary_tokens,
+            // A replay has all values; only a recording may lack some.
+            cost_usd: c.cost_usd.unwrap_or_default(),
+            blocked_ms: c.blocked_ms.unwrap_or_default(),
+            facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
+            facts_carried: c.facts_carried.unwrap_or_default(),
+        }
+    }
+}
+
+/// One block of a context.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ContextBlock {
+    pub kind: BlockKind,
+    pub role: Role,
+    /// Relation of the block to the original message.
+    pub form: BlockForm,
+    /// Name of the tool, for a call or a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Number of tokens, by the provider's counting.
+    pub tokens: u64,
+    /// Text of the block; empty for an image or an opaque payload.
+    pub text: String,
+}
+
+impl ContextBlock {
+    fn new(by: &Counting, b: &Block) -> ContextBlock {
+        ContextBlock {
+            kind: b.kind,
+            role: b.role,
+            form: b.form,
+            tool: b.call.as_ref().map(|c| c.name.to_string()),
+            tokens: b.tokens(by),
+            text: recording::readable(&b.text).to_string(),
+        }
+    }
+
+    /// Returns the kind of the block, followed by its form unless it is verbatim, such as `output
+    /// cleared`.
+    pub fn name(&self) -> String {
+        block_name(self.kind, self.form)
+    }
+}
+
+/// Returns the compactions of a session under a strategy, and the strategy's error, if any.
+pub async fn layouts(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> (Vec<CompactionLayout>, Option<String>) {
+    let (layouts, record) = run(scenario, spec, model, options).await;
+    (layouts, record.error.filter(|_| record.status == Status::Error))
+}
+
+/// Result of a requested compaction.
+#[derive(Clone, Debug, Serialize)]
+pub struct RequestedCompaction {
+    /// Compactions that the request caused. If the strategy has no such command, the compactions
+    /// that it made by itself until then. Empty = none.
+    pub layouts: Vec<CompactionLayout>,
+    /// Reason why the request had no effect, or a note that the strategy compacted without being
+    /// asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Number of compactions that the strategy made by itself before the request.
+    pub before_it: u64,
+}
+
+/// Runs a session up to a point, where the user asks for a compaction with these instructions.
+pub async fn request_compaction(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    point: CutPoint,
+    instructions: Option<&str>,
+) -> Result<RequestedCompaction, NoSuchPoint> {
+    let mut until = scenario.clone();
+    until.session = up_to(&scenario.session, point)?;
+    let (own, record) = run(&until, spec, model, options).await;
+    let before_it = own.len() as u64;
+    let nothing = |why: String| RequestedCompaction { layouts: vec![], why: Some(why), before_it };
+    if record.status != Status::Completed {
+        let why = record.error.unwrap_or_else(|| "it did not get there".into());
+        return Ok(nothing(format!("it did not get there: {why}")));
+    }
+    if !spec.descriptor.manual.exists() {
+        let why = match own.len() {
+            0 => "it cannot be asked for a compaction, and made none by itself",
+            _ => "it cannot be asked for a compaction; made by itself",
+        };
+        return Ok(RequestedCompaction { layouts: own, why: Some(why.into()), before_it });
+    }
+    let unheard = instructions.is_some() && spec.descriptor.manual == ManualCompaction::Plain;
+    let instructions = instructions.map(str::to_string);
+    until.session.entries.push(Entry::Compact {
+        instructions,
+        at: None,
+        extra: Default::default(),
+    });
+    let (mut all, record) = run(&until, spec, model, options).await;
+    // Both runs are the same up to the command.
+    let layouts = all.split_off(own.len().min(all.len()));
+    let why = layouts.is_empty().then(|| match record.error.or(record.note) {
+        Some(why) => format!("nothing was compacted: {why}"),
+        None => "it found nothing to compact".into(),
+    });
+    let why = match (why, unheard) {
+        (None, true) => {
+            Some("its command takes no instructions; this is what it does without".into())
+        }
+        (why, _) => why,
+    };
+    Ok(RequestedCompaction { layouts, why, before_it })
+}
+
+async fn run(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> (Vec<CompactionLayout>, RunRecord) {
+    let full = replay_in_full(scenario, spec, model, options).await;
+    let by = crate::recording::counting(&scenario.session, model, options.calibrate)
+        .scaled(scenario.scale);
+    let model = Model { counting: by, ..model.clone() };
+    let record = full.replayed.record;
+    let mut measured = record.compactions.iter();
+    let mut out = Vec::new();
+    for e in &full.events {
+        if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
+            let pieces =
+                |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
+            out.push(CompactionLayout {
+                mechanism: (*mechanism).to_string(),
+                phase: *phase,
+                before_request: e.before_request,
+                before_tokens: prompt_tokens(&model, &[], before),
+                after_tokens: prompt_tokens(&model, &[], after),
+                measured: measured.next().map(Measured::from),
+                before: pieces(before),
+                after: pieces(after),
+            });
+        }
+    }
+    (out, record)
+}
+
+/// Compares two contexts. The result has an element per block of `after`, which is true if `before`
+/// contains the same block. Each block of `before` matches at most one block of `after`.
+pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
+    let mut left: Vec<&ContextBlock> = before.iter().collect();
+    let taken = |p: &ContextBlock| {
+        let same = |q: &&ContextBlock| q.kind == p.kind && q.form == p.form && q.text == p.text;
+        left.iter().position(same).map(|at| left.remove(at)).is_some()
+    };
+    after.iter().map(taken).collect()
+}
+
+/// Counts the blocks and tokens of a context by name, in the order of first occurrence.
+pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
+    let mut all: Vec<(String, usize, u64)> = Vec::new();
+    for p in pieces {
+        match all.iter_mut().find(|(name, ..)| *name == p.name()) {
+            Some((_, count, tokens)) => {
+                *count += 1;
+                *tokens += p.tokens;
+            }
+            None => all.push((p.name(), 1, p.tokens)),
+        }
+    }
+    all
+}
+
+/// Returns the tokens of the tool definitions, which every prompt of the main conversation contains
+/// in addition to its blocks.
+pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
+    let by = crate::recording::counting(&scenario.session, model, options.calibrate)
+        .scaled(scenario.scale);
+    let mut all = scenario.session.entries.iter().rev();
+    let main = all.find_map(|e| match e {
+        Entry::Tools { definitions, agent: None, .. } => Some(definitions),
+        _ => None,
+    });
+    let tools = main.and_then(|d| Tools::new(&wire::for_model(model).tool_definitions(d)));
+    tools.map_or(0, |t| t.tokens(&by))
+}

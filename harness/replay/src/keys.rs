@@ -1,0 +1,257 @@
+//! Keys of finished pairs. A key is a hash of everything that determines the pair's row, so pairs
+//! with the same key have the same row and need not be computed again.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use ctxbench_core::model::Model;
+use ctxbench_core::tokens::content_hash;
+use ctxbench_reports::record::RESULTS_VERSION;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::memory::Prefixes;
+use crate::options::Options;
+use ctxbench_mock::summarise::Summariser;
+
+/// A hash that implements `Write` and counts the bytes.
+#[derive(Clone, Default)]
+struct Hasher {
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Hasher {
+    /// Hashes a part. Different lists of parts never give the same bytes.
+    fn part(&mut self, value: &dyn fmt::Debug) {
+        // Debug escapes line breaks in strings, so only the end of a part adds one.
+        writeln!(self, "{value:?}").expect("a hash takes everything");
+    }
+
+    fn json(&mut self, value: &impl Serialize) {
+        serde_json::to_writer(&mut *self, value).expect("sessions always serialise");
+        self.write_all(b"\n").expect("a hash takes everything");
+    }
+}
+
+/// Hash and size of the content of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionContent {
+    hash: [u8; 32],
+    /// Size as JSON.
+    pub bytes: u64,
+}
+
+impl SessionContent {
+    /// Hashes a session as it was read. Its name in the run does not matter.
+    pub fn new(scenario: &Scenario) -> SessionContent {
+        let mut hasher = Hasher::default();
+        let session = &scenario.session;
+        hasher.json(&session.header);
+        session.entries.iter().for_each(|e| hasher.json(e));
+        session.facts.iter().for_each(|f| hasher.json(f));
+        let bytes = hasher.bytes;
+        hasher.part(&(&scenario.faults, scenario.facts_found));
+        SessionContent { hash: hasher.hash.finalize().into(), bytes }
+    }
+}
+
+/// Identifies the running program. A different build, or one with additional strategies, computes
+/// everything again.
+pub fn program() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let hashed = std::env::current_exe().and_then(|path| file_hash(&path));
+    format!("{version} {RESULTS_VERSION} {}", hashed.unwrap_or_default())
+}
+
+fn file_hash(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let (mut part, mut hash) = (vec![0; 1 << 20], Sha256::new());
+    loop {
+        let mut filled = 0;
+        while filled < part.len() {
+            match file.read(&mut part[filled..])? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        if filled == 0 {
+            return Ok(hex(&hash.finalize(), 16));
+        }
+        hash.update(content_hash(&part[..filled]).to_le_bytes());
+    }
+}
+
+fn hex(bytes: &[u8], most: usize) -> String {
+    bytes.iter().take(most).map(|b| format!("{b:02x}")).collect()
+}
+
+/// Key parts that all pairs of a run share.
+pub struct Keys {
+    common: Hasher,
+    /// External programs, each as it was specified, with the hashes of the files that its command
+    /// names.
+    programs: Vec<(String, String)>,
+    /// Memory files, which differ per strategy.
+    memory: Arc<Prefixes>,
+}
+
+impl Keys {
+    /// Creates the shared part. `programs` = the external programs as they were specified:
+    /// `NAME=exec:COMMAND`.
+    pub fn new(program: &str, options: &Options, programs: &[String]) -> Keys {
+        let mut common = Hasher::default();
+        let memory = options.memory.clone();
+        // Summariser and seed belong to each variant.
+        let (summariser, seed) = (Summariser::Extractive, 0);
+        let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
+        common.part(&(program, &options));
+        let with_files = |text: &String| {
+            let files = text.split([' ', ':']).filter_map(|word| file_hash(Path::new(word)).ok());
+            (text.clone(), files.collect::<Vec<_>>().join(" "))
+        };
+        Keys { common, programs: programs.iter().map(with_files).collect(), memory }
+    }
+
+    /// Adds the content and properties of one session.
+    pub fn of_session(&self, scenario: &Scenario, content: &SessionContent) -> SessionKeys<'_> {
+        let mut hash = self.common.clone();
+        let s = scenario;
+        hash.part(&(&s.id, &s.title, &s.why, &s.tags, s.scale, &s.warnings, content.hash));
+        SessionKeys { keys: self, hash }
+    }
+}
+
+/// Keys of the pairs of one session.
+pub struct SessionKeys<'a> {
+    keys: &'a Keys,
+    hash: Hasher,
+}
+
+impl SessionKeys<'_> {
+    /// Returns the key of a strategy with a model. `named` = the row shows the seed.
+    pub fn pair(
+        &self,
+        spec: &Spec,
+        model: &Model,
+        summariser: &Summariser,
+        seed: u64,
+        named: bool,
+    ) -> String {
+        let mut hash = self.hash.clone();
+        let from_scenario = |(text, _): &&(String, String)| {
+            text.strip_prefix(spec.descriptor.name).is_some_and(|t| t.starts_with(['=', '@']))
+        };
+        let settings: Vec<_> = spec.settings.all().collect();
+        hash.part(&(
+            spec.label(),
+            spec.version.name,
+            settings,
+            self.keys.programs.iter().find(from_scenario),
+        ));
+        hash.part(&(self.keys.memory.files(spec), model, named));
+        // The answers of an endpoint are in its cassette.
+        match summariser {
+            Summariser::Endpoint(e) => hash.part(&e.name()),
+            other => hash.part(other),
+        }
+        // Without randomness the text is the same with every seed.
+        hash.part(&summariser.seeded().then_some(seed));
+        hex(&hash.hash.finalize(), 16)
+    }
+
+    /// Returns the key of the row *as recorded*.
+    pub fn recorded(&self, model: &Model) -> String {
+        let mut hash = self.hash.clone();
+        hash.part(&("as recorded", model));
+        hex(&hash.hash.finalize(), 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use ctxbench_core::model::find;
+    use ctxbench_session::{Entry, UserEntry};
+
+    use super::*;
+
+    fn scenario(text: &str) -> Scenario {
+        let mut s = Scenario { id: "s".into(), ..Scenario::default() };
+        let said = UserEntry { id: "u1".into(), text: Some(text.into()), ..UserEntry::default() };
+        s.session.entries.push(Entry::User(said));
+        s
+    }
+
+    #[test]
+    fn whatever_decides_a_row_decides_its_key() {
+        let spec = |text: &str| Spec::parse(text).unwrap();
+        let key = |options: &Options,
+                   program: &str,
+                   s: &Scenario,
+                   spec: &Spec,
+                   model: &str,
+                   by: &Summariser,
+                   seed| {
+            let keys = Keys::new(program, options, &[]);
+            let model = find(model).unwrap();
+            keys.of_session(s, &SessionContent::new(s)).pair(spec, model, by, seed, false)
+        };
+        let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
+        let (extractive, lossy) =
+            (Summariser::Extractive, Summariser::Lossy { keep: 0.5, distort: 0.1 });
+        let (sonnet, gpt) = ("claude-sonnet-4-6", "gpt-5.4");
+        let all = [
+            key(&plain, "1", &s, &codex, sonnet, &extractive, 1),
+            key(&plain, "2", &s, &codex, sonnet, &extractive, 1),
+            key(&plain, "1", &scenario("b"), &codex, sonnet, &extractive, 1),
+            key(
+                &plain,
+                "1",
+                &Scenario { id: "t".into(), ..s.clone() },
+                &codex,
+                sonnet,
+                &extractive,
+                1,
+            ),
+            key(&plain, "1", &Scenario { scale: 0.5, ..s.clone() }, &codex, sonnet, &extractive, 1),
+            key(&plain, "1", &s, &spec("aider"), sonnet, &extractive, 1),
+            key(&plain, "1", &s, &spec("codex:auto_compact_limit=90000"), sonnet, &extractive, 1),
+            key(&plain, "1", &s, &codex, gpt, &extractive, 1),
+            key(&plain, "1", &s, &codex, sonnet, &lossy, 1),
+            key(&plain, "1", &s, &codex, sonnet, &lossy, 2),
+            key(
+                &Options { window: Some(9), ..plain.clone() },
+                "1",
+                &s,
+                &codex,
+                sonnet,
+                &extractive,
+                1,
+            ),
+            key(&Options { trace: true, ..plain.clone() }, "1", &s, &codex, sonnet, &extractive, 1),
+        ];
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        let again = key(&Options { seed: 7, ..plain }, "1", &s, &codex, sonnet, &extractive, 2);
+        assert_eq!(again, all[0], "nothing in it is seeded");
+        assert!(all[0].len() == 32 && all[0].bytes().all(|b| b.is_ascii_hexdigit()));
+    }
+}

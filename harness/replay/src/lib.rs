@@ -1,0 +1,73 @@
+//! Replays recorded sessions through strategies, and measures what they do.
+
+mod agents;
+mod background;
+mod compactions;
+mod conversation;
+mod delegation;
+mod events;
+mod exchange;
+mod fact_errors;
+mod fact_exposure;
+mod fact_losses;
+mod fact_scope;
+mod fact_timeline;
+mod facts;
+pub mod inspect;
+mod integrity;
+pub mod keys;
+pub mod memory;
+pub mod models;
+mod needs;
+mod observer;
+mod options;
+mod path;
+mod play;
+pub mod point;
+mod prefix;
+mod record;
+pub mod recorded;
+mod recording;
+mod replay;
+mod rereads;
+mod resume;
+mod retention;
+mod rewind;
+mod rewinds;
+pub mod run;
+mod savings;
+mod scene;
+mod session_cache;
+mod steering;
+mod subagent_index;
+mod subagents;
+mod texts;
+mod trace;
+mod twice;
+pub mod validate;
+pub mod verify;
+pub mod watch;
+mod windows;
+mod world;
+
+use ctxbench_session::Session;
+
+pub use exchange::spaced_name;
+pub use options::{Options, Replayed};
+pub use path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
+pub use record::{not_run, scenario_info};
+pub use recording::text_of;
+pub use replay::{FullReplay, replay, replay_in_full};
+pub use resume::Loading;
+pub use savings::with_savings;
+pub use world::{GO_ON, MAX_FAILURES, NEUTRAL};
+
+/// Returns notes on how a session is replayed, for readers of its figures.
+pub fn remarks(session: &Session) -> Vec<String> {
+    [agents::remarks(session), recording::unfilled(session)].concat()
+}
+
+#[cfg(test)]
+mod retention_tests;
+#[cfg(test)]
+mod run_tests;

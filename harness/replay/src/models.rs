@@ -1,0 +1,119 @@
+//! Selection of the model for a session.
+
+use ctxbench_core::model::{self, Model};
+use ctxbench_session::Session;
+
+/// Returns the models for a session: the named ones, or its own model if none is named.
+pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
+    if named.is_empty() { vec![own(session)] } else { named.to_vec() }
+}
+
+/// Returns the default model of a session: the recorded one, or its [substitute](model::substitute)
+/// if the catalogue does not list it, or [`model::DEFAULT_MODEL`] if neither is known.
+pub fn own(session: &Session) -> &'static Model {
+    recorded(session).unwrap_or_else(|| {
+        model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
+    })
+}
+
+/// Returns the model that a session was recorded with, or the model of the same family that
+/// replaces it.
+pub fn recorded(session: &Session) -> Option<&'static Model> {
+    session.header.model.as_deref().and_then(model::priced_as)
+}
+
+/// Returns remarks about the results of a session with a model: that the model differs from the
+/// recorded one, or that it was retired.
+pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
+    instead_of_own(session, model).into_iter().chain(retired(model))
+}
+
+fn retired(model: &Model) -> Option<String> {
+    let day = model.retired()?;
+    Some(format!("{} was retired on {day}; dollars are those of its last price list", model.name))
+}
+
+/// Returns the remark about a model that differs from the recorded one.
+fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
+    let recorded = session.header.model.as_deref()?;
+    let Some(own) = model::find_recorded(recorded) else {
+        return Some(format!(
+            "{recorded} is not in the table of models: run as {} (prices, window); name it in a \
+             file of --models",
+            model.name
+        ));
+    };
+    if own.name == model.name {
+        return None;
+    }
+    let mut others = Vec::new();
+    if own.window != model.window {
+        others.push(format!(
+            "limits (a window of {} instead of {} tokens)",
+            model.window, own.window
+        ));
+    }
+    if own.prices != model.prices {
+        let (new, old) = (model.prices.input, own.prices.input);
+        others.push(format!("prices ({new} instead of {old} USD per million input tokens)"));
+    }
+    let how = if others.is_empty() {
+        "has the same window and prices".to_string()
+    } else {
+        format!("has other {}", others.join(" and "))
+    };
+    Some(format!("it was recorded with {}; {} {how}", own.name, model.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_session::Header;
+
+    fn session(model: Option<&str>) -> Session {
+        let model = model.map(str::to_string);
+        Session { header: Header { model, ..Header::default() }, ..Session::default() }
+    }
+
+    fn called(name: &str) -> &'static Model {
+        model::find(name).unwrap()
+    }
+
+    #[test]
+    fn a_recording_has_a_model_of_its_own() {
+        assert_eq!(&*own(&session(Some("claude-opus-4-6"))).name, "claude-opus-4-6");
+        assert_eq!(&*own(&session(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
+        assert_eq!(&*own(&session(Some("gpt-5.9-foo"))).name, "gpt-5.5");
+        assert_eq!(&*own(&session(Some("mystery-1"))).name, model::DEFAULT_MODEL);
+        assert_eq!(&*own(&session(None)).name, model::DEFAULT_MODEL);
+    }
+
+    #[test]
+    fn a_retired_one_is_told() {
+        let said = |name: &str| remarks(&session(None), called(name)).collect::<Vec<_>>();
+        assert_eq!(
+            said("gpt-5-codex"),
+            ["gpt-5-codex was retired on 2026-07-23; dollars are those of its last price list"]
+        );
+        assert!(said("gpt-5").is_empty(), "its day has not come");
+        assert!(said(model::DEFAULT_MODEL).is_empty());
+    }
+
+    #[test]
+    fn another_one_is_told_with_what_differs() {
+        let opus = session(Some("claude-opus-4-6"));
+        assert_eq!(instead_of_own(&opus, called("claude-opus-4-6")), None);
+        let said = instead_of_own(&opus, called("claude-sonnet-4-6")).unwrap();
+        assert!(said.contains("recorded with claude-opus-4-6"), "{said}");
+        assert!(said.contains("prices (3 instead of 5 USD per million input tokens)"), "{said}");
+        assert!(!said.contains("window"), "{said}");
+        let said = instead_of_own(&opus, called("gpt-5.4")).unwrap();
+        assert!(said.contains("a window of "), "{said}");
+        assert_eq!(
+            instead_of_own(&session(Some("gpt-5.9-foo")), called("gpt-5.5")).unwrap(),
+            "gpt-5.9-foo is not in the table of models: run as gpt-5.5 (prices, window); name it \
+             in a file of --models"
+        );
+        assert_eq!(instead_of_own(&session(None), called("gpt-5.4")), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Options and results of a replay.
+
+use std::sync::Arc;
+
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_core::engine::Fixed;
+use ctxbench_core::model::Model;
+use ctxbench_mock::Transport;
+use ctxbench_mock::summarise::Summariser;
+use ctxbench_reports::record::RunRecord;
+
+use crate::memory::Prefixes;
+use crate::resume::Loading;
+use crate::watch::{Observations, Watch};
+
+/// Options of a replay.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Transport to the provider model.
+    pub transport: Transport,
+    /// Writer of the summaries.
+    pub summariser: Summariser,
+    /// Random seed.
+    pub seed: u64,
+    /// Whether the agent fetches lost facts again when it needs them.
+    pub rereads: bool,
+    /// Whether to write a trace line per request.
+    pub trace: bool,
+    /// Calibration of token counts.
+    pub calibrate: Calibrate,
+    /// Context window in tokens, instead of the model's.
+    pub window: Option<u64>,
+    /// Model of every summary. `None` = the strategy's choice.
+    pub summary_model: Option<&'static Model>,
+    /// Live monitoring and spend limit, if requested.
+    pub watch: Option<Watch>,
+    /// Memory files in addition to those of the session.
+    pub memory: Arc<Prefixes>,
+    /// Fixed context, instead of the session's.
+    pub shown: Option<Arc<Fixed>>,
+}
+
+impl Default for Options {
+    /// Default options: replay in process, with the default summariser.
+    fn default() -> Self {
+        Options {
+            transport: Transport::Direct,
+            summariser: Summariser::Extractive,
+            seed: 1,
+            rereads: true,
+            trace: false,
+            calibrate: Calibrate::default(),
+            window: None,
+            summary_model: None,
+            watch: None,
+            memory: Arc::default(),
+            shown: None,
+        }
+    }
+}
+
+/// Record of one replay, with its trace.
+#[derive(Debug, Default)]
+pub struct Replayed {
+    /// Measured figures, except those that need other runs, such as savings.
+    pub record: RunRecord,
+    /// One JSON line per request.
+    pub trace: Vec<String>,
+    /// Wall-clock times of loading sessions from disk.
+    pub loadings: Vec<Loading>,
+    /// Status lines and usage, if the run was monitored.
+    pub seen: Observations,
+}

@@ -1,0 +1,99 @@
+//! Plays one conversation.
+
+use std::sync::Arc;
+
+use ctxbench_core::agent;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_core::engine::{Engine, EngineOptions, Fixed};
+use ctxbench_core::model::Model;
+use ctxbench_core::request::Tools;
+use ctxbench_session::{Entry, Session};
+use ctxbench_mock::Door;
+use ctxbench_provider::wire;
+use ctxbench_scenarios::bounds;
+
+use crate::events::{EventLog, ReplayEvent};
+use crate::observer::Observer;
+use crate::path::Path;
+use crate::recording::{counted_by, lifetime, text_of};
+use crate::scene::{Scene, Start};
+use crate::subagents::Subagents;
+use crate::world::ReplayWorld;
+
+/// Plays one conversation and logs its events.
+pub(crate) async fn play(
+    scene: &Scene<'_>,
+    door: Box<dyn Door>,
+    subagents: Option<Arc<Subagents>>,
+    start: Start,
+    log: EventLog,
+) -> Engine {
+    let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
+    let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
+    let unseen = known.unseen(session, model, options.calibrate);
+    let path = Path::without(session, &waited, &unseen);
+    let observer = Observer::new(scene, &path, start, log.clone());
+    let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
+    let settings = EngineOptions {
+        keeps_events: *keeps_events,
+        ttl: lifetime(session),
+        summary_model: options.summary_model.map(|m| Arc::new(m.clone())),
+        ..EngineOptions::default()
+    };
+    let mut engine = Engine::with_options((*model).clone(), Box::new(world), settings);
+    engine.fixed = match options.shown.as_deref().filter(|_| agent.is_none()) {
+        Some(shown) => shown.clone(),
+        None => fixed(session, model, options.calibrate),
+    };
+    let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));
+    engine.fixed.context.extend(memory);
+    let mut strategy = spec.build(scenario.scale, model.window);
+    agent::run(&mut engine, &mut *strategy).await;
+    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger().cost_usd() });
+    engine
+}
+
+/// Returns the context that a session always shows.
+fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
+    let mut out = Fixed::default();
+    if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
+        // A subagent's size is estimated from its counters and may exceed the limit of a file.
+        let n = n.min(bounds::FILLER_TOKENS);
+        out.base.push(block(
+            BlockKind::Base,
+            Role::System,
+            text_of(counted_by(session, model, calibrate).fitting(n)),
+        ));
+    }
+    // Entries of a subagent do not belong to the main conversation. In the session of a subagent,
+    // its entries are not marked.
+    for e in session.entries.iter().filter(|e| e.agent().is_none()) {
+        match e {
+            Entry::System { text, .. } => {
+                out.base.push(block(BlockKind::Base, Role::System, text.clone()))
+            }
+            Entry::Tools { definitions, .. } => {
+                out.tools = Tools::new(&wire::for_model(model).tool_definitions(definitions))
+            }
+            Entry::Memory { path, text, .. } => out.context.push(memory_block(path, text)),
+            Entry::RepoMap { text, .. } => {
+                out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone()))
+            }
+            Entry::File { path, text, .. } => {
+                out.files.push(block(BlockKind::File, Role::User, format!("{path}\n\n{text}")))
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn block(kind: BlockKind, role: Role, text: String) -> Arc<Block> {
+    Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
+}
+
+/// Returns a memory file as a block, with its path, in the form that strategies expect.
+fn memory_block(path: &str, text: &str) -> Arc<Block> {
+    block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))
+}

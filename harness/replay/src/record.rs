@@ -1,0 +1,380 @@
+//! Builds the record of a run from its session and its log.
+
+use std::sync::mpsc::Receiver;
+
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::host::Event as Noted;
+use ctxbench_core::model::Model;
+use ctxbench_core::strategy::Standing;
+use ctxbench_reports::record::{
+    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord,
+    ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+};
+use ctxbench_scenarios::Scenario;
+use ctxbench_session::fact::Match;
+use ctxbench_strategies::Spec;
+
+use super::conversation::{Conversation, conversations};
+use super::events::{Logged, ReplayEvent};
+use super::session_cache::SessionCache;
+use super::subagent_index::SubagentIndex;
+use super::{background, compactions, delegation, fact_timeline, resume};
+use crate::options::Replayed;
+use crate::rewind::{self, FileRewinds};
+
+pub(super) struct FinishedRun<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) spec: &'a Spec,
+    pub(super) model: &'a Model,
+    /// Files of the session at its rewinds.
+    pub(super) files: &'a FileRewinds,
+    /// Analysis of the session.
+    pub(super) known: &'a SessionCache,
+    pub(super) subagents: &'a SubagentIndex,
+    /// Name of the summariser, if any summary was requested.
+    pub(super) summariser: Option<String>,
+    /// Reason for an end that the strategy did not cause.
+    pub(super) stopped: Stopped,
+}
+
+/// Reason why a run was stopped.
+#[derive(Debug, Default)]
+pub(super) struct Stopped {
+    /// Reason, if a summary was missing.
+    pub(super) unsummarised: Option<String>,
+    /// Reason, if a spend limit refused a request.
+    pub(super) refused: Option<String>,
+}
+
+/// Part of the record that comes from one conversation.
+pub(super) struct ConversationRecord {
+    pub(super) conversation: Conversation,
+    pub(super) status: Status,
+    pub(super) error: Option<String>,
+    background: Vec<BackgroundRecord>,
+    pub(super) compactions: Vec<CompactionRecord>,
+    triggers: Vec<TriggerRecord>,
+    integrity: Vec<IntegrityFailure>,
+    /// Number of the conversation's first request in the run.
+    pub(super) offset: u64,
+}
+
+impl ConversationRecord {
+    fn new(conversation: Conversation, model: &Model, offset: u64) -> ConversationRecord {
+        let background = background::records(conversation.noted());
+        let compactions = compactions::records(&conversation, &background, model);
+        let triggers = conversation.triggers();
+        let mut integrity = conversation.broken_rules();
+        integrity.extend(compactions::broken_rules(&compactions, &triggers));
+        integrity.extend(compactions::failed(&conversation, &compactions));
+        let (status, error) = conversation.status();
+        ConversationRecord {
+            conversation,
+            status,
+            error,
+            background,
+            compactions,
+            triggers,
+            integrity,
+            offset,
+        }
+    }
+}
+
+/// Builds the record of a run from its log. What a monitor saw is not in the log.
+pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed {
+    let session = &run.scenario.session;
+    let (main, agents) = conversations(log, run.subagents.all.len());
+    let main = ConversationRecord::new(main, run.model, 0);
+    let mut offset = main.conversation.requests().count() as u64;
+    let mut parts = Vec::new();
+    for conversation in agents {
+        let (begun, from) = (conversation.begun().is_some(), offset);
+        offset += conversation.requests().count() as u64;
+        parts.push(begun.then(|| ConversationRecord::new(conversation, run.model, from)));
+    }
+    let facts = delegation::facts(run, &main, &parts);
+    let delegation = delegation::records(run, &parts, &facts);
+    let rewinds = rewind::records(
+        session,
+        run.spec,
+        run.files,
+        &run.model.counting,
+        main.conversation.rewound(),
+    );
+    let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
+    let integrity = integrity(run, &main, &parts);
+    let (played, error) = played(run, &main, &parts);
+    let summary =
+        Summary { integrity_failures: integrity.len() as u64, ..summary(&main, &parts, &facts) };
+    let note = note(run, &main, &parts);
+    let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
+    let (status, error) = run.stopped.ended(run.spec, played, error);
+    let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
+    let mut lives = run.known.lives(session).to_vec();
+    let mut trace = Vec::new();
+    let mut requests = Vec::with_capacity(offset as usize);
+    let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset, false));
+    for (conversation, offset, of_main) in std::iter::once((conversation, 0, true)).chain(windows) {
+        for event in conversation.0 {
+            match event {
+                ReplayEvent::Request(sent) => {
+                    trace.extend(sent.trace);
+                    let seq = sent.record.seq + offset;
+                    requests.push(RequestRecord { seq, ..sent.record });
+                }
+                event if of_main => fact_timeline::apply_event(&mut lives, event),
+                _ => {}
+            }
+        }
+    }
+    let record = RunRecord {
+        beside: None,
+        digest: None,
+        scenario: scenario_info(run.scenario, &run.files.remarks),
+        strategy: StrategyInfo {
+            settings: run
+                .spec
+                .applied(run.scenario.scale, run.model.window)
+                .all()
+                .map(|(k, v)| (k.to_string(), v.to_string()))
+                .collect(),
+            ..strategy_info(run.spec, program)
+        },
+        model: run.model.name.to_string(),
+        summariser: run.summariser.clone(),
+        seed: None,
+        window: run.model.window,
+        status,
+        error,
+        note,
+        summary,
+        requests,
+        compactions,
+        background,
+        facts,
+        lives,
+        triggers,
+        integrity,
+        steering: None,
+        rewinds,
+        resume,
+        delegation,
+    };
+    Replayed { record, trace, loadings, ..Replayed::default() }
+}
+
+/// Describes the session of a run. `remarks` = notes of the run.
+pub fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
+    let source = s.session.header.source.as_ref();
+    ScenarioInfo {
+        id: s.id.clone(),
+        title: s.title.clone(),
+        scale: s.scale,
+        why: s.why.clone(),
+        tags: s.tags.clone(),
+        recorded: source.is_some(),
+        product: source.filter(|_| s.session.has_counters()).map(|s| s.format.clone()),
+        mechanism: !s.is_evidence(),
+        warnings: [&s.warnings[..], remarks].concat(),
+    }
+}
+
+/// Describes a strategy without its settings. `program` = name and version that a program reported.
+fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
+    let unknown = || spec.descriptor.factory.product.is_program().then(|| "exec".to_string());
+    let version = program.as_ref().map(|(_, version)| version.clone());
+    StrategyInfo {
+        program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
+        version: version.unwrap_or_else(|| spec.version.program.to_string()),
+        label: spec.label(),
+        given: spec.settings.explicit().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+        name: spec.descriptor.name.to_string(),
+        standing: spec.descriptor.standing,
+        ..Default::default()
+    }
+}
+
+/// Returns the record of a pair that could not run.
+pub fn not_run(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    status: Status,
+    error: String,
+) -> RunRecord {
+    RunRecord {
+        scenario: ScenarioInfo {
+            id: scenario.id.clone(),
+            title: scenario.title.clone(),
+            scale: scenario.scale,
+            tags: scenario.tags.clone(),
+            ..ScenarioInfo::default()
+        },
+        strategy: strategy_info(spec, None),
+        model: model.name.to_string(),
+        status,
+        error: Some(error),
+        ..RunRecord::default()
+    }
+}
+
+/// Returns the outcome of a run. A run with an unfinished subagent is not completed.
+fn played(
+    run: &FinishedRun<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> (Status, Option<String>) {
+    if main.status != Status::Completed {
+        return (main.status, main.error.clone());
+    }
+    let failed = run.subagents.all.iter().zip(parts).find_map(|(agent, part)| {
+        let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
+        let why = part.error.as_deref().unwrap_or_default();
+        Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
+    });
+    failed.unwrap_or((Status::Completed, None))
+}
+
+impl Stopped {
+    fn ended(
+        &self,
+        spec: &Spec,
+        played: Status,
+        error: Option<String>,
+    ) -> (Status, Option<String>) {
+        let (status, error) = match &self.unsummarised {
+            Some(why) => (Status::Error, Some(format!("{}: {why}", spec.label()))),
+            None => (played, error),
+        };
+        match &self.refused {
+            Some(why) if status != Status::Completed => (Status::Failed, Some(why.clone())),
+            _ => (status, error),
+        }
+    }
+}
+
+fn integrity(
+    run: &FinishedRun<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> Vec<IntegrityFailure> {
+    let mut out = main.integrity.clone();
+    for (agent, part) in run.subagents.all.iter().zip(parts) {
+        let Some(part) = part else { continue };
+        out.extend(part.integrity.iter().map(|i| IntegrityFailure {
+            request: i.request + part.offset,
+            rule: i.rule,
+            detail: format!("subagent {}: {}", agent.id, i.detail),
+        }));
+    }
+    out.sort_by_key(|f| (f.request, f.rule));
+    out
+}
+
+/// Note of a row on a product without a command for manual compactions.
+const NO_MANUAL: &str = "manual compaction n/a";
+
+/// Returns true unless a manual compaction was refused for lack of a command.
+pub(crate) fn took_manual(record: &RunRecord) -> bool {
+    record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
+}
+
+/// Returns the note of the row in the table.
+fn note(
+    run: &FinishedRun<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> Option<String> {
+    if run.spec.descriptor.standing != Standing::Contender {
+        return None;
+    }
+    let idle = main.compactions.is_empty() && main.status == Status::Completed;
+    let idle = idle.then_some(match main.conversation.summary_calls() {
+        0 => "never triggered",
+        _ => "a summary was written, nothing was replaced",
+    });
+    let refused = main.conversation.noted().any(|e| matches!(e.event, Noted::NoManualCompaction));
+    let all: Vec<&str> = idle.into_iter().chain(refused.then_some(NO_MANUAL)).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let in_subagents = parts.iter().flatten().any(|p| !p.compactions.is_empty());
+    if main.compactions.is_empty() && in_subagents {
+        return Some("compacted in subagents only".into());
+    }
+    Some(all.join("; "))
+}
+
+/// Computes the figures of the row. Costs include all windows. Figures of a window (peak, prefix,
+/// compactions, steps, waiting) are those of the main conversation.
+fn summary(
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+    facts: &[FactRecord],
+) -> Summary {
+    let c = &main.conversation;
+    let compactions = &main.compactions;
+    let parts = parts.iter().flatten().map(|p| &p.conversation);
+    let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
+    let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
+    let total = |of: fn(&RequestRecord) -> u64| {
+        windows.iter().flat_map(|c| c.requests()).map(of).sum::<u64>()
+    };
+    let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
+    let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
+    let cache_read = total(|r| r.cache_read);
+    let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
+    let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
+    let errors: Vec<f64> =
+        main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
+    let common: u64 =
+        c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
+    let earlier: u64 = c.sent().filter_map(|s| s.compared).sum();
+    let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+    let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
+    Summary {
+        cost_estimate_usd: None,
+        steps_completed: c.steps(),
+        steps_total: c.begun().map_or(0, |b| b.steps),
+        requests: each(|c| c.requests().count() as u64),
+        compactions: compactions.len() as u64,
+        summary_calls: each(Conversation::summary_calls),
+        input_tokens: input,
+        cache_read_tokens: cache_read,
+        cache_write_tokens: total(|r| r.cache_write),
+        output_tokens: output,
+        peak_context_tokens: c.peak(),
+        cost_usd: usd(&Conversation::cost_usd),
+        prefix_stability: ratio(common, earlier),
+        invalidated_tokens: total(|r| r.invalidated_tokens),
+        cache_read_ratio: ratio(cache_read, input),
+        blocked_ms: c.blocked_ms(),
+        total_ms: c.took_ms(),
+        needs_kept_pct: share(facts, |f| f.counts.then_some(f.found > Match::Absent)),
+        exposed_pct: share(facts, |f| f.exposed.filter(|_| f.counts)),
+        kept_exposed_pct: share(facts, |f| {
+            (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
+        }),
+        // Only summaries can carry facts.
+        summary_retention_pct: percent(carried, lost)
+            .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
+        reread_tokens: each(Conversation::reread_tokens),
+        extra_requests: total(|r| u64::from(r.extra)),
+        provider_overflows: each(Conversation::overflows),
+        user_interventions: each(Conversation::interventions),
+        trigger_error_tokens: (!errors.is_empty())
+            .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
+        // Set later, from the whole row or from other rows.
+        integrity_failures: 0,
+        saved_pct: None,
+        cost_saved_pct: None,
+    }
+}
+
+/// Returns the share of pairs for which `of` is true, per cent. Pairs without an answer do not count,
+/// nor do pairs that no strategy could have kept.
+fn share(facts: &[FactRecord], of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
+    let all: Vec<bool> = facts.iter().filter(|f| !f.undelivered).filter_map(of).collect();
+    (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
+}

@@ -1,0 +1,387 @@
+//! The row *as recorded*: the figures of the original session, from the provider's counters alone.
+//!
+//! None of it is modelled. Dollars are counters × prices. If a counted output is known to be the
+//! stub from the start of a stream, the dollars are a lower bound, and an estimate with the visible
+//! output is given too.
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::Millis;
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::strategy::Standing;
+use ctxbench_core::usage::Usage;
+use ctxbench_reports::record::{
+    AS_RECORDED, CompactionRecord, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
+};
+use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration;
+use ctxbench_session::{Entry, RecordedCall, RecordedUsage, Session, Trigger};
+
+use crate::compactions::{break_even, paid_off};
+use crate::exchange::recorded_summary;
+use crate::models;
+use crate::record::scenario_info;
+
+/// Returns the row of a session with counters for the model that it was recorded with. `None` for
+/// any other model.
+pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
+    let session = &scenario.session;
+    if models::recorded(session).is_none_or(|m| m.name != model.name) {
+        return None;
+    }
+    let read = CounterReading::new(session, model);
+    if read.requests.is_empty() {
+        return None;
+    }
+    let (steps, counted, last) = (read.steps, read.counted, read.last_ms);
+    let CounterReading {
+        requests,
+        compactions,
+        stubs,
+        estimate_usd,
+        stand_ins,
+        unpriced,
+        uncounted,
+        ..
+    } = read;
+    let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
+    let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
+    let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
+    let summary_calls = requests.iter().filter(|r| r.purpose == Purpose::Summary).count() as u64;
+    let own = requests.iter().filter(|r| r.purpose == Purpose::Sample && r.agent.is_none());
+    let mut remarks = Vec::new();
+    if stubs > 0 {
+        remarks.push(format!(
+            "dollars are a lower bound: {stubs} of {} counted outputs are the stub from the start \
+             of a stream; about ${estimate_usd:.3} with the visible output",
+            requests.len()
+        ));
+    }
+    if uncounted > 0 {
+        remarks.push(ctxbench_reports::uncounted(uncounted as u64));
+    }
+    remarks.extend(priced_otherwise(&stand_ins, unpriced.as_deref()));
+    let summary = Summary {
+        steps_completed: counted,
+        steps_total: steps,
+        requests: requests.len() as u64,
+        compactions: compactions.len() as u64,
+        summary_calls,
+        input_tokens: input,
+        cache_read_tokens: cache_read,
+        cache_write_tokens: sum(|r| r.cache_write),
+        output_tokens: sum(|r| r.output_tokens),
+        peak_context_tokens: own.map(|r| r.input_tokens).max().unwrap_or_default(),
+        cost_usd,
+        cost_estimate_usd: Some(estimate_usd),
+        cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
+        total_ms: last,
+        ..Summary::default()
+    };
+    Some(RunRecord {
+        scenario: scenario_info(scenario, &[]),
+        strategy: StrategyInfo {
+            label: AS_RECORDED.into(),
+            name: AS_RECORDED.into(),
+            version: session.header.source.as_ref().map(|s| s.format.clone()).unwrap_or_default(),
+            standing: Standing::Recorded,
+            ..StrategyInfo::default()
+        },
+        model: model.name.to_string(),
+        window: session.header.context_window.unwrap_or(model.window),
+        status: Status::Completed,
+        note: (!remarks.is_empty()).then(|| remarks.join("; ")),
+        summary,
+        requests,
+        compactions,
+        ..RunRecord::default()
+    })
+}
+
+/// Returns remarks about the prices of a session. `told` = a model that is already mentioned
+/// elsewhere.
+pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
+    let Some(model) = models::recorded(session) else { return Vec::new() };
+    let mut read = CounterReading::new(session, model);
+    read.stand_ins.retain(|name, _| told != Some(name));
+    priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
+}
+
+fn priced_otherwise(
+    stand_ins: &BTreeMap<String, &'static str>,
+    unpriced: Option<&str>,
+) -> Vec<String> {
+    let stand_in = |(name, listed): (&String, &&str)| {
+        format!("{name} is not in the table of models: its calls are priced as {listed}")
+    };
+    let without = |name| format!("calls of {name} have no price here and are not in the dollars");
+    stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
+}
+
+/// Figures from the counters of a session, collected entry by entry.
+struct CounterReading<'a> {
+    model: &'a Model,
+    /// Name of the session's model, as recorded.
+    told: Option<&'a str>,
+    requests: Vec<RequestRecord>,
+    compactions: Vec<CompactionRecord>,
+    /// Replies of the main conversation.
+    steps: u64,
+    /// Replies of the main conversation with counters.
+    counted: u64,
+    /// Number of counted outputs that are stubs.
+    stubs: usize,
+    /// Cost in USD, with the visible output in place of stubs.
+    estimate_usd: f64,
+    /// Recorded models that are priced as another model of their family, with that model.
+    stand_ins: BTreeMap<String, &'static str>,
+    /// Name of a model without prices, if there is one.
+    unpriced: Option<String>,
+    /// Replies of all conversations without counters.
+    uncounted: usize,
+    last_ms: Millis,
+}
+
+impl<'a> CounterReading<'a> {
+    fn new(session: &'a Session, model: &'a Model) -> Self {
+        let mut read = CounterReading {
+            model,
+            told: session.header.model.as_deref(),
+            requests: Vec::new(),
+            compactions: Vec::new(),
+            steps: 0,
+            counted: 0,
+            stubs: 0,
+            estimate_usd: 0.0,
+            stand_ins: BTreeMap::new(),
+            unpriced: None,
+            uncounted: 0,
+            last_ms: 0,
+        };
+        for entry in &session.entries {
+            read.entry(entry);
+        }
+        read
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Assistant(a) => {
+                let main = a.agent.is_none();
+                self.steps += u64::from(main);
+                self.last_ms = self.last_ms.max(a.at.unwrap_or_default());
+                match a.usage {
+                    Some(usage) => {
+                        self.call(
+                            Purpose::Sample,
+                            &RecordedCall {
+                                model: a.model.clone(),
+                                at: a.at,
+                                agent: a.agent.clone(),
+                                usage,
+                                ..RecordedCall::default()
+                            },
+                        );
+                        if main {
+                            self.counted += 1;
+                            self.first_after_a_compaction(&usage);
+                        }
+                    }
+                    None => self.uncounted += 1,
+                }
+            }
+            Entry::RecordedCall(call) => {
+                self.call(Purpose::Sample, call);
+            }
+            Entry::RecordedCompaction(c) => {
+                let before = self.newest_main().map(|r| r.input_tokens);
+                let at = c.at.unwrap_or(self.last_ms);
+                let cost = c.usage.map(|usage| {
+                    let (model, at) = (c.model.clone(), Some(at));
+                    self.call(
+                        Purpose::Summary,
+                        &RecordedCall { model, at, usage, ..RecordedCall::default() },
+                    )
+                });
+                let cost = cost.filter(|_| self.unpriced.is_none());
+                let by = calibration::counting_of(Some(&*self.model.name)).for_visible_text();
+                let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
+                let summary_tokens = words.map_or(0, |w| by.block(w));
+                self.compactions.push(CompactionRecord {
+                    seq: self.compactions.len() as u64,
+                    mechanism: "recorded".into(),
+                    phase: match c.trigger {
+                        Some(Trigger::Manual) => Phase::StandaloneTurn,
+                        _ => Phase::MidTurn,
+                    },
+                    before_request: self.requests.len() as u64,
+                    at_ms: at,
+                    before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
+                    after_tokens: c.post_tokens,
+                    summary_tokens,
+                    cost_usd: cost,
+                    came: recorded_summary(c.summary.as_deref(), summary_tokens),
+                    ..CompactionRecord::default()
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn newest_main(&self) -> Option<&RequestRecord> {
+        let main = |r: &&RequestRecord| r.agent.is_none() && r.purpose == Purpose::Sample;
+        self.requests.iter().rev().find(main)
+    }
+
+    /// Uses the first prompt after a compaction as its size after, unless the recording states that
+    /// size.
+    fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
+        let Some(last) = self.compactions.last_mut() else { return };
+        if last.calls_after == 0 {
+            let after = *last.after_tokens.get_or_insert(usage.prompt());
+            // Providers with free cache writes do not report them.
+            last.invalidated_tokens = usage.prompt() - usage.cache_read;
+            let saved = last.before_tokens.saturating_sub(after);
+            let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
+            last.break_even_calls = last.cost_usd.map(even);
+        }
+        last.calls_after += 1;
+        // Nothing follows the end of the recording.
+        last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
+    }
+
+    /// Records a call and returns its cost in USD.
+    fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
+        let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
+        let usage = Usage {
+            input: counted.input,
+            output: counted.output,
+            cache_read: counted.cache_read,
+            cache_write: counted.cache_write,
+            cache_write_1h: counted.cache_write_1h,
+            ..Usage::default()
+        };
+        let visible = counted.output_estimate.map(|n| n.max(counted.output));
+        self.stubs += usize::from(visible.is_some());
+        let (cost_usd, estimate) = match model::priced_as(name) {
+            Some(m) => {
+                let told = call.model.as_deref().or(self.told);
+                if let Some(told) = told.filter(|told| model::find_recorded(told).is_none()) {
+                    self.stand_ins.insert(told.to_string(), &m.name);
+                }
+                let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
+                (model::cost(m, &usage).total(), model::cost(m, &all).total())
+            }
+            None => {
+                self.unpriced = Some(name.to_string());
+                (0.0, 0.0)
+            }
+        };
+        self.estimate_usd += estimate;
+        let at_ms = call.at.unwrap_or(self.last_ms);
+        self.requests.push(RequestRecord {
+            seq: self.requests.len() as u64,
+            agent: call.agent.as_deref().map(Into::into),
+            purpose,
+            phase: (purpose == Purpose::Summary).then_some(Phase::MidTurn),
+            model: name.into(),
+            step: self.steps.saturating_sub(1),
+            input_tokens: usage.prompt(),
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write + usage.cache_write_1h,
+            cache_write_1h: usage.cache_write_1h,
+            output_tokens: usage.output,
+            context_tokens: usage.prompt(),
+            cost_usd,
+            at_ms,
+            ..RequestRecord::default()
+        });
+        cost_usd
+    }
+}
+
+/// Returns the rows as recorded of a session that runs on these models: at most one, for the model
+/// that it was recorded with.
+pub fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
+    let all = models::for_session(&scenario.session, named);
+    all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_reports::record::BreakEven;
+
+    #[test]
+    fn prices_of_other_models_are_told_whatever_their_names_begin_with() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.9"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100,"output":1}}"#,
+            r#"{"type":"recorded_call","model":"gpt-5.9-foo","usage":{"input":100,"output":1}}"#,
+        ];
+        let session = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let told = |own| about_prices(&session.session, own).len();
+        assert_eq!((told(None), told(Some("gpt-5.9"))), (2, 1));
+        let of_others = about_prices(&session.session, Some("gpt-5.9"));
+        assert!(of_others[0].starts_with("gpt-5.9-foo is not"), "{of_others:?}");
+    }
+
+    #[test]
+    fn what_a_recorded_compaction_took_is_told_as_far_as_it_is_known() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"claude-sonnet-4-6"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":0,"output":100,"cache_read":0,"cache_write":100000}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":100000,"usage":{"input":100000,"output":1000,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":0,"output":10,"cache_read":0,"cache_write":20000}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":20000,"post_tokens":5000}"#,
+            r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
+        ];
+        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let read = CounterReading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let told: Vec<_> = read
+            .compactions
+            .iter()
+            .map(|c| (c.after_tokens, c.invalidated_tokens, c.break_even_calls, c.paid_off))
+            .collect();
+        // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
+        // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
+        // call. The cost of the second compaction is not known.
+        let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
+        assert!((calls - 16.0).abs() < 1e-9, "{calls}");
+        assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));
+        assert_eq!(told[1], (Some(5_000), 6_000, None, None));
+        assert_eq!(
+            (read.compactions[0].cost_usd.is_some(), read.compactions[1].cost_usd),
+            (true, None)
+        );
+        for c in &read.compactions {
+            assert_eq!((c.blocked_ms, c.facts_lost_verbatim), (None, None));
+            assert_eq!((c.facts_carried, c.facts_needed_later), (None, None));
+        }
+    }
+
+    #[test]
+    fn where_writing_to_the_cache_is_free_what_was_not_read_counts() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.4"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100500,"output":100,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"recorded_compaction","usage":{"input":20000,"output":500,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":16000,"output":10,"cache_read":4000,"cache_write":0}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
+        ];
+        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let read = CounterReading::new(&read.session, model::find("gpt-5.4").unwrap());
+        // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
+        // µUSD) ÷ (80,500 × 0.25 µUSD).
+        let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
+        assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
+        assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
+        // Nothing follows the last compaction.
+        let last = &read.compactions[1];
+        assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
+    }
+}

@@ -1,0 +1,182 @@
+//! Replays a session: its main conversation, the subagents, and the record of both.
+
+use std::sync::{Arc, OnceLock};
+
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::TimedEvent;
+use ctxbench_core::history::History;
+use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::strategy::Standing;
+use ctxbench_mock::summarise::SummaryDesk;
+use ctxbench_mock::{
+    DirectTransport, Door, HttpTransport, ProviderModel, ProviderOptions, SharedDoor, Transport,
+};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use crate::events::EventLog;
+use crate::options::{Options, Replayed};
+use crate::play::play;
+use crate::record::{self, FinishedRun, Stopped};
+use crate::recording::{calibrated_counting, calibrated_model};
+use crate::rewind::FileRewinds;
+use crate::scene::{Doors, Scene, Start};
+use crate::session_cache::SessionCache;
+use crate::subagent_index::SubagentIndex;
+use crate::subagents::Subagents;
+use crate::watch::Watcher;
+
+/// All results of a replay.
+pub struct FullReplay {
+    /// Record and trace.
+    pub replayed: Replayed,
+    /// Events of the engine of the main conversation, including the contexts before and after
+    /// compactions.
+    pub events: Vec<Arc<TimedEvent>>,
+    /// The log of the conversation.
+    pub history: History,
+}
+
+/// Replays one scenario through one strategy with one model.
+pub async fn replay(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> Replayed {
+    replay_with(scenario, spec, model, options, &ScenarioCache::from_scenario(scenario)).await
+}
+
+/// Like [`replay`], but also returns the events and the log, which can be large.
+pub async fn replay_in_full(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> FullReplay {
+    let shared = ScenarioCache::from_scenario(scenario);
+    let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
+    let engine = engine.expect("it was asked for");
+    FullReplay { replayed, events: engine.events().to_vec(), history: engine.history }
+}
+
+/// Data that all replays of a scenario share, computed once.
+pub(crate) struct ScenarioCache {
+    /// The files of the session at its rewinds.
+    files: Arc<FileRewinds>,
+    /// Analysis of the session, computed at its first use.
+    known: OnceLock<(Arc<SessionCache>, Arc<SubagentIndex>)>,
+}
+
+impl ScenarioCache {
+    pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
+        let files = Arc::new(FileRewinds::replay(&scenario.session));
+        ScenarioCache { files, known: OnceLock::new() }
+    }
+
+    /// Returns the data for the same scenario with different texts and the same files.
+    pub(crate) fn reworded(&self) -> ScenarioCache {
+        ScenarioCache { files: self.files.clone(), known: OnceLock::new() }
+    }
+}
+
+/// Like [`replay`], but with data that is shared between replays of the scenario.
+pub(crate) async fn replay_with(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    shared: &ScenarioCache,
+) -> Replayed {
+    replay_one(scenario, spec, model, options, shared, false).await.0
+}
+
+/// Runs a replay. With `in_full`, also returns the engine of the main conversation with all events.
+/// Otherwise the engine keeps no events and is dropped before the record is built, which reduces
+/// the peak memory.
+async fn replay_one(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    shared: &ScenarioCache,
+    in_full: bool,
+) -> (Replayed, Option<Engine>) {
+    let session = &scenario.session;
+    let (known, index) = shared.known.get_or_init(|| {
+        let known = SessionCache::from_session(session);
+        let index = SubagentIndex::from_session(session, &known);
+        (known.into(), index.into())
+    });
+    let excess = |by: &Counting| known.excess(session, by);
+    let counting = calibrated_counting(session, model, options.calibrate, excess);
+    let model = Arc::new(calibrated_model(scenario, model, options, counting));
+    let desk = SummaryDesk::default();
+    let scene = Scene {
+        scenario,
+        session,
+        agent: None,
+        spec,
+        model: &model,
+        options,
+        desk: &desk,
+        known: known.clone(),
+        keeps_events: in_full,
+    };
+    let provider = SharedDoor::new(open(&scene));
+    let watcher = options.watch.as_ref().map(|w| {
+        let name = format!(
+            "{}/{}/{}/{}/{}",
+            scenario.id,
+            spec.label(),
+            model.name,
+            options.summariser.name(),
+            options.seed
+        );
+        Watcher::new(w, name, &model)
+    });
+    let doors = Doors { provider, watcher: watcher.clone() };
+    let (log, events) = EventLog::open();
+    let subagents = (!index.is_empty())
+        .then(|| Subagents::new(&scene, index.clone(), doors.clone(), log.clone()));
+    let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
+    if let Some(subagents) = &subagents {
+        subagents.run_uncalled(engine.now()).await;
+    }
+    drop(doors);
+    let engine = in_full.then_some(engine);
+    let seen = watcher.map(|w| w.take()).unwrap_or_default();
+    let run = FinishedRun {
+        scenario,
+        spec,
+        model: &model,
+        files: &shared.files,
+        known,
+        subagents: index,
+        summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
+        stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
+    };
+    let replayed = record::measured(&run, events);
+    (Replayed { seen, ..replayed }, engine)
+}
+
+/// Opens the transport to a provider of this scene's model.
+fn open(scene: &Scene<'_>) -> Box<dyn Door> {
+    let Scene { scenario, spec, model, options, desk, .. } = scene;
+    let summariser =
+        options.summariser.read_for(&scenario.session, &spec.label(), spec.descriptor.name);
+    let unlimited = spec.descriptor.standing == Standing::Hypothetical;
+    let provider = ProviderModel::new(ProviderOptions {
+        model: (*model).clone(),
+        unlimited,
+        summariser,
+        facts: scenario.session.facts.clone().into(),
+        seed: options.seed,
+        scale: scenario.scale,
+        desk: (*desk).clone(),
+    });
+    match options.transport {
+        Transport::Http => Box::new(HttpTransport::new(provider)),
+        Transport::Direct => Box::new(DirectTransport::new(provider)),
+    }
+}

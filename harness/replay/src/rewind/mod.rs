@@ -1,0 +1,114 @@
+//! Rewinds: how much of the conversation and the files each product restores.
+//!
+//! The replay measures the conversation. The files depend only on a product's kind of checkpoints,
+//! so `files.rs` measures them once per session and kind. This module combines both.
+
+mod apply;
+mod files;
+mod patch;
+
+use std::collections::BTreeSet;
+
+use ctxbench_core::block::total_tokens;
+use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Event, RewindStatus, TimedEvent};
+use ctxbench_core::model::Counting;
+use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
+use ctxbench_session::{Entry, Session};
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::SnapshotKind;
+
+use crate::rewinds::Compared;
+
+pub use files::{FileRewinds, RestoreMeasurement};
+
+/// Returns the target and mode of each rewind in a session.
+pub(crate) fn rewinds(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
+    session.entries.iter().filter_map(|e| match e {
+        Entry::Rewind { to, mode, .. } => Some((to.as_str(), *mode)),
+        _ => None,
+    })
+}
+
+/// Returns the messages that are targets of rewinds.
+pub(crate) fn targets(session: &Session) -> BTreeSet<String> {
+    rewinds(session).map(|(to, _)| to.to_string()).collect()
+}
+
+/// Returns the record of each rewind that the replay reached, in order: the session's request, the
+/// product's support, and the results for conversation and files.
+pub(crate) fn records<'a>(
+    session: &Session,
+    spec: &Spec,
+    files: &FileRewinds,
+    by: &Counting,
+    reached: impl Iterator<Item = (&'a TimedEvent, Compared)>,
+) -> Vec<RewindRecord> {
+    let offer = spec.descriptor.rewind;
+    let record = |(i, ((to, mode), (e, compared))): (usize, ((&str, RewindMode), _))| {
+        let (e, compared): (&TimedEvent, Compared) = (e, compared);
+        let Event::Rewound { status, before, after, .. } = &e.event else { return None };
+        let base = RewindRecord {
+            seq: i as u64,
+            to: to.to_string(),
+            mode,
+            before_request: e.before_request,
+            at_ms: e.at_ms,
+            ..RewindRecord::default()
+        };
+        if *status == RewindStatus::Unsupported || !offer.offers(mode) {
+            return Some(base);
+        }
+        let measures_context = mode == RewindMode::Code || mode.summarises() || offer.conversation;
+        let restores_context = measures_context && mode.restores_conversation();
+        let way = offer.code.filter(|_| mode.restores_code());
+        Some(RewindRecord {
+            context_before: measures_context.then(|| total_tokens(by, before)),
+            context_after: measures_context.then(|| total_tokens(by, after)),
+            context_then: compared.then.filter(|_| restores_context),
+            context_equal: compared
+                .equal
+                .filter(|_| restores_context && *status == RewindStatus::Done),
+            code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),
+            status: *status,
+            ..base
+        })
+    };
+    rewinds(session).zip(reached).enumerate().filter_map(record).collect()
+}
+
+/// Returns the percentage of changed files that equal their state at the prompt after a rewind, over
+/// all rewinds.
+pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
+    let files = || rewinds.iter().filter_map(|r| r.code.as_ref());
+    let restored: u64 = files().map(|c| c.restored).sum();
+    let changed: u64 = files().map(|c| c.changed).sum();
+    (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
+}
+
+fn code(
+    restore: &RestoreMeasurement,
+    way: SnapshotKind,
+    files: &FileRewinds,
+    i: usize,
+) -> CodeRewind {
+    let bytes = |way| files.restored(way, i).map(|p| p.stored_bytes);
+    let changed = restore.success.changed.len() as u64;
+    CodeRewind {
+        way: match way {
+            SnapshotKind::EditTools => KeptBy::EditTools,
+            SnapshotKind::ShadowGit => KeptBy::ShadowGit,
+        },
+        tracked: restore.tracked,
+        changed,
+        restored: changed - restore.success.missed.len() as u64,
+        missed: restore.success.missed.clone(),
+        refused: restore.refused,
+        success_pct: restore.success.pct(),
+        edit_tools_bytes: bytes(SnapshotKind::EditTools).unwrap_or_default(),
+        shadow_git_bytes: bytes(SnapshotKind::ShadowGit),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,480 @@
+//! Runs strategies × sessions × models in parallel, each pair independently.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use ctxbench_core::model::{self, Counting, Model};
+use ctxbench_reports::Looks;
+use ctxbench_reports::record::yardstick;
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
+use ctxbench_scenarios::Scenario;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_strategies::descriptor::{Descriptor, PlotColor};
+use ctxbench_strategies::{Spec, all};
+
+use crate::models;
+use crate::options::{Options, Replayed};
+use crate::path::{THINK_MS, TOOLS_MS};
+use crate::record::not_run;
+use crate::recorded;
+use crate::replay::{ScenarioCache, replay_with};
+use crate::savings::with_savings;
+use crate::steering;
+use crate::twice;
+use ctxbench_mock::summarise::Summariser;
+
+/// Plan of a run.
+#[derive(Debug)]
+pub struct Plan {
+    pub scenarios: Vec<Scenario>,
+    pub specs: Vec<Spec>,
+    /// Models. Empty means the model of each session, see [`models::own`].
+    pub models: Vec<&'static Model>,
+    /// Options of every replay.
+    pub options: Options,
+    /// Summarisers, instead of the one in the options. A strategy that requests summaries runs with
+    /// each, others once.
+    pub summarisers: Vec<Summariser>,
+    /// Number of seeds, from the one in the options on, for runs that depend on a seed. At least 1.
+    pub seeds: u64,
+    pub jobs: usize,
+    /// Part of the sessions: number from 1, and number of parts.
+    pub shard: Option<(usize, usize)>,
+}
+
+/// A finished row.
+#[derive(Debug)]
+pub struct Finished {
+    pub replayed: Replayed,
+    /// Wall-clock time of the replay; not part of results.
+    pub took: Duration,
+}
+
+/// An empty plan: the model of each session, one summariser, one seed, all threads.
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            scenarios: vec![],
+            specs: vec![],
+            models: vec![],
+            options: Options::default(),
+            summarisers: vec![Summariser::default()],
+            seeds: 1,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            shard: None,
+        }
+    }
+}
+
+/// Returns whether the session with this index belongs to a part of a run.
+pub fn is_of_part(part: Option<(usize, usize)>, at: usize) -> bool {
+    part.is_none_or(|(i, n)| at % n == i - 1)
+}
+
+/// A session with the pairs to run.
+pub struct SessionTurn<'a> {
+    /// Index in the plan.
+    pub at: usize,
+    pub scenario: Cow<'a, Scenario>,
+    /// Reason why it cannot be run.
+    pub broken: Option<String>,
+    /// Strategies by index, and models.
+    pub pairs: Vec<(usize, &'static Model)>,
+}
+
+/// The part of a plan that one row covers.
+#[derive(Clone, Copy)]
+pub struct Variant<'a> {
+    /// Session by index.
+    pub at: usize,
+    pub spec: &'a Spec,
+    pub model: &'static Model,
+    pub summariser: &'a Summariser,
+    pub seed: u64,
+}
+
+/// Receives finished rows on the thread that computed them, and may know some in advance.
+pub trait Taker: Sync {
+    /// Returns whether the known row of a variant requested summaries. `None` if it must be
+    /// computed.
+    fn cached(&self, variant: Variant<'_>) -> Option<bool>;
+    /// Receives the row of a variant.
+    fn take(&self, variant: Variant<'_>, finished: Finished);
+}
+
+impl Plan {
+    /// Returns the rows of the recordings themselves, for sessions with counters.
+    pub fn recorded(&self) -> Vec<RunRecord> {
+        let sessions = self.scenarios.iter().enumerate().filter(|(at, _)| self.is_here(*at));
+        sessions.flat_map(|(_, s)| recorded::rows(s, &self.models)).collect()
+    }
+
+    /// Returns whether a session belongs to the part of this run.
+    pub fn is_here(&self, at: usize) -> bool {
+        is_of_part(self.shard, at)
+    }
+
+    /// Returns the number of rows if every strategy requests summaries.
+    pub fn pairs(&self) -> usize {
+        let each: usize = self.summarisers.iter().map(|s| self.seeds_of(s).count()).sum();
+        let here = (0..self.scenarios.len()).filter(|at| self.is_here(*at));
+        here.map(|at| self.pairs_of(at).len()).sum::<usize>() * each.max(1)
+    }
+
+    /// Returns the pairs of a session: strategies by index, and models.
+    pub fn pairs_of(&self, at: usize) -> Vec<(usize, &'static Model)> {
+        let models = self.models_of(&self.scenarios[at]);
+        let pairs = (0..self.specs.len()).flat_map(|k| models.iter().map(move |m| (k, *m)));
+        pairs.collect()
+    }
+
+    /// Returns the possible rows of a pair in order. A row without summaries does not depend on
+    /// summariser and seed, so it is the only one.
+    pub fn variants(
+        &self,
+        at: usize,
+        (k, model): (usize, &'static Model),
+    ) -> impl Iterator<Item = Variant<'_>> {
+        self.summarisers.iter().flat_map(move |summariser| {
+            let spec = &self.specs[k];
+            self.seeds_of(summariser).map(move |seed| Variant { at, spec, model, summariser, seed })
+        })
+    }
+
+    /// Returns whether rows of a summariser have a seed.
+    pub fn names_seeds(&self, summariser: &Summariser) -> bool {
+        summariser.seeded() && self.seeds > 1
+    }
+
+    /// Returns the seeds of a summariser.
+    fn seeds_of(&self, summariser: &Summariser) -> impl Iterator<Item = u64> + use<> {
+        let first = self.options.seed;
+        first..first.saturating_add(if summariser.seeded() { self.seeds.max(1) } else { 1 })
+    }
+
+    fn models_of(&self, scenario: &Scenario) -> Vec<&'static Model> {
+        models::for_session(&scenario.session, &self.models)
+    }
+
+    /// Returns the models of all sessions, each once.
+    pub fn all_models(&self) -> Vec<&'static Model> {
+        let mut all: Vec<&'static Model> = Vec::new();
+        for model in self.scenarios.iter().flat_map(|s| self.models_of(s)) {
+            if all.iter().all(|m| m.name != model.name) {
+                all.push(model);
+            }
+        }
+        all
+    }
+
+    /// Runs everything. `done` is called for each row on the thread that computed it. The calling
+    /// thread takes part, so it must not belong to an asynchronous runtime.
+    pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
+        struct All<'a> {
+            done: &'a (dyn Fn(&Finished) + Sync),
+            finished: Mutex<Vec<Finished>>,
+        }
+        impl Taker for All<'_> {
+            fn cached(&self, _: Variant<'_>) -> Option<bool> {
+                None
+            }
+            fn take(&self, _: Variant<'_>, one: Finished) {
+                (self.done)(&one);
+                if let Ok(mut f) = self.finished.lock() {
+                    f.push(one);
+                }
+            }
+        }
+        let mut here: Vec<usize> =
+            (0..self.scenarios.len()).filter(|at| self.is_here(*at)).collect();
+        // The longest first, so that no thread is left with a long session at the end.
+        here.sort_by_key(|at| Reverse(self.scenarios[*at].session.entries.len()));
+        let taker = All { done, finished: Mutex::default() };
+        self.run_each(&taker, |give| {
+            for at in here {
+                let (scenario, pairs) = (Cow::Borrowed(&self.scenarios[at]), self.pairs_of(at));
+                give(SessionTurn { at, scenario, broken: None, pairs });
+            }
+        });
+        let mut out = taker.finished.into_inner().unwrap_or_default();
+        out.sort_by_key(|f| key(&f.replayed.record));
+        out
+    }
+
+    /// Runs the sessions that `feed` hands over, on a separate thread. It waits until the previous
+    /// session has begun, so memory contains few more sessions than threads. The calling thread
+    /// takes part, as for [`Plan::run`].
+    pub fn run_each<'a>(
+        &'a self,
+        taker: &dyn Taker,
+        feed: impl FnOnce(&mut dyn FnMut(SessionTurn<'a>)) + Send,
+    ) {
+        let (to, turns) = sync_channel::<SessionTurn<'a>>(0);
+        let queue: Mutex<(Receiver<SessionTurn<'a>>, VecDeque<Pair<'a>>)> =
+            Mutex::new((turns, VecDeque::new()));
+        let next = || {
+            let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
+            let (turns, pairs) = &mut *queue;
+            while pairs.is_empty() {
+                let SessionTurn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
+                let of = Arc::new(LoadedSession {
+                    at,
+                    scenario,
+                    broken,
+                    shared: OnceLock::new(),
+                    silenced: OnceLock::new(),
+                });
+                pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
+            }
+            pairs.pop_front()
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // The receiver is dropped only after the run.
+                feed(&mut |turn| drop(to.send(turn)));
+            });
+            let work = || {
+                while let Some((of, k, model)) = next() {
+                    self.pair(taker, &of, k, model);
+                }
+            };
+            // The calling thread works, too. Memory that it frees can be used after the run, while
+            // an allocator may keep that of other threads.
+            for _ in 1..self.jobs.min(self.pairs()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+
+    fn pair(&self, taker: &dyn Taker, of: &LoadedSession<'_>, k: usize, model: &'static Model) {
+        for variant in self.variants(of.at, (k, model)) {
+            let asked = taker.cached(variant).unwrap_or_else(|| {
+                let Variant { spec, model, .. } = variant;
+                let one = match &of.broken {
+                    None => self.compute(of, variant),
+                    Some(why) => {
+                        let why = why.clone();
+                        let record = not_run(&of.scenario, spec, model, Status::Error, why);
+                        Finished { replayed: bare(record), took: Duration::ZERO }
+                    }
+                };
+                let asked = one.replayed.record.summariser.is_some();
+                taker.take(variant, one);
+                asked
+            });
+            if !asked {
+                break;
+            }
+        }
+    }
+
+    fn compute(&self, of: &LoadedSession<'_>, variant: Variant<'_>) -> Finished {
+        let Variant { spec, model, summariser, seed, .. } = variant;
+        let scenario = &*of.scenario;
+        let begin = Instant::now();
+        let run = || -> Result<Replayed, String> {
+            if let Some(why) = spec.unfit(model) {
+                return Ok(bare(not_run(
+                    scenario,
+                    spec,
+                    model,
+                    Status::NotApplicable,
+                    why.to_string(),
+                )));
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| format!("the runtime could not be started: {e}"))?;
+            let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
+            let shared = of.shared();
+            let replay = |options: &Options| {
+                runtime.block_on(replay_with(scenario, spec, model, options, shared))
+            };
+            let replayed = if spec.descriptor.factory.product.is_run_twice() {
+                let traced = Options { trace: true, ..options.clone() };
+                let first = twice::check_repeatable(replay(&traced), &replay(&traced));
+                let trace = if options.trace { first.trace } else { vec![] };
+                Replayed { trace, ..first }
+            } else {
+                replay(&options)
+            };
+            let record = replayed.record;
+            let steering = if spec.descriptor.manual.exists()
+                && crate::record::took_manual(&record)
+                && record.status == Status::Completed
+                && steering::steers(scenario)
+            {
+                let options = Options { trace: false, ..options.clone() };
+                let (silenced, shared) = of.silenced();
+                let without = replay_with(silenced, spec, model, &options, shared);
+                let without = runtime.block_on(without).record;
+                steering::compare(&scenario.session, &record, &without)
+            } else {
+                None
+            };
+            let named = record.summariser.is_some() && self.names_seeds(summariser);
+            let record = RunRecord { steering, seed: named.then_some(seed), ..record };
+            Ok(Replayed { record, ..replayed })
+        };
+        let failed = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(replayed)) => return Finished { replayed, took: begin.elapsed() },
+            Ok(Err(why)) => why,
+            Err(_) => "the replay panicked; this is a fault of ctxbench, please report it".into(),
+        };
+        let replayed = bare(not_run(scenario, spec, model, Status::Error, failed));
+        Finished { replayed, took: begin.elapsed() }
+    }
+}
+
+/// A session in progress.
+struct LoadedSession<'a> {
+    at: usize,
+    scenario: Cow<'a, Scenario>,
+    broken: Option<String>,
+    shared: OnceLock<ScenarioCache>,
+    silenced: OnceLock<(Scenario, ScenarioCache)>,
+}
+
+impl LoadedSession<'_> {
+    fn shared(&self) -> &ScenarioCache {
+        self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
+    }
+
+    /// Returns the session without the instructions of its user about summaries.
+    fn silenced(&self) -> &(Scenario, ScenarioCache) {
+        let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
+        self.silenced.get_or_init(silenced)
+    }
+}
+
+type Pair<'a> = (Arc<LoadedSession<'a>>, usize, &'static Model);
+
+/// Returns a row without a replay.
+fn bare(record: RunRecord) -> Replayed {
+    Replayed { record, ..Replayed::default() }
+}
+
+fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
+    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone(), r.seed)
+}
+
+/// Returns the results of finished rows, with savings.
+pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
+    ctxbench_reports::sort_runs(&mut records);
+    Results { runs: with_savings(records), ..head(plan) }
+}
+
+/// Returns the results of a plan without rows.
+pub fn head(plan: &Plan) -> Results {
+    Results {
+        version: RESULTS_VERSION,
+        generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
+        assumptions: assumptions(plan),
+        runs: Vec::new(),
+    }
+}
+
+/// Returns the colours and line styles of strategies.
+pub fn looks() -> Looks {
+    let hue = |d: &Descriptor| match d.color {
+        PlotColor::Palette(hue) => Some((d.name, hue)),
+        PlotColor::Grey { .. } => None,
+    };
+    let dashed = |d: &&Descriptor| d.color == PlotColor::Grey { dashed: true };
+    Looks {
+        hues: all().filter_map(hue).collect(),
+        dashed: all().filter(dashed).map(|d| d.name).collect(),
+    }
+}
+
+/// Returns the assumptions of modelled numbers, by name.
+fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    let mut say = |k: &str, v: String| {
+        out.insert(k.to_string(), v);
+    };
+    // Summaries are asked of other models, too.
+    let models = plan.all_models();
+    let weak = models.iter().filter_map(|m| model::find(&m.weak).ok());
+    for m in models.iter().copied().chain(weak).chain(plan.options.summary_model) {
+        let l = m.latency;
+        say(
+            &format!("latency of {}", m.name),
+            format!(
+                "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token \
+                 (modelled)",
+                l.a_ms, l.b_ms, l.c_ms, l.d_ms
+            ),
+        );
+        say(&format!("prices of {}", m.name), m.source.clone());
+    }
+    let summaries = match &plan.summarisers[..] {
+        [one @ (Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. })] => {
+            format!("written by the {} summariser (modelled)", one.name())
+        }
+        all => format!(
+            "written by {}",
+            all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    say("summaries", summaries);
+    if let Some(told) = plan.options.memory.summary() {
+        say(yardstick::MEMORY, told);
+    }
+    say(
+        "think time",
+        format!("from the session, else {} s before a user message", THINK_MS / 1_000),
+    );
+    say(
+        "tool time",
+        format!(
+            "from the session, else {} s per step with calls; a re-read takes as long",
+            TOOLS_MS / 1_000
+        ),
+    );
+    say(
+        "refusals",
+        "take no time, unless a fault of the scenario says after how long they come; \
+        clients try again at once"
+            .to_string(),
+    );
+    let rereads = if plan.options.rereads {
+        "once per loss, whole, charged (modelled)"
+    } else {
+        "switched off"
+    };
+    say("re-reads", rereads.to_string());
+    let calibrate = plan.options.calibrate;
+    for m in plan.all_models() {
+        let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
+        say(&yardstick::tokens_of(&m.name), counting.describe());
+    }
+    let calibrated = match calibrate {
+        Calibrate::Off => "off: o200k, whatever the model",
+        Calibrate::Family => "family: as the model's family counts",
+        Calibrate::Recording => {
+            "recording: as the model's family counts; where a recording has counters, visible text \
+             by itself (Claude: 1.1 · o200k) and what they tell of text that the file lacks apart"
+        }
+    };
+    say(yardstick::CALIBRATION, calibrated.to_string());
+    say(yardstick::PRICES, model::price_table().to_string());
+    let first = plan.options.seed;
+    say(
+        "seed",
+        if plan.seeds > 1 {
+            format!("{first} to {}", first + plan.seeds - 1)
+        } else {
+            first.to_string()
+        },
+    );
+    say("prompt cache", "simulated by the provider's rules".to_string());
+    out
+}

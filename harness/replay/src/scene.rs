@@ -1,0 +1,59 @@
+//! Surroundings of a conversation that is played.
+
+use std::sync::Arc;
+
+use ctxbench_core::model::Model;
+use ctxbench_core::Millis;
+use ctxbench_session::Session;
+use ctxbench_mock::summarise::SummaryDesk;
+use ctxbench_mock::{Door, SharedDoor};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use crate::options::Options;
+use crate::session_cache::SessionCache;
+use crate::watch::Watcher;
+
+/// Transports from the conversations of a run to their common provider, monitored if requested.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    pub(crate) provider: SharedDoor,
+    pub(crate) watcher: Option<Watcher>,
+}
+
+impl Doors {
+    /// Returns the transport of the main conversation, or of a subagent.
+    pub(crate) fn of(&self, agent: Option<&str>) -> Box<dyn Door> {
+        let door = Box::new(self.provider.clone());
+        match &self.watcher {
+            None => door,
+            Some(w) => w.door(door, agent),
+        }
+    }
+}
+
+/// A conversation to be played, with its surroundings.
+pub(crate) struct Scene<'a> {
+    pub(crate) scenario: &'a Scenario,
+    /// Messages of the scenario, or of one subagent.
+    pub(crate) session: &'a Session,
+    /// The subagent; `None` for the main conversation.
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) spec: &'a Spec,
+    pub(crate) model: &'a Arc<Model>,
+    pub(crate) options: &'a Options,
+    pub(crate) desk: &'a SummaryDesk,
+    /// Analysis of the facts of these messages.
+    pub(crate) known: Arc<SessionCache>,
+    /// Whether the engine keeps its events. Measurements do not need them: they use the log.
+    pub(crate) keeps_events: bool,
+}
+
+/// Start of a conversation.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Start {
+    /// Virtual time in ms.
+    pub(crate) at_ms: Millis,
+    /// Request of the caller with the reply that started this subagent.
+    pub(crate) by_request: Option<u64>,
+}

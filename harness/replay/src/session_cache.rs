@@ -1,0 +1,226 @@
+//! Analysis of a session, mainly of its facts. It is computed once per session and shared by all
+//! strategies, models and seeds.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ctxbench_core::block::Block;
+use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::tokens::content_hash;
+use ctxbench_reports::record::FactLife;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::fact::{Fact, Match, fold};
+use ctxbench_session::matcher::Matcher;
+use ctxbench_session::{Entry, Session};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
+
+use super::fact_errors::{ErrorPatterns, said_words, words_before};
+use super::fact_exposure::Showings;
+use super::fact_timeline::{self, ExcerptCache};
+use super::path::Path;
+use super::recording::{Unseen, excess, tells_sizes, unseen};
+use super::texts;
+
+/// Facts of a session, and the matcher that finds them in texts.
+pub(super) struct SessionCache {
+    /// Facts of the session.
+    pub(super) facts: Vec<Fact>,
+    pub(super) frames: ErrorPatterns,
+    /// For each fact, the facts that it replaced, directly or indirectly.
+    older: Vec<Vec<usize>>,
+    /// Facts in memory files, which a call may restore although its result lacks them.
+    pub(super) brought: HashSet<usize>,
+    /// Facts by the id under which they arise; facts without an id are absent.
+    arising: HashMap<String, Vec<usize>>,
+    matcher: Matcher,
+    /// Facts in texts, by hash of the text.
+    carried: Mutex<HashMap<u64, Arc<Carried>>>,
+    told: Mutex<ExcerptCache>,
+    showings: OnceLock<Arc<Showings>>,
+    lives: OnceLock<Vec<FactLife>>,
+    /// Text that the recording lacks, by token counting.
+    unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
+    /// Factor of the provider's count, by token counting.
+    excess: Mutex<Vec<(Counting, f64)>>,
+}
+
+/// Facts in one text.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// Index and match of each fact. A long session has millions of these.
+    facts: Box<[(u32, Match)]>,
+    /// Hashes of the tokens with digits ([`said_words`]).
+    pub(super) words: Box<[u64]>,
+}
+
+impl Carried {
+    /// Iterates over the index and the match of each fact.
+    pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
+        self.facts.iter().map(|&(fact, how)| (fact as usize, how))
+    }
+}
+
+impl SessionCache {
+    pub(super) fn from_session(session: &Session) -> SessionCache {
+        let facts = session.facts.clone();
+        let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
+        for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
+            arising.entry(f.arises.clone()).or_default().push(i);
+        }
+        let matcher = Matcher::new(&facts);
+        let memory = session.entries.iter().filter_map(|e| match e {
+            Entry::Memory { text, .. } => Some(matcher.find(text, &fold(text))),
+            _ => None,
+        });
+        SessionCache {
+            older: older(&session.facts),
+            brought: memory.flatten().map(|(fact, _)| fact).collect(),
+            matcher,
+            frames: ErrorPatterns::new(
+                &session.facts,
+                texts::in_sources(session, &arising, words_before),
+            ),
+            arising,
+            facts,
+            carried: Mutex::default(),
+            told: Mutex::default(),
+            showings: OnceLock::new(),
+            lives: OnceLock::new(),
+            unseen: Mutex::default(),
+            excess: Mutex::default(),
+        }
+    }
+
+    /// Returns the last showing of each needed fact. `session` must be the session of this
+    /// analysis, as in the other methods.
+    pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
+        let of_path = || Showings::new(&Path::recorded(session), self);
+        self.showings.get_or_init(|| Arc::new(of_path())).clone()
+    }
+
+    /// Returns the source of each fact in the session.
+    pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
+        self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
+    }
+
+    /// Returns the factor of [`excess`] for a counting model.
+    pub(super) fn excess(&self, session: &Session, by: &Counting) -> f64 {
+        let mut known = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, factor)) = known.iter().find(|(of, _)| of == by) {
+            return *factor;
+        }
+        let factor = excess(session, by);
+        known.push((*by, factor));
+        factor
+    }
+
+    /// Returns the text that the recording lacks, if counts are calibrated by the recording.
+    pub(super) fn unseen(
+        &self,
+        session: &Session,
+        model: &Model,
+        calibrate: Calibrate,
+    ) -> Arc<Unseen> {
+        if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+            return Arc::default();
+        }
+        let mut known = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, unseen)) = known.iter().find(|(by, _)| *by == model.counting) {
+            return unseen.clone();
+        }
+        let found = Arc::new(unseen(session, &model.counting));
+        known.push((model.counting, found.clone()));
+        found
+    }
+
+    /// Returns the facts in a text. The result is cached.
+    pub(super) fn carried(&self, text: &str) -> Arc<Carried> {
+        let key = content_hash(text.as_bytes());
+        if let Some(known) = self.remembered().get(&key) {
+            return known.clone();
+        }
+        let folded = fold(text);
+        let facts = self.matcher.find(text, &folded).into_iter();
+        let facts = facts.map(|(fact, how)| (fact as u32, how)).collect();
+        let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
+        self.remembered().entry(key).or_insert(made).clone()
+    }
+
+    fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Carried>>> {
+        // The values are immutable, so a poisoned lock is harmless.
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an excerpt around a fact in a block.
+    pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
+        self.words().around(fact, &self.facts[fact], block)
+    }
+
+    /// Returns the text as a shared allocation; equal texts share one.
+    pub(super) fn intern(&self, text: String) -> Arc<str> {
+        self.words().once(text)
+    }
+
+    fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the facts in a text, without caching.
+    pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
+        self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
+    }
+
+    /// Returns the facts that arise under this id.
+    pub(super) fn arising(&self, id: &str) -> &[usize] {
+        self.arising.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the facts that this fact replaced.
+    pub(super) fn older(&self, fact: usize) -> &[usize] {
+        &self.older[fact]
+    }
+}
+
+/// Returns, for each fact, the facts that it replaced, directly or indirectly.
+fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
+    let mut replaced: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, f) in facts.iter().enumerate() {
+        if let Some(by) = f.superseded_by.as_deref() {
+            replaced.entry(by).or_default().push(i);
+        }
+    }
+    let of = |new: usize| {
+        let mut out: Vec<usize> = Vec::new();
+        let mut open = vec![new];
+        while let Some(of) = open.pop() {
+            for &i in replaced.get(&*facts[of].id).into_iter().flatten() {
+                if i != new && !out.contains(&i) {
+                    out.push(i);
+                    open.push(i);
+                }
+            }
+        }
+        out
+    };
+    (0..facts.len()).map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_session::fact::FactKind;
+
+    fn fact(id: &str, token: &str, arises: &str) -> Fact {
+        Fact::new(id, FactKind::Value, token, arises)
+    }
+
+    #[test]
+    fn older_values_are_found_by_way_of_others_and_rings_end() {
+        let replaced =
+            |id: &str, by: &str| Fact { superseded_by: Some(by.into()), ..fact(id, id, "m") };
+        let facts = [replaced("a", "b"), replaced("b", "c"), fact("c", "c", "m")];
+        assert_eq!(older(&facts), [vec![], vec![0], vec![1, 0]]);
+        let ring = [replaced("a", "b"), replaced("b", "a")];
+        assert_eq!(older(&ring), [[1], [0]]);
+    }
+}

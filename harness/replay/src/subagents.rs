@@ -1,0 +1,120 @@
+//! Runs subagents. Each is a separate conversation with the same strategy, settings, model,
+//! provider and clock. It begins with the call of its caller.
+
+use std::collections::{BTreeSet, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use ctxbench_core::Millis;
+use ctxbench_core::model::Model;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use super::agents::DEEPEST;
+use super::events::EventLog;
+use super::recording::of_subagent;
+use super::subagent_index::SubagentIndex;
+use crate::options::Options;
+use crate::play::play;
+use crate::scene::{Doors, Scene, Start};
+use ctxbench_mock::summarise::SummaryDesk;
+
+/// Subagents of a replay. The worlds of the replay share them, because a subagent may start others.
+pub(super) struct Subagents {
+    scenario: Scenario,
+    spec: Spec,
+    model: Arc<Model>,
+    options: Options,
+    desk: SummaryDesk,
+    index: Arc<SubagentIndex>,
+    doors: Doors,
+    log: EventLog,
+    started: Mutex<HashSet<usize>>,
+}
+
+impl Subagents {
+    pub(super) fn new(
+        scene: &Scene<'_>,
+        index: Arc<SubagentIndex>,
+        doors: Doors,
+        log: EventLog,
+    ) -> Arc<Subagents> {
+        Arc::new(Subagents {
+            scenario: scene.scenario.clone(),
+            spec: scene.spec.clone(),
+            model: scene.model.clone(),
+            options: scene.options.clone(),
+            desk: scene.desk.clone(),
+            index,
+            doors,
+            log,
+            started: Mutex::default(),
+        })
+    }
+
+    /// Returns the calls of a window that wait for their subagents.
+    pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
+        self.index.waited_in(window)
+    }
+
+    /// Runs the subagents that these calls of a reply start. Returns how long the caller waits, ms.
+    pub(super) async fn called(
+        self: &Arc<Self>,
+        calls: &[Arc<str>],
+        now: Millis,
+        request: Option<u64>,
+    ) -> Millis {
+        let mut waits = 0;
+        let started = calls.iter().flat_map(|id| self.index.called(id));
+        // Run them in the order in which they begin.
+        for i in started.copied().collect::<BTreeSet<usize>>() {
+            let took = self.clone().run(i, now, request).await;
+            waits = waits.max(if self.index.all[i].waits { took } else { 0 });
+        }
+        waits
+    }
+
+    /// Runs the subagents without a call after the end of the main conversation.
+    pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
+        let all = &self.index.all;
+        for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
+            self.clone().run(i, now, None).await;
+        }
+    }
+
+    /// Runs a subagent, unless it already ran, and returns its duration in ms. The future is boxed
+    /// because a subagent may start others.
+    fn run(
+        self: Arc<Self>,
+        i: usize,
+        now: Millis,
+        request: Option<u64>,
+    ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
+        Box::pin(async move {
+            if self.index.depths[i] > DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i))
+            {
+                return 0;
+            }
+            let id = &self.index.all[i].id;
+            let session = self.index.windows.session(&self.scenario.session, id);
+            let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
+            let scene = Scene {
+                scenario: &self.scenario,
+                session: &session,
+                agent: Some(id),
+                spec: &self.spec,
+                model: &model,
+                options: &self.options,
+                desk: &self.desk,
+                known: self.index.cache_for(i, &session),
+                keeps_events: false,
+            };
+            let start = Start { at_ms: now, by_request: request };
+            let log = self.log.of_agent(i as u32);
+            let engine =
+                play(&scene, self.doors.of(Some(id)), Some(self.clone()), start, log).await;
+            engine.now().saturating_sub(now)
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! Trace lines: the content of each request, item by item.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::model::Counting;
+use ctxbench_core::request::{Request, Thread};
+use ctxbench_core::usage::Ttl;
+use ctxbench_reports::record::{RequestRecord, RequestStatus};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use ctxbench_os::sha256;
+
+#[derive(Serialize)]
+struct TraceLine<'a> {
+    seq: u64,
+    scenario: &'a str,
+    strategy: &'a str,
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    purpose: ctxbench_core::request::Purpose,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<ctxbench_core::request::Phase>,
+    step: u64,
+    items: Vec<TraceItem<'a>>,
+    tools_tokens: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    ttl: Ttl,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    /// Number of items that are not sent, because the provider stores them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<usize>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    params: &'a Map<String, Value>,
+    context_tokens: u64,
+    input_tokens: u64,
+    cache_read: u64,
+    cache_write: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+    at_ms: u64,
+    latency_ms: u64,
+    common_prefix_tokens: u64,
+    status: RequestStatus,
+    /// Messages of an external strategy since the previous line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    said: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct TraceItem<'a> {
+    kind: ctxbench_core::block::BlockKind,
+    role: ctxbench_core::block::Role,
+    bytes: usize,
+    tokens: u64,
+    sha256: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<&'static str>,
+    #[serde(skip_serializing_if = "is_default")]
+    cache: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Length below which a text is repeated with every item, as in recorded cases. A longer text
+/// appears only with the first occurrence of its item, so that the trace still contains all texts.
+const SHORT: usize = 200;
+
+/// Writes trace lines. Each content is hashed only once.
+pub(super) struct Tracer {
+    scenario: String,
+    strategy: String,
+    hashes: HashMap<u64, Arc<str>>,
+    said: Vec<String>,
+}
+
+impl Tracer {
+    pub(super) fn new(scenario: &str, strategy: &str) -> Self {
+        let (scenario, strategy) = (scenario.to_string(), strategy.to_string());
+        Tracer { scenario, strategy, hashes: HashMap::new(), said: vec![] }
+    }
+
+    /// Adds a message of the strategy to the next line.
+    pub(super) fn record_log(&mut self, text: &str) {
+        self.said.push(text.to_string());
+    }
+
+    pub(super) fn line(&mut self, request: &Request, r: &RequestRecord) -> String {
+        let Tracer { scenario, strategy, hashes, said } = self;
+        let marked = |at| request.breakpoints.contains(&at);
+        let items = request
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(at, b)| item(hashes, &request.model.counting, b, marked(at)))
+            .collect();
+        let line = TraceLine {
+            seq: r.seq,
+            scenario,
+            strategy,
+            model: &r.model,
+            agent: r.agent.as_deref(),
+            purpose: r.purpose,
+            phase: r.phase,
+            step: r.step,
+            items,
+            tools_tokens: request.tools_tokens(),
+            ttl: request.ttl,
+            max_tokens: request.max_tokens,
+            held: match &request.thread {
+                None => None,
+                Some(Thread::Create) => Some(0),
+                Some(Thread::Continue { held, .. }) => Some(*held),
+            },
+            params: &request.params,
+            context_tokens: r.context_tokens,
+            input_tokens: r.input_tokens,
+            cache_read: r.cache_read,
+            cache_write: r.cache_write,
+            output_tokens: r.output_tokens,
+            cost_usd: r.cost_usd,
+            at_ms: r.at_ms,
+            latency_ms: r.latency_ms,
+            common_prefix_tokens: r.common_prefix_tokens,
+            status: r.status,
+            said: std::mem::take(said),
+        };
+        serde_json::to_string(&line).expect("plain data always serialises")
+    }
+}
+
+fn item<'a>(
+    hashes: &mut HashMap<u64, Arc<str>>,
+    by: &Counting,
+    b: &'a Block,
+    cache: bool,
+) -> TraceItem<'a> {
+    let (hash, first) = match hashes.entry(b.hash) {
+        Entry::Occupied(known) => (known.get().clone(), false),
+        Entry::Vacant(new) => (new.insert(sha256(&b.text).into()).clone(), true),
+    };
+    TraceItem {
+        kind: b.kind,
+        role: b.role,
+        bytes: b.bytes(),
+        tokens: b.tokens(by),
+        sha256: hash,
+        id: b.call_id(),
+        name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| &*c.name),
+        form: b.as_list.then_some("blocks"),
+        cache,
+        text: (first || b.bytes() < SHORT).then_some(&*b.text),
+    }
+}
