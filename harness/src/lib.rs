@@ -43,6 +43,5 @@ pub use commands::main;
 pub mod own {
     pub use async_trait::async_trait;
     pub use ctxbench_core as core;
-    pub use ctxbench_core::settings;
     pub use ctxbench_strategies::descriptor;
 }

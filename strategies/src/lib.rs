@@ -27,4 +27,4 @@ mod testing;
 mod words;
 
 pub use descriptor::SpecError;
-pub use registry::{ALL, AddError, Spec, add, all};
+pub use registry::{AddError, Spec, add, all, built_in};

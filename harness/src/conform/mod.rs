@@ -25,8 +25,7 @@ use ctxbench_core::agent;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model;
 use ctxbench_provider::wire;
-use ctxbench_strategies::all;
-use ctxbench_strategies::conform::SetUp;
+use ctxbench_strategies::conform::{SetUp, replay_of};
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ pub struct CaseVerdict {
 /// Runs one replay case.
 pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let unknown = |what, name: &str| CaseError::Unknown { what, name: name.to_string() };
-    let product = all().find(|d| d.name == case.agent).and_then(|d| d.conform.replay());
+    let product = replay_of(&case.agent);
     let product = product.ok_or_else(|| unknown("agent", &case.agent))?;
     case.check(product)?;
     let template = model::catalogue().first().ok_or_else(|| unknown("model", ""))?;

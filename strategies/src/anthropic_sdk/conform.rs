@@ -2,23 +2,20 @@
 
 use ctxbench_core::model::Model;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::errors::Raised;
-use super::settings::{Language, SdkSettings};
-use super::words::SdkWords;
-use super::{AnthropicSdk, SdkVersion};
 use crate::conform::case::{Case, CaseError};
 use crate::conform::text::filler;
-use crate::conform::{Conformance, Replay, RequestView, SetUp, build, default_settings, followed};
+use crate::conform::{Replay, RequestView, SetUp, build};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+pub(crate) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes"],
     ends: &["requests", "tool_calls_executed"],
     set_up,
     error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
     record: None,
-});
+};
 
 /// Settings of a case: those of the runner, and the parameters of its requests.
 #[derive(Deserialize)]
@@ -53,35 +50,32 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let control = given.compaction_control;
     let unknown = || CaseError::Unknown { what: "version", name: case.version.clone() };
     let (language, version) = case.version.split_once('-').ok_or_else(unknown)?;
-    let (language, version) = match language {
-        "python" => (Language::Python, followed::<AnthropicSdk>(version)?),
+    let version = match language {
+        "python" => version,
         // TypeScript 0.124 has the rules of Python 0.125, except for the language.
-        "typescript" => (Language::Typescript, SdkVersion::V0_125),
+        "typescript" => "0.125",
         _ => return Err(unknown()),
     };
-    let newer = version == SdkVersion::V2_12;
-    let defaults = default_settings::<AnthropicSdk>();
-    let settings = SdkSettings {
-        language,
-        enabled: control.enabled,
-        threshold: control.context_token_threshold.unwrap_or(defaults.threshold),
-        model: control.model.map(Into::into),
-        max_tokens: Some(given.max_tokens),
-        max_iterations: given.max_iterations,
+    let settings = json!({
+        "language": language,
+        "enabled": control.enabled,
+        "threshold": control.context_token_threshold,
+        "model": control.model,
+        "max_tokens": given.max_tokens,
+        "max_iterations": given.max_iterations,
         // The events of a recorded session report when its caller asks for a compaction.
-        compact_at: 0,
-        threads: given.thread.unwrap_or(defaults.threads),
-        ..defaults
-    };
+        "compact_at": 0,
+        "threads": given.thread,
+    });
     let prompt = || filler("prompt", case.constant("summary_prompt_bytes"));
-    let words = SdkWords { summary_prompt: control.summary_prompt.unwrap_or_else(prompt).into() };
+    let texts = json!({"summary_prompt": control.summary_prompt.unwrap_or_else(prompt)});
     Ok(SetUp {
-        strategy: build::<AnthropicSdk>(version, settings, words),
+        strategy: build("anthropic-sdk", version, &settings, &texts)?,
         model: Model { name: given.model.into(), ..model },
         view: RequestView {
             params: given.params,
             cache_beside_input: true,
-            caller_acts: newer,
+            caller_acts: version.starts_with("2."),
             numbered: Some("anthropic-messages"),
             compaction_is_parameter: true,
             ..RequestView::default()

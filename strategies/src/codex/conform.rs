@@ -2,24 +2,20 @@
 
 use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::Codex;
 use super::cut::OutputPolicy;
-use super::settings::CodexSettings;
-use super::words::CodexWords;
 use crate::conform::case::{Case, CaseError};
 use crate::conform::text::filler;
-use crate::conform::{
-    Conformance, Replay, RequestView, SetUp, SummaryForm, build, default_settings, followed,
-};
+use crate::conform::{Replay, RequestView, SetUp, SummaryForm, build};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+pub(crate) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],
     ends: &[],
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
-});
+};
 
 /// Settings of a case.
 #[derive(Default, Deserialize, Serialize)]
@@ -42,23 +38,21 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let given: RecordedSettings = case.settings()?;
     let prompt = || filler("prompt", case.constant("summary_prompt_bytes"));
     let prefix = filler("prefix", case.constant("summary_prefix_bytes"));
-    let words = CodexWords {
-        summary_prompt: given.compact_prompt.unwrap_or_else(prompt).into(),
-        summary_prefix: prefix.as_str().into(),
-    };
-    let defaults = default_settings::<Codex>();
-    let settings = CodexSettings {
+    let texts = json!({
+        "summary_prompt": given.compact_prompt.unwrap_or_else(prompt),
+        "summary_prefix": prefix,
+    });
+    let settings = json!({
         // The outputs of a case are already cut by the program.
-        tool_output_tokens: Some(0),
-        remote: given.remote,
-        auto_compact_limit: given.auto_compact_token_limit,
-        stream_retries: given.stream_max_retries.unwrap_or(defaults.stream_retries),
-        post_turn_percent: given.post_turn_threshold_percent.unwrap_or(0),
-        base_estimate_bytes: case.base().and_then(|b| b.estimate_bytes),
-        ..defaults
-    };
+        "tool_output_tokens": 0,
+        "remote": given.remote,
+        "auto_compact_limit": given.auto_compact_token_limit,
+        "stream_retries": given.stream_max_retries,
+        "post_turn_percent": given.post_turn_threshold_percent,
+        "base_estimate_bytes": case.base().and_then(|b| b.estimate_bytes),
+    });
     Ok(SetUp {
-        strategy: build::<Codex>(followed::<Codex>(&case.version)?, settings, words),
+        strategy: build("codex", &case.version, &settings, &texts)?,
         model: Model { name: "recorded".into(), window: given.context_window, ..model },
         view: RequestView {
             roleless_compaction: true,

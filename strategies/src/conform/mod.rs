@@ -9,35 +9,14 @@ pub mod text;
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Request;
-use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::strategy::Strategy;
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Product};
+use crate::Spec;
+use crate::descriptor::BuildRequest;
 use case::{Case, CaseError, Cut};
 #[cfg(test)]
 pub(crate) use check::prepare;
-
-/// Recordings of the program that a strategy follows.
-#[derive(Clone, Copy, Debug)]
-pub enum Conformance {
-    /// There are none.
-    Unrecorded,
-    /// Results of single functions, which the tests of the product check.
-    Functions,
-    /// Sessions, which can be replayed.
-    Sessions(Replay),
-}
-
-impl Conformance {
-    /// Returns the replay of recorded sessions, if there are any.
-    pub fn replay(&self) -> Option<&Replay> {
-        match self {
-            Conformance::Sessions(replay) => Some(replay),
-            Conformance::Unrecorded | Conformance::Functions => None,
-        }
-    }
-}
 
 /// Functions and data for replaying recorded sessions of a program.
 #[derive(Clone, Copy, Debug)]
@@ -127,28 +106,50 @@ pub enum PromptPiece {
     Prior,
 }
 
-/// Returns the default settings of a product.
-pub(crate) fn default_settings<P: Product>() -> P::Settings {
-    P::Settings::read(&Settings::defaults(P::Settings::TABLE))
+/// Returns the replay of a product's recorded sessions, if there are any.
+pub fn replay_of(product: &str) -> Option<&'static Replay> {
+    match product {
+        "codex" => Some(&crate::codex::conform::REPLAY),
+        "opencode" => Some(&crate::opencode::conform::REPLAY),
+        "pi" => Some(&crate::pi::conform::REPLAY),
+        "gemini-cli" => Some(&crate::gemini_cli::conform::REPLAY),
+        "anthropic-sdk" => Some(&crate::anthropic_sdk::conform::REPLAY),
+        _ => None,
+    }
 }
 
-/// Returns our version to compare with a recorded one, the newest release that is not newer. A new
-/// release of the program is thus tested before it is described here.
-pub(crate) fn followed<P: Product>(recorded: &str) -> Result<P::Version, CaseError> {
+/// Builds the strategy that a case is compared with: our newest release that is not newer than the
+/// recorded one, so that a new release of the program is tested before it is described here. Settings
+/// that are null have their defaults. `texts` replace the texts of the product; those that are
+/// missing are empty.
+pub(crate) fn build(
+    product: &str,
+    recorded: &str,
+    settings: &Value,
+    texts: &Value,
+) -> Result<Box<dyn Strategy>, CaseError> {
+    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.into() };
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
+    let product = Spec::parse(product).map_err(|_| unknown("agent", product))?;
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
-    let releases = P::VERSIONS.iter().filter_map(|(v, of)| Some((numbers(v.name)?, *of)));
+    let releases = product.descriptor.versions.iter().filter_map(|v| Some((numbers(v.name)?, v)));
     let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
     let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
-    let unknown = || CaseError::Unknown { what: "version", name: recorded.into() };
-    newest.map(|(_, of)| of).ok_or_else(unknown)
-}
-
-/// Builds the strategy of a recorded version, with fillers in place of its texts.
-pub(crate) fn build<P: Product>(
-    version: P::Version,
-    settings: P::Settings,
-    words: P::Words,
-) -> Box<dyn Strategy> {
-    P::build(Build { version, settings, words, scale: 1.0 })
+    let (_, version) = newest.ok_or_else(|| unknown("version", recorded))?;
+    let mut spec = Spec { version: *version, ..product };
+    for (name, value) in settings.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        spec = spec.with(name, &text).map_err(|e| CaseError::Value {
+            at: "settings".into(),
+            expected: e.to_string(),
+            found: text,
+        })?;
+    }
+    let request = BuildRequest {
+        version: spec.version,
+        settings: &spec.settings,
+        scale: 1.0,
+        texts: texts.as_object(),
+    };
+    Ok(spec.descriptor.product.build(&request))
 }

@@ -3,27 +3,21 @@
 
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::GeminiCli;
 use super::preview::CutSizes;
 use super::program::phase;
-use super::settings::GeminiCliSettings;
-use super::words::GeminiCliWords;
 use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Cut};
 use crate::conform::text::filler;
-use crate::conform::{
-    Conformance, PromptForm, PromptPiece, Replay, RequestView, SetUp, build, default_settings,
-    followed,
-};
-use crate::descriptor::PromptTexts;
+use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, build};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+pub(crate) const REPLAY: Replay = Replay {
     constants: &["ack", "prompt_new", "prompt_anchored", "prompt_verify", "interrupted"],
     ends: &["prompts"],
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
-});
+};
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
@@ -52,25 +46,22 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let given: RecordedSettings = case.settings()?;
     let of = |name: &str| filler(name, case.constant(name));
     let [new, anchored, verify] = ["prompt_new", "prompt_anchored", "prompt_verify"].map(of);
-    let words = GeminiCliWords {
-        prompt_new: new.as_str().into(),
-        prompt_anchored: anchored.as_str().into(),
-        prompt_verify: verify.as_str().into(),
-        ack: of("ack").into(),
-        interrupted: of("interrupted").into(),
-        cut_note: filler("cut", CUT_NOTE).into(),
-        masked_note: filler("masked", 40).into(),
-        ..GeminiCliWords::blank()
-    };
-    let defaults = default_settings::<GeminiCli>();
-    let threshold = given.compression_threshold.unwrap_or(defaults.threshold);
-    let settings = GeminiCliSettings { threshold, ..defaults };
+    let texts = json!({
+        "prompt_new": new,
+        "prompt_anchored": anchored,
+        "prompt_verify": verify,
+        "ack": of("ack"),
+        "interrupted": of("interrupted"),
+        "cut_note": filler("cut", CUT_NOTE),
+        "masked_note": filler("masked", 40),
+    });
+    let settings = json!({"threshold": given.compression_threshold});
     let form = |variant, words: String| PromptForm {
         variant: Some(variant),
         pieces: vec![PromptPiece::Constant(words)],
     };
     Ok(SetUp {
-        strategy: build::<GeminiCli>(followed::<GeminiCli>(&case.version)?, settings, words),
+        strategy: build("gemini-cli", &case.version, &settings, &texts)?,
         model: given.model.over(model, Provider::Gemini),
         view: RequestView {
             numbered: Some("gemini"),

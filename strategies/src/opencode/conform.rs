@@ -2,19 +2,13 @@
 
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::OpenCode;
-use super::settings::OpenCodeSettings;
-use super::words::OpenCodeWords;
 use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Constant};
 use crate::conform::text::filler;
-use crate::conform::{
-    Conformance, PromptForm, PromptPiece, Replay, RequestView, SetUp, build, default_settings,
-    followed,
-};
-use crate::descriptor::PromptTexts;
+use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, build};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+pub(crate) const REPLAY: Replay = Replay {
     constants: &[
         "marker",
         "continue",
@@ -26,7 +20,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
-});
+};
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
@@ -64,39 +58,36 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
     let constant = |name: &str| {
         let given = case.constants.get(name).and_then(Constant::placeholder);
-        given.map_or_else(|| filler(name, case.constant(name)), str::to_string).into()
+        given.map_or_else(|| filler(name, case.constant(name)), str::to_string)
     };
-    let words = OpenCodeWords {
-        intro: intro.as_str().into(),
-        first: first.as_str().into(),
-        prior_open: prior_open.as_str().into(),
-        prior_close: prior_close.as_str().into(),
-        template: template.as_str().into(),
-        marker: constant("marker"),
-        go_on: constant("continue"),
-        go_on_overflow: constant("continue_after_overflow"),
+    let texts = json!({
+        "intro": intro,
+        "first": first,
+        "prior_open": prior_open,
+        "prior_close": prior_close,
+        "template": template,
+        "marker": constant("marker"),
+        "go_on": constant("continue"),
+        "go_on_overflow": constant("continue_after_overflow"),
         // 1.3: the recorded wrapper around a replayed message, and the prompt after the
         // conversation.
-        wrapper_open: filler("wrapper", WRAPPER_BYTES).into(),
-        old_prompt: filler("prompt", 1).into(),
-        ..OpenCodeWords::blank()
-    };
+        "wrapper_open": filler("wrapper", WRAPPER_BYTES),
+        "old_prompt": filler("prompt", 1),
+    });
     let (compaction, own) = (given.compaction, given.compaction_model);
-    let defaults = default_settings::<OpenCode>();
-    let settings = OpenCodeSettings {
-        auto: compaction.auto.unwrap_or(defaults.auto),
-        prune: compaction.prune,
-        tail_turns: compaction.tail_turns,
-        preserve_recent_tokens: compaction.preserve_recent_tokens,
-        reserved: compaction.reserved,
-        model_context: own.as_ref().map(|m| m.context),
-        model_output: own.as_ref().and_then(|m| m.output),
-        model_input: own.as_ref().and_then(|m| m.input),
-        model: own.and_then(|m| m.name).map(Into::into),
-        ..defaults
-    };
+    let settings = json!({
+        "auto": compaction.auto,
+        "prune": compaction.prune,
+        "tail_turns": compaction.tail_turns,
+        "preserve_recent_tokens": compaction.preserve_recent_tokens,
+        "reserved": compaction.reserved,
+        "model_context": own.as_ref().map(|m| m.context),
+        "model_output": own.as_ref().and_then(|m| m.output),
+        "model_input": own.as_ref().and_then(|m| m.input),
+        "model": own.and_then(|m| m.name),
+    });
     Ok(SetUp {
-        strategy: build::<OpenCode>(followed::<OpenCode>(&case.version)?, settings, words),
+        strategy: build("opencode", &case.version, &settings, &texts)?,
         model: given.model.over(model, provider),
         view: RequestView {
             cache_beside_input: anthropic,

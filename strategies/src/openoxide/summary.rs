@@ -19,7 +19,7 @@ use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
 use crate::openoxide::words::DURABLE;
-use crate::openoxide::{OpenOxide, RETRIES};
+use crate::openoxide::{OpenOxideStrategy, RETRIES};
 
 /// Maximum number of times that a summary that is still too large is summarised again
 /// (docs/sources/openoxide.md §2.4: Aider's recursion, depth 3).
@@ -42,7 +42,7 @@ pub(crate) struct BackgroundSummary {
     mechanism: &'static str,
 }
 
-impl OpenOxide {
+impl OpenOxideStrategy {
     /// Returns the conversation of finished turns: everything after a turn, otherwise the part
     /// before the open turn.
     fn finished(s: &Engine, phase: Phase) -> Vec<Arc<Block>> {

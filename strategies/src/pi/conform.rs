@@ -1,23 +1,19 @@
 //! Conformance of pi with recorded sessions: settings, sizes of its constant texts, and the
 //! structure of its prompts and summaries.
 
+use std::collections::BTreeMap;
+
 use ctxbench_core::block::Block;
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::Pi;
-use super::settings::PiSettings;
 use super::summary::FileLists;
-use super::words::PiWords;
 use crate::conform::case::{Case, CaseError, CaseModel, CaseWire};
 use crate::conform::text::filler;
-use crate::conform::{
-    Conformance, PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm, build,
-    default_settings, followed,
-};
-use crate::descriptor::PromptTexts;
+use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm, build};
 
-pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
+pub(crate) const REPLAY: Replay = Replay {
     constants: &[
         "split_join",
         "no_history",
@@ -31,7 +27,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance::Sessions(Replay {
     set_up,
     error_classes: |_| &[],
     record: Some(super::record::RECORDING),
-});
+};
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
@@ -64,67 +60,57 @@ const TAG: usize = 20;
 
 fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
     let given: RecordedSettings = case.settings()?;
-    let of = |name: &str, tags: usize| {
-        filler(name, case.constant(name).saturating_sub(tags * TAG)).as_str().into()
-    };
-    let tag = |name: &str| filler(name, TAG).as_str().into();
-    let words = PiWords {
-        open: tag("open"),
-        close: tag("close"),
-        prior_open: tag("prior_open"),
-        prior_close: tag("prior_close"),
-        prefix_open: tag("prefix_open"),
-        prefix_close: tag("prefix_close"),
-        focus: tag("focus"),
-        initial: of("prompt_initial", 2),
-        update: of("prompt_update", 4),
-        prefix: of("prompt_turn_prefix", 2),
-        no_history: of("no_history", 0),
-        split_join: of("split_join", 0),
-        summary_head: of("summary_head", 0),
-        summary_tail: of("summary_tail", 0),
-        ..PiWords::blank()
-    };
-    let defaults = default_settings::<Pi>();
+    let of = |name: &str, tags: usize| filler(name, case.constant(name).saturating_sub(tags * TAG));
+    let tags =
+        ["open", "close", "prior_open", "prior_close", "prefix_open", "prefix_close", "focus"];
+    let mut texts: BTreeMap<&str, String> = tags.into_iter().map(|t| (t, filler(t, TAG))).collect();
+    texts.extend([
+        ("initial", of("prompt_initial", 2)),
+        ("update", of("prompt_update", 4)),
+        ("prefix", of("prompt_turn_prefix", 2)),
+        ("no_history", of("no_history", 0)),
+        ("split_join", of("split_join", 0)),
+        ("summary_head", of("summary_head", 0)),
+        ("summary_tail", of("summary_tail", 0)),
+    ]);
     let compaction = given.compaction.unwrap_or_default();
-    let settings = PiSettings {
-        auto: compaction.enabled.unwrap_or(defaults.auto),
-        reserve: compaction.reserve_tokens.unwrap_or(defaults.reserve),
-        keep_recent: compaction.keep_recent_tokens.unwrap_or(defaults.keep_recent),
-        retries: given.retry.and_then(|r| r.max).unwrap_or(defaults.retries),
-        base_estimate: case.base().and_then(|b| b.estimate_tokens),
-    };
-    let view = view(&words);
+    let settings = json!({
+        "auto": compaction.enabled,
+        "reserve": compaction.reserve_tokens,
+        "keep_recent": compaction.keep_recent_tokens,
+        "retries": given.retry.and_then(|r| r.max),
+        "base_estimate": case.base().and_then(|b| b.estimate_tokens),
+    });
     Ok(SetUp {
-        strategy: build::<Pi>(followed::<Pi>(&case.version)?, settings, words),
+        strategy: build("pi", &case.version, &settings, &json!(texts))?,
         model: given.model.over(model, Provider::Openai),
-        view,
+        view: view(&texts),
     })
 }
 
-fn view(w: &PiWords) -> RequestView {
+fn view(texts: &BTreeMap<&str, String>) -> RequestView {
     use PromptPiece::{Constant, Prior, Transcript};
-    let constant = |words: &str| Constant(words.to_string());
-    let history = [constant(&w.open), Transcript, constant(&w.close)];
-    let update = [constant(&w.prior_open), Prior, constant(&w.prior_close), constant(&w.update)];
-    let turn = [constant(&w.prefix_open), Transcript, constant(&w.prefix_close)];
+    let constant = |name: &str| Constant(texts[name].clone());
+    let history = [constant("open"), Transcript, constant("close")];
+    let update = [constant("prior_open"), Prior, constant("prior_close"), constant("update")];
+    let turn = [constant("prefix_open"), Transcript, constant("prefix_close")];
     let form = |variant, pieces: Vec<PromptPiece>| PromptForm { variant: Some(variant), pieces };
     RequestView {
         numbered: Some("openai-chat"),
         // On this wire the system prompt is a message too.
         unnumbered: 1,
         prompts: vec![
-            form("initial", [&history[..], &[constant(&w.initial)]].concat()),
+            form("initial", [&history[..], &[constant("initial")]].concat()),
             form("update", [&history[..], &update].concat()),
-            form("turn_prefix", [&turn[..], &[constant(&w.prefix)]].concat()),
+            form("turn_prefix", [&turn[..], &[constant("prefix")]].concat()),
         ],
         summary: SummaryForm {
             constants: vec![
-                ("no_history", w.no_history.to_string()),
-                ("split_join", w.split_join.to_string()),
+                ("no_history", texts["no_history"].clone()),
+                ("split_join", texts["split_join"].clone()),
             ],
-            head: w.summary_head.to_string(),
-            tail: w.summary_tail.to_string(),
+            head: texts["summary_head"].clone(),
+            tail: texts["summary_tail"].clone(),
             files: Some((files_of, render)),
         },
         ..RequestView::default()
