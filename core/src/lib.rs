@@ -1,11 +1,10 @@
-//! The engine of ctxbench: history, context, budget and compaction, with a [`Strategy`] trait.
+//! The engine of ctxbench: history, context and compaction, with a [`Strategy`] trait.
 //!
 //! The history is an append-only log of messages; the context is the view of it in the next request. A
 //! strategy implements hooks of the agent's loop, which edit the view and never the log.
 
 pub mod agent;
 pub mod block;
-pub mod budget;
 pub mod calendar;
 pub mod calibration;
 pub mod compaction;

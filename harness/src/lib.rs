@@ -5,7 +5,6 @@
 mod accept;
 pub mod choice;
 mod commands;
-pub mod conform;
 pub mod drive;
 pub mod exec;
 mod hash;
@@ -38,6 +37,7 @@ pub mod verify;
 pub mod watch;
 
 pub use commands::main;
+pub use ctxbench_conform as conform;
 
 /// Items for writing a strategy in another crate, which then only depends on `ctxbench_harness`.
 pub mod own {

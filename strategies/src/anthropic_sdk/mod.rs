@@ -4,7 +4,6 @@
 //! `old_runner.rs` follows Python 0.125 and TypeScript 0.124, and the published description of them;
 //! `runner.rs` follows Python 2.12.
 
-pub(crate) mod conform;
 mod errors;
 mod old_runner;
 mod runner;
@@ -19,6 +18,7 @@ use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use crate::persist::PersistFormat;
+pub use errors::Raised;
 use old_runner::Old;
 use runner::Runner;
 

@@ -2,7 +2,6 @@
 //!
 //! `program.rs` follows the releases, `described.rs` follows two published descriptions.
 
-pub(crate) mod conform;
 mod count;
 mod cut;
 mod described;
@@ -10,7 +9,6 @@ mod files;
 mod items;
 pub(crate) mod persist;
 mod program;
-mod record;
 #[cfg(test)]
 mod recorded_tests;
 pub mod reopened;

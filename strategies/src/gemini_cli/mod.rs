@@ -4,13 +4,11 @@
 //! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
 //! depend on these sizes, and `program.rs` decides when to apply them.
 
-pub(crate) mod conform;
 mod contents;
 mod files;
 pub(crate) mod persist;
 mod preview;
 mod program;
-mod record;
 mod resumed;
 mod rules;
 mod settings;
@@ -24,7 +22,9 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
+pub use preview::CutSizes;
 use program::GeminiCliProgram;
+pub use program::phase;
 
 pub(crate) struct GeminiCli;
 

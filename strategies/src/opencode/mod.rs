@@ -3,7 +3,6 @@
 //!
 //! `program.rs` follows the releases; `described.rs` follows two published accounts.
 
-pub(crate) mod conform;
 mod described;
 mod files;
 #[cfg(test)]
@@ -13,7 +12,6 @@ pub(crate) mod persist;
 pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
 mod program;
-mod record;
 #[cfg(test)]
 mod recorded_tests;
 mod request;

@@ -6,6 +6,7 @@
 //! (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room and
 //! uses the tiers if the request is still too large.
 
+mod budget;
 #[cfg(test)]
 mod figures_tests;
 mod files;
@@ -24,7 +25,6 @@ use std::sync::Arc;
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
-use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{
@@ -37,6 +37,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
 use serde::Deserialize;
 
+use crate::openoxide::budget::{BudgetConfig, Demand, Oversize, PromptChunks, estimate};
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
 use crate::openoxide::summary::BackgroundSummary;
@@ -179,7 +180,7 @@ impl OpenOxideStrategy {
         let parts = PromptChunks::split(s.context.blocks(), open).demand();
         let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
         // Without any room the gate's tiers decide. They need a target size.
-        given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
+        given.map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
     /// Returns the maximum prompt size in tokens.
@@ -209,7 +210,7 @@ impl OpenOxideStrategy {
     }
 
     /// Checks the size of the next request, counted by the provider or exactly, before it is sent.
-    async fn gate(&mut self, s: &mut Engine) -> Result<(), BudgetError> {
+    async fn gate(&mut self, s: &mut Engine) -> Result<(), Oversize> {
         let request = self.request(s);
         let total = s.count(&request).await;
         let limit = self.limit(s);
@@ -219,11 +220,10 @@ impl OpenOxideStrategy {
             } else {
                 self.budget.output_reserve
             };
-            return Err(BudgetError::NoRoom { window: s.model.window, reserve });
+            return Err(Oversize::no_room(s.model.window, reserve));
         }
         let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
-        let chunks = PromptChunks::split(&request.blocks, open);
-        validate(&chunks, &s.model.counting, total, limit)
+        PromptChunks::split(&request.blocks, open).check(&s.model.counting, total, limit)
     }
 
     async fn tier(&mut self, s: &mut Engine, tier: Tier, phase: Phase) -> bool {
@@ -333,7 +333,7 @@ impl Strategy for OpenOxideStrategy {
         self.scoped.follow(s);
         let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
         let limit = self.limit(s);
-        s.trigger("before_request", limit + error.over(), limit);
+        s.trigger("before_request", limit + error.over, limit);
         for tier in TIERS {
             if self.tier(s, tier, phase).await {
                 self.scoped.follow(s);
@@ -343,7 +343,7 @@ impl Strategy for OpenOxideStrategy {
                 }
             }
         }
-        Flow::FailTurn(error.to_string())
+        Flow::FailTurn(error.reason)
     }
 
     fn request(&mut self, s: &Engine) -> Request {

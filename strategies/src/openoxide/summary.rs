@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::budget::estimate;
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model;
@@ -14,6 +13,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 
 use crate::durable::{remember, sections};
+use crate::openoxide::budget::estimate;
 use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,

@@ -4,7 +4,6 @@
 //! The session is a log of entries (`log.rs`) from which `projection.rs` derives the view.
 //! `program.rs` models the released program.
 
-pub(crate) mod conform;
 mod errors;
 mod estimate;
 mod files;
@@ -12,7 +11,6 @@ mod log;
 pub(crate) mod persist;
 mod program;
 mod projection;
-mod record;
 mod settings;
 mod summary;
 #[cfg(test)]
@@ -25,6 +23,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
 use program::PiProgram;
+pub use summary::FileLists;
 
 pub(crate) struct Pi;
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ctxbench_core::budget::BudgetSnapshot;
 use ctxbench_core::ledger::Ledger;
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;
+
+use super::BudgetSnapshot;
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,10 +11,10 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_conform::record::{CaseRecording, ProgramNotes};
+use ctxbench_conform::replay_of;
 use ctxbench_core::files::{self, FileError};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::conform::record::{CaseRecording, ProgramNotes};
-use ctxbench_strategies::conform::replay_of;
 use thiserror::Error;
 
 use super::agent::{Agent, Deliver};

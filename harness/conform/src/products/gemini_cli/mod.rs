@@ -1,28 +1,30 @@
 //! Conformance of Gemini CLI with recorded sessions: settings, sizes of its constant texts, and the
 //! classification of its requests.
 
+mod record;
+
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::preview::CutSizes;
-use super::program::phase;
-use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Cut};
-use crate::conform::text::filler;
-use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, build};
+use super::build;
+use crate::case::{Case, CaseError, CaseModel, CaseWire, Cut};
+use crate::text::filler;
+use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
+use ctxbench_strategies::evidence::{CutSizes, gemini_cli_phase};
 
-pub(crate) const REPLAY: Replay = Replay {
+pub(super) const REPLAY: Replay = Replay {
     constants: &["ack", "prompt_new", "prompt_anchored", "prompt_verify", "interrupted"],
     ends: &["prompts"],
     set_up,
     error_classes: |_| &[],
-    record: Some(super::record::RECORDING),
+    record: Some(record::RECORDING),
 };
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedSettings {
+struct RecordedSettings {
     pub(super) model: CaseModel,
     /// A share of the model's limit.
     pub(super) compression_threshold: Option<f64>,
@@ -68,7 +70,7 @@ fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
             // Cases count messages from 0, and the instructions do not count as a message.
             unnumbered: 1,
             prompts: vec![form("new", new), form("anchored", anchored), form("verify", verify)],
-            phase: Some(phase),
+            phase: Some(gemini_cli_phase),
             cut: Some(cut_of),
             ..RequestView::default()
         },

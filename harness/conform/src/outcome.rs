@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::RequestView;
+use crate::case::{CaseCompaction, Outcome};
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Event, TimedEvent};
-use ctxbench_strategies::conform::RequestView;
-use ctxbench_strategies::conform::case::{CaseCompaction, Outcome};
 
 use super::compare::{Mismatch, differs};
 use super::world::SentRequests;

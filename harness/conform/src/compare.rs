@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 
+use crate::RequestView;
+use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary};
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
-use ctxbench_strategies::conform::RequestView;
-use ctxbench_strategies::conform::case::{
-    Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary,
-};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::CaseVerdict;
 use super::prompt;
 use super::world::SentRequests;
-use crate::hash::sha256;
+use crate::sha256;
 
 /// The first difference between a run and its case.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,10 +2,9 @@
 
 use ctxbench_core::block::BlockKind;
 
-use super::conform::{RecordedProcess, RecordedSettings};
-use super::words::SNAPSHOT;
-use crate::conform::case::{CaseModel, CaseWire, Outcome};
-use crate::conform::record::{
+use super::{RecordedProcess, RecordedSettings};
+use crate::case::{CaseModel, CaseWire, Outcome};
+use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
     SessionReading,
 };
@@ -17,6 +16,9 @@ pub(super) const RECORDING: CaseRecording = CaseRecording {
     limits_replies: false,
     context_chars: true,
 };
+
+/// Start of a snapshot in a text (docs/sources/gemini-cli.md §2).
+const SNAPSHOT: &str = "<state_snapshot>";
 
 /// Limit that the program assumes for every model, in tokens (docs/sources/gemini-cli.md §1).
 const LIMIT: u64 = 1_048_576;
@@ -97,7 +99,7 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-    use crate::conform::record::testing::{new_request, new_session, piece};
+    use crate::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {

@@ -1,7 +1,7 @@
 //! Summary prompts and summaries in the notation of cases: variable parts between constant texts.
 
-use ctxbench_strategies::conform::case::Segment;
-use ctxbench_strategies::conform::{PromptForm, PromptPiece, SummaryForm};
+use crate::case::Segment;
+use crate::{PromptForm, PromptPiece, SummaryForm};
 
 /// Variable parts between the constants of a prompt.
 #[derive(Debug, Default, PartialEq)]

@@ -21,7 +21,7 @@ pub use request::{
     SegmentFiles,
 };
 
-use super::check::prepare;
+use crate::check::prepare;
 
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! The state of the budget after a reply, for a status line (docs/sources/openoxide.md
 //! §2.8).
 
-use crate::request::Usage;
-use crate::session::Millis;
+use ctxbench_core::request::Usage;
+use ctxbench_core::session::Millis;
 
 /// State of window, cost and totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,18 +4,37 @@ use ctxbench_core::model::Model;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::errors::Raised;
-use crate::conform::case::{Case, CaseError};
-use crate::conform::text::filler;
-use crate::conform::{Replay, RequestView, SetUp, build};
+use super::build;
+use crate::case::{Case, CaseError};
+use crate::text::filler;
+use crate::{Replay, RequestView, SetUp};
+use ctxbench_strategies::evidence::Raised;
 
-pub(crate) const REPLAY: Replay = Replay {
+pub(super) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes"],
     ends: &["requests", "tool_calls_executed"],
     set_up,
-    error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
+    error_classes,
     record: None,
 };
+
+/// Returns the names of the class of an error that the runner raises: the cause first, then the
+/// exception, in the spellings of the cases and of the two languages.
+fn error_classes(reason: &str) -> &'static [&'static str] {
+    let is = |raised: Raised| raised.to_string() == reason;
+    if is(Raised::SummaryNotText) {
+        &["unexpected_summary_content", "value_error", "ValueError", "AnthropicError"]
+    } else if is(Raised::SummaryEmpty) {
+        &["empty_summary", "empty_summary_content", "index_error", "IndexError"]
+    } else if is(Raised::CompactionBesideEdit)
+        || is(Raised::CompactionOfEveryRequest)
+        || is(Raised::ChangedWhileCompacted)
+    {
+        &["value_error", "ValueError"]
+    } else {
+        &[]
+    }
+}
 
 /// Settings of a case: those of the runner, and the parameters of its requests.
 #[derive(Deserialize)]

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use crate::RequestView;
+use crate::case::{
+    Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,
+    UserPart,
+};
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
-use ctxbench_strategies::conform::RequestView;
-use ctxbench_strategies::conform::case::{
-    Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,
-    UserPart,
-};
 
 /// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]

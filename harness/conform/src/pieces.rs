@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::case::{Case, FixedPiece, FixedText};
+use crate::text::filler_with_escapes;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::request::{Purpose, Tools};
-use ctxbench_strategies::conform::case::{Case, FixedPiece, FixedText};
-use ctxbench_strategies::conform::text::filler_with_escapes;
 use serde_json::{Value, json};
 
 pub(super) fn fixed(case: &Case) -> Fixed {

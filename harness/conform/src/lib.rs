@@ -1,22 +1,42 @@
-//! Data of a product for its recorded cases: the settings, constants and requests of a recorded
-//! session. The harness reads, replays and compares the cases.
+//! Comparison of our requests with the recorded ones of real programs.
+//!
+//! A case gives settings, fixed pieces and events. The engine and the strategies of the benchmark
+//! must make the recorded requests. `products/` maps the settings and constants of each product, and
+//! classifies the requests of the real program for a new case.
 
 pub mod case;
+mod changes;
 mod check;
+mod compare;
+mod outcome;
+mod pieces;
+mod products;
+mod prompt;
 pub mod record;
-pub mod text;
+mod shorten;
+mod text;
+mod world;
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use ctxbench_core::agent;
 use ctxbench_core::block::Block;
-use ctxbench_core::model::Model;
+use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Request;
 use ctxbench_core::strategy::Strategy;
+use ctxbench_provider::wire;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
-use crate::Spec;
-use crate::descriptor::BuildRequest;
-use case::{Case, CaseError, Cut};
-#[cfg(test)]
-pub(crate) use check::prepare;
+use case::Cut;
+pub use case::{Case, CaseError};
+pub use changes::{Changes, changes};
+pub use compare::Difference;
+pub use products::find as replay_of;
+pub use shorten::shorten;
 
 /// Functions and data for replaying recorded sessions of a program.
 #[derive(Clone, Copy, Debug)]
@@ -106,50 +126,58 @@ pub enum PromptPiece {
     Prior,
 }
 
-/// Returns the replay of a product's recorded sessions, if there are any.
-pub fn replay_of(product: &str) -> Option<&'static Replay> {
-    match product {
-        "codex" => Some(&crate::codex::conform::REPLAY),
-        "opencode" => Some(&crate::opencode::conform::REPLAY),
-        "pi" => Some(&crate::pi::conform::REPLAY),
-        "gemini-cli" => Some(&crate::gemini_cli::conform::REPLAY),
-        "anthropic-sdk" => Some(&crate::anthropic_sdk::conform::REPLAY),
-        _ => None,
-    }
+/// Result of one replay case.
+#[derive(Clone, Debug)]
+pub struct CaseVerdict {
+    /// Number of requests in the case.
+    pub expected: usize,
+    /// Number of matching requests before the first difference.
+    pub matched: usize,
+    /// The first difference; `None` = the case passed.
+    pub difference: Option<Difference>,
 }
 
-/// Builds the strategy that a case is compared with: our newest release that is not newer than the
-/// recorded one, so that a new release of the program is tested before it is described here. Settings
-/// that are null have their defaults. `texts` replace the texts of the product; those that are
-/// missing are empty.
-pub(crate) fn build(
-    product: &str,
-    recorded: &str,
-    settings: &Value,
-    texts: &Value,
-) -> Result<Box<dyn Strategy>, CaseError> {
-    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.into() };
-    let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
-    let product = Spec::parse(product).map_err(|_| unknown("agent", product))?;
-    let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
-    let releases = product.descriptor.versions.iter().filter_map(|v| Some((numbers(v.name)?, v)));
-    let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
-    let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
-    let (_, version) = newest.ok_or_else(|| unknown("version", recorded))?;
-    let mut spec = Spec { version: *version, ..product };
-    for (name, value) in settings.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-        spec = spec.with(name, &text).map_err(|e| CaseError::Value {
-            at: "settings".into(),
-            expected: e.to_string(),
-            found: text,
-        })?;
+/// Runs one replay case.
+pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
+    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.to_string() };
+    let product = products::find(&case.agent);
+    let product = product.ok_or_else(|| unknown("agent", &case.agent))?;
+    case.check(product)?;
+    let template = model::catalogue().first().ok_or_else(|| unknown("model", ""))?;
+    let SetUp { mut strategy, model, view } = (product.set_up)(case, template.clone())?;
+    let (world, script) = world::ScriptWorld::new(case, &view);
+    let mut engine = Engine::new(Arc::new(model), Box::new(world));
+    engine.fixed = pieces::fixed(case);
+    if let Some(name) = view.numbered {
+        let wire = wire::find(name).ok_or_else(|| unknown("wire", name))?;
+        engine.fixed.server_edits = wire.edits_among(&view.params);
     }
-    let request = BuildRequest {
-        version: spec.version,
-        settings: &spec.settings,
-        scale: 1.0,
-        texts: texts.as_object(),
-    };
-    Ok(spec.descriptor.product.build(&request))
+    engine.fixed.params = view.params.clone();
+    engine.default_breakpoints = false;
+    // Nothing in a case waits, so the run ends at once.
+    let run =
+        pin!(agent::run(&mut engine, &mut *strategy)).poll(&mut Context::from_waker(Waker::noop()));
+    if run.is_pending() {
+        return Err(CaseError::Unfinished);
+    }
+    let (_, _, events, _) = engine.into_parts();
+    let estimates = events
+        .iter()
+        .filter_map(|e| match e.event {
+            Event::Estimated(n) => Some((e.before_request.saturating_sub(1) as usize, n)),
+            _ => None,
+        })
+        .collect();
+    let script = script.lock().map_err(|_| CaseError::Unfinished)?;
+    let mut verdict = compare::compare(case, &script, &view, &estimates);
+    if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
+        let found = outcome::outcome(want, &script, product.error_classes, &view, &events);
+        verdict.difference = found.map(|m| m.at(script.requests.len(), None));
+    }
+    Ok(verdict)
+}
+
+/// Returns the SHA-256 of a text in hexadecimal.
+fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
 }

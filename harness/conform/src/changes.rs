@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::case::{Case, CaseEvent, CaseItem, CaseRequest, Constant, FixedPiece};
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::request::Purpose;
-use ctxbench_strategies::conform::case::{
-    Case, CaseEvent, CaseItem, CaseRequest, Constant, FixedPiece,
-};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -1,26 +1,28 @@
 //! Recorded cases of Codex CLI: the settings, constants and requests of recorded sessions.
 
+mod record;
+
 use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::cut::OutputPolicy;
-use crate::conform::case::{Case, CaseError};
-use crate::conform::text::filler;
-use crate::conform::{Replay, RequestView, SetUp, SummaryForm, build};
+use super::build;
+use crate::case::{Case, CaseError};
+use crate::text::filler;
+use crate::{Replay, RequestView, SetUp, SummaryForm};
 
-pub(crate) const REPLAY: Replay = Replay {
+pub(super) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],
     ends: &[],
     set_up,
     error_classes: |_| &[],
-    record: Some(super::record::RECORDING),
+    record: Some(record::RECORDING),
 };
 
 /// Settings of a case.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedSettings {
+struct RecordedSettings {
     pub(super) context_window: u64,
     pub(super) auto_compact_token_limit: Option<u64>,
     pub(super) model: Option<String>,
@@ -28,10 +30,18 @@ pub(super) struct RecordedSettings {
     pub(super) remote: bool,
     pub(super) stream_max_retries: Option<u64>,
     pub(super) request_max_retries: Option<u64>,
-    pub(super) tool_output_policy: Option<OutputPolicy>,
+    pub(super) tool_output_policy: Option<RecordedPolicy>,
     pub(super) compact_prompt: Option<String>,
     pub(super) post_turn_threshold_percent: Option<u64>,
     pub(super) provider_name: Option<String>,
+}
+
+/// Limit on tool output with its unit.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum RecordedPolicy {
+    Bytes(u64),
+    Tokens(u64),
 }
 
 fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {

@@ -3,9 +3,9 @@
 use ctxbench_core::block::BlockKind;
 use serde_json::Value;
 
-use super::Replay;
-use super::case::{Case, CaseError, CaseItem, Constant, FixedPiece, Listed};
-use super::text::{MAX_BYTES, expand, is_recipe};
+use crate::Replay;
+use crate::case::{Case, CaseError, CaseItem, Constant, FixedPiece, Listed};
+use crate::text::{MAX_BYTES, expand, is_recipe};
 
 /// Maximum number of tokens, calls or retries in a case. It is far above real numbers, and sums of
 /// such numbers do not overflow.

@@ -6,9 +6,9 @@ use std::path::Path;
 use ctxbench_core::block::BlockKind;
 use serde_json::Value;
 
-use super::conform::RecordedSettings;
+use super::RecordedSettings;
 
-use crate::conform::record::{
+use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
     SessionReading, jsonl_in,
 };
@@ -111,7 +111,7 @@ fn phase(r: &RecordedRequest<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{new_request, new_session, piece};
+    use crate::record::testing::{new_request, new_session, piece};
     use ctxbench_core::block::Role;
     use serde_json::json;
 

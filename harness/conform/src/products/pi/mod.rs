@@ -1,6 +1,8 @@
 //! Conformance of pi with recorded sessions: settings, sizes of its constant texts, and the
 //! structure of its prompts and summaries.
 
+mod record;
+
 use std::collections::BTreeMap;
 
 use ctxbench_core::block::Block;
@@ -8,12 +10,13 @@ use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::summary::FileLists;
-use crate::conform::case::{Case, CaseError, CaseModel, CaseWire};
-use crate::conform::text::filler;
-use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm, build};
+use super::build;
+use crate::case::{Case, CaseError, CaseModel, CaseWire};
+use crate::text::filler;
+use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm};
+use ctxbench_strategies::evidence::FileLists;
 
-pub(crate) const REPLAY: Replay = Replay {
+pub(super) const REPLAY: Replay = Replay {
     constants: &[
         "split_join",
         "no_history",
@@ -26,13 +29,13 @@ pub(crate) const REPLAY: Replay = Replay {
     ends: &["compactions", "failed"],
     set_up,
     error_classes: |_| &[],
-    record: Some(super::record::RECORDING),
+    record: Some(record::RECORDING),
 };
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedSettings {
+struct RecordedSettings {
     pub(super) model: CaseModel,
     pub(super) compaction: Option<RecordedCompaction>,
     pub(super) retry: Option<RecordedRetry>,

@@ -7,11 +7,9 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value};
 
-use super::conform::RecordedSettings;
-use super::estimate::quarter;
-use super::words::PiWords;
-use crate::conform::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
-use crate::conform::record::{
+use super::RecordedSettings;
+use crate::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
+use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
     SessionReading, SummarySegment, jsonl_in,
 };
@@ -24,6 +22,10 @@ const SESSIONS: &str = "sessions";
 /// Number of bytes at the start of a session file that are read for the system message.
 const MAX_HEAD: u64 = 4 << 20;
 
+/// Text around the conversation in a summary prompt (docs/sources/pi.md §3).
+const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>\n\n"];
+/// Text around the previous summary.
+const PRIOR: [&str; 2] = ["<previous-summary>\n", "\n</previous-summary>\n\n"];
 /// Tags around a summary (docs/sources/pi.md §3).
 const SUMMARY: [&str; 2] = ["<summary>\n", "\n</summary>"];
 /// Separator between the summary of the history and that of the beginning of a turn: a rule and a
@@ -48,7 +50,7 @@ fn beginning(log: &Path) -> Option<ProgramNotes> {
     let sections = system["sections"].as_object().into_iter().flat_map(Map::values);
     let texts = sections.chain([&system["content"]]).filter_map(Value::as_str);
     let tools = system.get("toolsAdded").map_or(0, |t| utf16_len(&t.to_string()));
-    let estimate = quarter(texts.map(utf16_len).sum::<u64>() + tools);
+    let estimate = (texts.map(utf16_len).sum::<u64>() + tools).div_ceil(4);
     let (base_tokens, tools_utf16) = (Some(estimate), Some(tools as usize));
     Some(ProgramNotes { base_bytes: None, base_tokens, tools_utf16 })
 }
@@ -143,7 +145,6 @@ fn segments(body: &str, summaries: &[&str]) -> Vec<SummarySegment> {
 
 /// Splits a summary prompt into its parts.
 fn prompt(text: &str, summaries: &[&str]) -> Option<Classification> {
-    let w = PiWords::default();
     let taken =
         |[variant, name]: [_; 2], transcript: &str, prior: Option<&str>| Classification::Prompt {
             variant: Some(variant),
@@ -156,15 +157,15 @@ fn prompt(text: &str, summaries: &[&str]) -> Option<Classification> {
         ["update", "prompt_update"],
         ["turn_prefix", "prompt_turn_prefix"],
     ];
-    if let Some(rest) = text.strip_prefix(&*w.open) {
+    if let Some(rest) = text.strip_prefix(CONVERSATION[0]) {
         // The conversation may contain the closing tag too, so the last one counts.
-        let between = format!("{}{}", w.close, w.prior_open);
+        let between = format!("{}{}", CONVERSATION[1], PRIOR[0]);
         return match rest.rsplit_once(&between) {
             Some((transcript, rest)) => {
-                let (prior, _) = rest.rsplit_once(&*w.prior_close)?;
+                let (prior, _) = rest.rsplit_once(PRIOR[1])?;
                 Some(taken(update, transcript, Some(prior)))
             }
-            None => Some(taken(initial, rest.rsplit_once(&*w.close)?.0, None)),
+            None => Some(taken(initial, rest.rsplit_once(CONVERSATION[1])?.0, None)),
         };
     }
     let (transcript, _) = text.strip_prefix(BEGINNING[0])?.rsplit_once(BEGINNING[1])?;
@@ -178,7 +179,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::conform::record::testing::{new_request, new_session, piece};
+    use crate::record::testing::{new_request, new_session, piece};
 
     fn model_text(text: &str) -> SummarySegment {
         SummarySegment::Said(text.into())

@@ -1,14 +1,17 @@
 //! Recorded cases of OpenCode: the settings, constants and requests of recorded sessions.
 
+mod record;
+
 use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Constant};
-use crate::conform::text::filler;
-use crate::conform::{PromptForm, PromptPiece, Replay, RequestView, SetUp, build};
+use super::build;
+use crate::case::{Case, CaseError, CaseModel, CaseWire, Constant};
+use crate::text::filler;
+use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
 
-pub(crate) const REPLAY: Replay = Replay {
+pub(super) const REPLAY: Replay = Replay {
     constants: &[
         "marker",
         "continue",
@@ -19,13 +22,13 @@ pub(crate) const REPLAY: Replay = Replay {
     ends: &[],
     set_up,
     error_classes: |_| &[],
-    record: Some(super::record::RECORDING),
+    record: Some(record::RECORDING),
 };
 
 /// Settings of a case.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RecordedSettings {
+struct RecordedSettings {
     pub(super) model: CaseModel,
     #[serde(default)]
     pub(super) compaction: RecordedCompaction,

@@ -9,7 +9,7 @@ use ctxbench_core::files;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::case::{Constant, Constants, Outcome};
+use crate::case::{Constant, Constants, Outcome};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -204,7 +204,7 @@ impl SessionReading {
     /// Notes the sizes of a text of the program, and a filler that stands for it.
     pub(crate) fn replace(&mut self, name: &str, text: &str) -> String {
         let utf16 = |t: &str| t.encode_utf16().count();
-        let filler = super::text::filler(name, text.len());
+        let filler = crate::text::filler(name, text.len());
         let constant = Constant::Text {
             bytes: text.len(),
             utf16: Some(utf16(text)),

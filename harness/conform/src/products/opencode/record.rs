@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use ctxbench_core::block::{BlockKind, Role};
 
-use super::conform::{RecordedCompaction, RecordedSettings};
-use crate::conform::case::{CaseModel, CaseWire};
-use crate::conform::record::{
+use super::{RecordedCompaction, RecordedSettings};
+use crate::case::{CaseModel, CaseWire};
+use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
     SessionReading, SummarySegment,
 };
@@ -159,7 +159,7 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<Classification>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{new_request, new_session, piece};
+    use crate::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn marker_summary_and_go_on_are_known_by_their_order() {
