@@ -1,4 +1,4 @@
-//! The engine of ctxbench: history, context, budget and compaction, with a [`Strategy`] trait.
+//! The engine of ctxbench: history, context and compaction, with a [`Strategy`] trait.
 //!
 //! The [`History`] is an append-only log of messages; the [`Context`] is the view of it in the next
 //! request. A strategy implements hooks of the agent's loop ([`run`]), which edit the view and never the
@@ -36,7 +36,6 @@
 pub mod agent;
 pub mod block;
 pub mod breakpoints;
-pub mod budget;
 pub mod compaction;
 pub mod content;
 pub mod context;

@@ -151,7 +151,8 @@ pub trait Strategy: Send {
 }
 
 /// The role of a strategy in a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// A product, or a technique that products use.
     #[default]

@@ -1,24 +1,27 @@
-//! Descriptors of strategies: all facts that the benchmark needs about a product, as fields without
-//! defaults. A product that leaves one out does not compile.
+//! Products: the facts of a strategy as data, and the code that builds it.
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::ops::Deref;
 
-pub use crate::own_settings::{Named, SettingsFile, UserSetting};
+pub use crate::own_settings::SettingsFile;
 use crate::sweep::SweepError;
 use ctxbench_core::host::RewindMode;
-use ctxbench_core::model::{Capabilities, Model};
-use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
+use ctxbench_core::model::Capabilities;
+use ctxbench_core::settings::{Setting, SettingError, Settings, UserSetting};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use serde::Deserialize;
+use serde::de::value::{Error as NameError, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::conform::Conformance;
 use crate::persist::{OURS, PersistFormat};
 
 /// Answers to the comparison dimensions, a short phrase each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Matrix {
     /// Number and kind of compaction layers.
     pub layers: &'static str,
@@ -46,23 +49,27 @@ pub struct Matrix {
     pub undo: &'static str,
 }
 
-impl Matrix {
-    /// Matrix of a strategy about which nothing is known.
-    pub const UNKNOWN: Matrix = Matrix {
-        layers: "not known",
-        llm_calls: "not known",
-        user_messages: "not known",
-        tool_results: "not known",
-        cache: "not known",
-        afterwards: "not known",
-        token_counting: "not known",
-        pre_send_check: "not known",
-        overflow_response: "not known",
-        thinking: "not known",
-        memory: "not known",
-        undo: "not known",
-    };
+impl Default for Matrix {
+    fn default() -> Matrix {
+        let unknown = "not known";
+        Matrix {
+            layers: unknown,
+            llm_calls: unknown,
+            user_messages: unknown,
+            tool_results: unknown,
+            cache: unknown,
+            afterwards: unknown,
+            token_counting: unknown,
+            pre_send_check: unknown,
+            overflow_response: unknown,
+            thinking: unknown,
+            memory: unknown,
+            undo: unknown,
+        }
+    }
+}
 
+impl Matrix {
     /// Returns the names and answers of the dimensions, in report order.
     pub fn rows(&self) -> [(&'static str, &'static str); 12] {
         [
@@ -84,89 +91,73 @@ impl Matrix {
 
 /// A version that a strategy can follow: a release, the documented intent, or a published
 /// description.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Version {
     /// Name after the `@` in a strategy's name.
     pub name: &'static str,
-    /// Version of the program that it follows; for a description, its own name.
-    pub program: &'static str,
+    /// Version of the program that it follows, if that is not its name.
+    pub program: Option<&'static str>,
     /// Kind of version and its differences from the releases.
+    #[serde(default = "as_released")]
     pub about: &'static str,
-    pub reads: Reads,
 }
 
-/// Settings that have an effect in a version, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    All,
-    Only(&'static [&'static str]),
-    AllBut(&'static [&'static str]),
+fn as_released() -> &'static str {
+    "as released"
 }
 
 impl Version {
-    /// The version of a strategy with a single one.
-    pub const ONLY: Version = Version::released("1");
-
-    /// Creates a version of a released program.
-    pub const fn released(name: &'static str) -> Version {
-        Version { name, program: name, about: "as released", reads: Reads::All }
+    /// Creates a version.
+    pub const fn new(name: &'static str, about: &'static str) -> Version {
+        Version { name, program: None, about }
     }
 
-    /// Creates a version of a program according to a published description.
-    pub const fn described(name: &'static str, about: &'static str, reads: Reads) -> Version {
-        Version { name, program: name, about, reads }
-    }
-
-    /// Restricts the version to the settings of `reads`.
-    pub const fn reading(self, reads: Reads) -> Version {
-        Version { reads, ..self }
+    /// Returns the version of the program that it follows; for a description, its own name.
+    pub fn program(&self) -> &'static str {
+        self.program.unwrap_or(self.name)
     }
 
     /// Returns true if this version follows a published description instead of a release.
     pub fn is_description(&self) -> bool {
         self.name.starts_with("described-")
     }
-
-    /// Returns true if the version reads this setting.
-    pub fn knows(&self, setting: &str) -> bool {
-        match self.reads {
-            Reads::All => true,
-            Reads::Only(names) => names.contains(&setting),
-            Reads::AllBut(names) => !names.contains(&setting),
-        }
-    }
 }
 
-/// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
-/// replace them with fillers of the recorded length.
-pub trait PromptTexts: Default {
-    /// Returns words with empty texts.
-    fn blank() -> Self;
-}
-
-/// Texts of a product without texts.
-impl PromptTexts for () {
-    fn blank() -> Self {}
-}
-
-/// Input from which [`Product::build`] makes a strategy.
-pub struct Build<P: Product> {
-    pub version: P::Version,
-    /// Settings with the scale applied.
-    pub settings: P::Settings,
-    pub words: P::Words,
-    /// Multiplier of token constants that are not settings.
-    pub scale: f64,
-}
-
-/// Input from which a [`Factory`] builds a strategy.
+/// Input from which a [`Product`] builds a strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRequest<'a> {
-    /// An element of [`Factory::versions`].
+    /// One of the product's versions.
     pub version: Version,
     /// Settings with the scale applied.
     pub settings: &'a Settings,
+    /// Multiplier of token constants that are not settings.
     pub scale: f64,
+    /// Texts in place of all texts of the product; those that are missing are empty. Recorded cases
+    /// give fillers of the recorded length.
+    pub texts: Option<&'a Map<String, Value>>,
+}
+
+/// Invariant of the methods of [`BuildRequest`]: a test builds every version of every product.
+const CHECKED: &str = "the fields of the product's types are those of its about.toml";
+
+impl BuildRequest<'_> {
+    /// Returns the version as the product's enum of versions.
+    pub fn version<V: DeserializeOwned>(&self) -> V {
+        let name: StrDeserializer<'_, NameError> = self.version.name.into_deserializer();
+        V::deserialize(name).expect(CHECKED)
+    }
+
+    /// Returns the settings as the product's struct with a field for each setting.
+    pub fn settings<S: DeserializeOwned>(&self) -> S {
+        self.settings.read().expect(CHECKED)
+    }
+
+    /// Returns the texts of the product.
+    pub fn texts<W: DeserializeOwned + Default>(&self) -> W {
+        let given = |texts: &Map<String, Value>| serde_json::from_value(texts.clone().into());
+        self.texts.map_or_else(W::default, |texts| given(texts).expect(CHECKED))
+    }
 }
 
 /// A strategy that cannot be used as asked.
@@ -209,159 +200,44 @@ pub struct Requirement {
     pub reason: &'static str,
 }
 
-/// Code of a strategy, next to its descriptor.
-pub trait Product: 'static {
-    /// Value that the code uses for a version; `()` if there is only one.
-    type Version: Copy;
+/// A product, technique or program whose context management can run as a strategy.
+pub trait Product: Sync {
+    /// Returns the facts about the product, usually [`About::read`] of its `about.toml`.
+    fn about(&self) -> About;
 
-    /// Made by [`settings!`](ctxbench_core::settings!); `()` if it has none.
-    type Settings: SettingsTable;
-
-    /// `()` if it has none.
-    type Words: PromptTexts;
-
-    /// All versions. The first one is used for a name without `@`.
-    const VERSIONS: &'static [(Version, Self::Version)];
+    fn build(&self, request: &BuildRequest<'_>) -> Box<dyn Strategy>;
 
     /// Returns the capability that a version with these settings requires.
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
+    fn needs(&self, _request: &BuildRequest<'_>) -> Option<Requirement> {
         None
     }
 
-    fn build(b: Build<Self>) -> Box<dyn Strategy>
-    where
-        Self: Sized;
-
-    /// Returns the value of one of [`Product::VERSIONS`].
-    fn version(version: Version) -> Self::Version {
-        let found = Self::VERSIONS.iter().find(|(v, _)| v.name == version.name);
-        found.expect("a version comes from the product's own table").1
+    /// Loads the memory files that a version reads, if [`About::files`] says that it reads any.
+    fn load_files(&self, _version: Version, _request: &LoadRequest<'_>) -> LoadedFiles {
+        LoadedFiles::default()
     }
-}
 
-/// A [`Product`] as a trait object, which ensures that table and code belong to the same product.
-pub trait DynProduct: Sync {
-    /// Returns the versions that can be selected, the default first.
-    fn versions(&self) -> Vec<Version>;
-    /// Returns the capability that a version with these settings requires.
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
-        None
+    /// Returns the formats in which it stores sessions. Techniques and controls have none and are
+    /// compared with our own store.
+    fn formats(&self) -> &'static [PersistFormat] {
+        OURS
     }
-    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy>;
+
     /// Returns true if each session runs twice, and a differing second run is an error. Used for
     /// external programs.
     fn is_run_twice(&self) -> bool {
         false
     }
+
     /// Returns true if the strategy runs a real program instead of a model of it.
     fn is_program(&self) -> bool {
         false
     }
 }
 
-/// Builder of a product's strategies.
-#[derive(Clone, Copy)]
-pub struct Factory {
-    /// Settings with defaults and sources.
-    pub settings: &'static [Setting],
-    /// The product that it builds.
-    pub product: &'static dyn DynProduct,
-}
-
-struct Erased<P>(PhantomData<fn() -> P>);
-
-impl<P: Product> DynProduct for Erased<P> {
-    fn versions(&self) -> Vec<Version> {
-        P::VERSIONS.iter().map(|(v, _)| *v).collect()
-    }
-
-    fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement> {
-        P::needs(P::version(version), &P::Settings::read(settings))
-    }
-
-    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        P::build(Build {
-            version: P::version(order.version),
-            settings: P::Settings::read(order.settings),
-            words: P::Words::default(),
-            scale: order.scale,
-        })
-    }
-}
-
-impl Factory {
-    /// Returns the factory of a product.
-    pub const fn of<P: Product>() -> Factory {
-        Factory { settings: P::Settings::TABLE, product: &Erased::<P>(PhantomData) }
-    }
-
-    /// Returns the versions that `name@version` can select, the default first.
-    pub fn versions(&self) -> Vec<Version> {
-        self.product.versions()
-    }
-
-    /// Resolves a version (`None` = the default) and settings from `k=v,k=v`. `name` appears in
-    /// errors.
-    pub fn select(
-        &self,
-        name: &str,
-        version: Option<&str>,
-        settings: &str,
-    ) -> Result<(Version, Settings), SpecError> {
-        let versions = self.versions();
-        let named = |known: &dyn Fn(&Version) -> bool| {
-            let names: Vec<&str> = versions.iter().filter(|v| known(v)).map(|v| v.name).collect();
-            names.join(", ")
-        };
-        let version = match version {
-            None => versions[0],
-            Some(v) => {
-                *versions.iter().find(|k| k.name == v).ok_or_else(|| SpecError::UnknownVersion {
-                    name: name.into(),
-                    version: v.into(),
-                    known: named(&|_| true),
-                })?
-            }
-        };
-        let settings = Settings::parse(name, self.settings, settings)?;
-        let strange = settings.explicit().map(|(s, _)| s).find(|s| !version.knows(s));
-        match strange {
-            None => Ok((version, settings)),
-            Some(setting) => Err(SpecError::OtherVersion {
-                name: name.into(),
-                version: version.name,
-                setting,
-                known: named(&|v| v.knows(setting)),
-            }),
-        }
-    }
-
-    /// Returns why a version with these settings cannot run with a model; `None` = it can.
-    pub fn unfit(
-        &self,
-        version: Version,
-        settings: &Settings,
-        model: &Model,
-    ) -> Option<&'static str> {
-        self.product
-            .needs(version, settings)
-            .filter(|n| !(n.is_met)(&model.capabilities))
-            .map(|n| n.reason)
-    }
-
-    pub fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        self.product.build(order)
-    }
-}
-
-impl fmt::Debug for Factory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Factory").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
 /// Method by which a product keeps earlier versions of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SnapshotKind {
     /// The previous content of files changed by edit tools, per user prompt.
     EditTools,
@@ -370,7 +246,8 @@ pub enum SnapshotKind {
 }
 
 /// Scope of a product's rewind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Rewind {
     /// True if the conversation can return to a message.
     pub conversation: bool,
@@ -382,9 +259,6 @@ pub struct Rewind {
 }
 
 impl Rewind {
-    /// No rewind at all.
-    pub const UNSUPPORTED: Rewind = Rewind { conversation: false, code: None, summaries: false };
-
     /// Returns true if the product offers this rewind mode, at least in part.
     pub fn offers(&self, mode: RewindMode) -> bool {
         match mode {
@@ -396,21 +270,21 @@ impl Rewind {
     }
 }
 
-/// Memory files that a product reads.
-#[derive(Clone, Copy, Debug)]
+/// Memory files that a product reads before the first message.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum MemoryFiles {
     /// No files. The text is the reason, as the end of a sentence.
     None(&'static str),
     Read {
-        /// Loads the files that a version reads.
-        load: fn(Version, &LoadRequest<'_>) -> LoadedFiles,
         /// True if the strategy adds files for some paths when a call touches them.
         follows: bool,
     },
 }
 
 /// Color of a strategy in plots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PlotColor {
     /// Index of a hue of the palette, which other strategies may share.
     Palette(u8),
@@ -419,7 +293,8 @@ pub enum PlotColor {
 }
 
 /// The user's command to compact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ManualCompaction {
     Absent,
     /// A command without instructions.
@@ -444,15 +319,16 @@ impl ManualCompaction {
     }
 }
 
-/// Static facts about a strategy.
-#[derive(Clone, Copy, Debug)]
-pub struct Descriptor {
+/// Facts about a strategy: the content of an `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct About {
     /// Name on the command line.
     pub name: &'static str,
     /// Description in one line.
     pub summary: &'static str,
     /// Sources of the strategy's behavior.
-    pub sources: &'static [&'static str],
+    pub sources: Vec<&'static str>,
     pub matrix: Matrix,
     /// Control, contender or hypothetical.
     pub standing: Standing,
@@ -460,11 +336,8 @@ pub struct Descriptor {
     pub manual: ManualCompaction,
     /// Scope of the strategy's rewind.
     pub rewind: Rewind,
-    /// Formats in which it stores sessions. Techniques and controls have none and are compared with
-    /// our own store.
-    pub formats: &'static [PersistFormat],
-    /// Settings and functions with which recorded cases of the program are replayed.
-    pub conform: Conformance,
+    /// True if recorded cases of the program exist.
+    pub recorded: bool,
     pub color: PlotColor,
     /// Project files that it reads before the first message.
     pub files: MemoryFiles,
@@ -472,55 +345,89 @@ pub struct Descriptor {
     pub settings_file: Option<SettingsFile>,
     /// Documentation page, as a path from the root of the repository.
     pub page: &'static str,
-    /// Versions, settings, required capabilities and construction.
-    pub factory: Factory,
+    /// All versions. The first one is used for a name without `@`.
+    pub versions: Vec<Version>,
+    /// Settings with defaults and sources.
+    pub settings: Vec<Setting>,
 }
 
-impl Descriptor {
-    /// Returns the documented settings with which users change the product's compaction, with their
-    /// file.
-    pub fn knobs(
-        &'static self,
-    ) -> impl Iterator<Item = (&'static SettingsFile, &'static UserSetting)> {
-        let file = self.settings_file.as_ref();
-        file.into_iter()
-            .flat_map(|f| f.settings.iter().map(move |s| (f, s)))
-            .filter(|(_, s)| !s.values.is_empty())
-    }
-
-    /// Describes a strategy of another crate that is not a product. Add further facts with
-    /// `Descriptor { page: "…", ..Descriptor::own::<P>(…) }`.
-    pub const fn own<P: Product>(name: &'static str, summary: &'static str) -> Descriptor {
-        Descriptor {
-            sources: &["the crate that this program was built with"],
-            files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
-            page: "docs/own-strategy.md",
-            ..Descriptor::of_factory(name, summary, Factory::of::<P>())
-        }
-    }
-
-    /// Describes a program or another strategy that is not a product. Replace `sources`, `files`
-    /// and `page`.
-    pub const fn of_factory(
-        name: &'static str,
-        summary: &'static str,
-        factory: Factory,
-    ) -> Descriptor {
-        Descriptor {
-            name,
-            summary,
-            sources: &["the program itself"],
-            matrix: Matrix::UNKNOWN,
+/// Facts about a strategy of another crate of which nothing else is known.
+impl Default for About {
+    fn default() -> About {
+        About {
+            name: "",
+            summary: "",
+            sources: vec!["the program itself"],
+            matrix: Matrix::default(),
             standing: Standing::Contender,
             manual: ManualCompaction::WithInstructions,
-            rewind: Rewind::UNSUPPORTED,
-            formats: OURS,
-            conform: Conformance::Unrecorded,
+            rewind: Rewind::default(),
+            recorded: false,
             color: PlotColor::Palette(0),
             files: MemoryFiles::None("not a product"),
             settings_file: None,
             page: "docs/method.md",
-            factory,
+            versions: vec![Version::new("1", as_released())],
+            settings: Vec::new(),
         }
+    }
+}
+
+impl About {
+    /// Reads the text of an `about.toml` that is part of the program; its strings are kept until
+    /// the program ends. Panics with the fault if the text is invalid.
+    pub fn read(toml: &str) -> About {
+        let json: Value = toml::from_str(toml).unwrap_or_else(|e| panic!("about.toml: {e}"));
+        About::deserialize(&*Box::leak(Box::new(json)))
+            .unwrap_or_else(|e| panic!("about.toml: {e}"))
+    }
+}
+
+/// A registered product with its facts.
+pub struct Descriptor {
+    about: About,
+    pub product: &'static dyn Product,
+}
+
+impl Deref for Descriptor {
+    type Target = About;
+
+    fn deref(&self) -> &About {
+        &self.about
+    }
+}
+
+impl fmt::Debug for Descriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.about.fmt(f)
+    }
+}
+
+impl Descriptor {
+    pub fn new(product: &'static dyn Product) -> Descriptor {
+        Descriptor { about: product.about(), product }
+    }
+
+    /// Returns the documented settings with which users change the product's compaction, each with
+    /// its file and the name of ours.
+    pub fn knobs(
+        &'static self,
+    ) -> impl Iterator<Item = (&'static SettingsFile, &'static Setting, &'static UserSetting)> {
+        let file = self.settings_file.as_ref();
+        file.into_iter()
+            .flat_map(|f| self.settings.iter().map(move |s| (f, s)))
+            .flat_map(|(f, s)| s.keys.iter().map(move |k| (f, s, k)))
+            .filter(|(_, _, k)| !k.values.is_empty())
+    }
+
+    /// Returns the version of a name (`None` = the default).
+    pub(crate) fn version(&self, name: Option<&str>) -> Result<Version, SpecError> {
+        let Some(name) = name else { return Ok(self.versions[0]) };
+        let unknown = || {
+            let known: Vec<&str> = self.versions.iter().map(|v| v.name).collect();
+            let (name, version) = (self.name.into(), name.into());
+            SpecError::UnknownVersion { name, version, known: known.join(", ") }
+        };
+        self.versions.iter().find(|v| v.name == name).copied().ok_or_else(unknown)
     }
 }

@@ -5,7 +5,6 @@ mod anthropic_sdk;
 mod claude_code;
 mod claude_code_api;
 pub mod codex;
-pub mod conform;
 mod controls;
 pub mod descriptor;
 mod durable;
@@ -26,5 +25,12 @@ pub mod sweep;
 mod testing;
 mod words;
 
+/// Forms that requests of the products have, for the comparison with those of the real programs.
+pub mod evidence {
+    pub use crate::anthropic_sdk::Raised;
+    pub use crate::gemini_cli::{CutSizes, phase as gemini_cli_phase};
+    pub use crate::pi::FileLists;
+}
+
 pub use descriptor::SpecError;
-pub use registry::{ALL, AddError, Spec, add, all};
+pub use registry::{AddError, Spec, add, all, built_in};

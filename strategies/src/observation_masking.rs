@@ -5,12 +5,7 @@
 //! Results are masked in batches, because masking one result per step would break the prompt cache
 //! each time.
 
-use crate::conform::Conformance;
-use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
-    Standing, Version,
-};
-use crate::persist::OURS;
+use crate::descriptor::{About, BuildRequest, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockForm, BlockKind};
 use ctxbench_core::breakpoints::frontier_breakpoints;
@@ -18,37 +13,7 @@ use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::strategy::{Flow, Strategy};
-
-/// Descriptor of the strategy.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "observation-masking",
-    summary: "all tool results but the newest M show a placeholder",
-    sources: &["docs/sources/peers-and-metrics.md §1b: arXiv 2508.21433, masking with M = 10"],
-    matrix: Matrix {
-        layers: "1: mask old tool results",
-        llm_calls: "none",
-        user_messages: "verbatim",
-        tool_results: "newest M verbatim, older ones a placeholder",
-        cache: "the prefix breaks at the newest masked result, at every step",
-        afterwards: "nothing",
-        token_counting: "none: counts results",
-        pre_send_check: "none",
-        overflow_response: "the session ends",
-        thinking: "verbatim",
-        memory: "none",
-        undo: "results stay in the history",
-    },
-    standing: Standing::Contender,
-    manual: ManualCompaction::Absent,
-    rewind: Rewind::UNSUPPORTED,
-    formats: OURS,
-    conform: Conformance::Unrecorded,
-    color: PlotColor::Palette(7),
-    files: MemoryFiles::None("a technique has no program that would read files"),
-    settings_file: None,
-    page: "docs/systems/techniques.md",
-    factory: Factory::of::<ObservationMasking>(),
-};
+use serde::Deserialize;
 
 crate::words::words! {
     /// Texts that the strategy adds to requests.
@@ -57,37 +22,41 @@ crate::words::words! {
     }
 }
 
-ctxbench_core::settings! {
-    /// Settings, each with the source of its default.
-    struct ObservationMaskingSettings {
-        /// newest tool results that are not masked
-        keep: count = 10, "docs/sources/peers-and-metrics.md §1b: M = 10";
-        /// number of results that are masked at a time
-        batch: count = 1, "arXiv 2508.21433 masks at every step";
-        /// prompt-cache breakpoints: at the end of the system prompt and of the last two messages,
-        /// or also before the oldest result that is still shown
-        breakpoints: choice Places { Ends = "ends", Frontier = "frontier" } = Frontier,
-            "ours: none is published for a client that masks; docs/findings.md shows both";
-    }
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ObservationMaskingSettings {
+    keep: u64,
+    batch: u64,
+    breakpoints: Places,
 }
 
-impl Product for ObservationMasking {
-    type Version = ();
-    type Settings = ObservationMaskingSettings;
-    type Words = MaskingWords;
-    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Places {
+    Ends,
+    Frontier,
+}
 
-    fn build(b: Build<Self>) -> Box<dyn Strategy> {
-        Box::new(ObservationMasking {
-            keep: b.settings.keep as usize,
-            batch: (b.settings.batch as usize).max(1),
-            marks_frontier: b.settings.breakpoints == Places::Frontier,
-            placeholder: b.words.placeholder.clone(),
+pub(crate) struct ObservationMasking;
+
+impl Product for ObservationMasking {
+    fn about(&self) -> About {
+        About::read(include_str!("observation_masking.toml"))
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        let s: ObservationMaskingSettings = b.settings();
+        Box::new(Masking {
+            keep: s.keep as usize,
+            batch: (s.batch as usize).max(1),
+            marks_frontier: s.breakpoints == Places::Frontier,
+            placeholder: b.texts::<MaskingWords>().placeholder,
         })
     }
 }
 
-struct ObservationMasking {
+struct Masking {
     keep: usize,
     batch: usize,
     marks_frontier: bool,
@@ -95,7 +64,7 @@ struct ObservationMasking {
 }
 
 #[async_trait]
-impl Strategy for ObservationMasking {
+impl Strategy for Masking {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
         let live: Vec<usize> = (0..blocks.len())

@@ -1,34 +1,42 @@
-//! List of strategies. To add one, write a file and add a line to [`ALL`]; other crates use
+//! List of strategies. To add one, write its folder and add a line to [`built_in`]; other crates use
 //! [`add`].
 
-use crate::descriptor::{BuildRequest, Descriptor, SettingsFile, SpecError, UserSetting, Version};
+use std::sync::{LazyLock, OnceLock};
+
+use crate::descriptor::{BuildRequest, Descriptor, Product, SpecError, Version};
+use crate::own_settings::SettingsFile;
 use crate::sweep;
 use ctxbench_core::model::Model;
-use ctxbench_core::settings::{SettingKind, Settings};
+use ctxbench_core::settings::{Setting, SettingKind, Settings, UserSetting};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_util::nearest;
-use std::sync::OnceLock;
 use thiserror::Error;
 
-/// All strategies of this crate, in report order.
-pub const ALL: &[Descriptor] = &[
-    crate::controls::REFERENCE,
-    crate::controls::NO_COMPACTION,
-    crate::controls::KEEP_NOTHING,
-    crate::sliding_window::DESCRIPTOR,
-    crate::observation_masking::DESCRIPTOR,
-    crate::aider::DESCRIPTOR,
-    crate::codex::DESCRIPTOR,
-    crate::opencode::DESCRIPTOR,
-    crate::pi::DESCRIPTOR,
-    crate::gemini_cli::DESCRIPTOR,
-    crate::claude_code::DESCRIPTOR,
-    crate::anthropic_sdk::DESCRIPTOR,
-    crate::claude_code_api::DESCRIPTOR,
-    crate::openoxide::DESCRIPTOR,
-];
+/// Returns all strategies of this crate, in report order.
+pub fn built_in() -> &'static [Descriptor] {
+    static ALL: LazyLock<Vec<Descriptor>> = LazyLock::new(|| {
+        let products: [&'static dyn Product; 14] = [
+            &crate::controls::Reference,
+            &crate::controls::NoCompaction,
+            &crate::controls::KeepNothing,
+            &crate::sliding_window::SlidingWindow,
+            &crate::observation_masking::ObservationMasking,
+            &crate::aider::Aider,
+            &crate::codex::Codex,
+            &crate::opencode::OpenCode,
+            &crate::pi::Pi,
+            &crate::gemini_cli::GeminiCli,
+            &crate::claude_code::ClaudeCode,
+            &crate::anthropic_sdk::AnthropicSdk,
+            &crate::claude_code_api::ClaudeCodeApi,
+            &crate::openoxide::OpenOxide,
+        ];
+        products.into_iter().map(Descriptor::new).collect()
+    });
+    &ALL
+}
 
-static ADDED: OnceLock<&'static [Descriptor]> = OnceLock::new();
+static ADDED: OnceLock<Vec<Descriptor>> = OnceLock::new();
 
 /// A strategy that cannot be added to the registry.
 #[derive(Debug, Error, PartialEq)]
@@ -41,9 +49,10 @@ pub enum AddError {
 }
 
 /// Adds strategies of another crate to those of this one. Can be called once per process.
-pub fn add(own: &'static [Descriptor]) -> Result<(), AddError> {
+pub fn add(own: &[&'static dyn Product]) -> Result<(), AddError> {
+    let own: Vec<Descriptor> = own.iter().copied().map(Descriptor::new).collect();
     for (i, d) in own.iter().enumerate() {
-        if ALL.iter().chain(&own[..i]).any(|known| known.name == d.name) {
+        if built_in().iter().chain(&own[..i]).any(|known| known.name == d.name) {
             return Err(AddError::Twice(d.name));
         }
     }
@@ -52,7 +61,7 @@ pub fn add(own: &'static [Descriptor]) -> Result<(), AddError> {
 
 /// Iterates over all strategies: the built-in ones, then those added.
 pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
-    ALL.iter().chain(ADDED.get().copied().unwrap_or_default())
+    built_in().iter().chain(ADDED.get().into_iter().flatten())
 }
 
 /// A strategy with its settings, parsed from `name[@version][:setting=value,…]`.
@@ -76,15 +85,28 @@ impl Spec {
                 hint: nearest::hint(name, &names),
             });
         };
-        let (version, settings) = descriptor.factory.select(name, version, settings)?;
+        let version = descriptor.version(version)?;
+        let settings = Settings::parse(name, &descriptor.settings, settings)?;
+        for row in &descriptor.settings {
+            if !row.is_read_by(version.name) && settings.explicit().any(|(s, _)| s == row.name) {
+                let (name, version, known) = (name.into(), version.name, row.versions.join(", "));
+                return Err(SpecError::OtherVersion { name, version, setting: row.name, known });
+            }
+        }
         Ok(Spec { descriptor, version, settings })
+    }
+
+    /// Returns true if the version reads this setting.
+    pub fn reads(&self, setting: &str) -> bool {
+        let row = self.descriptor.settings.iter().find(|s| s.name == setting);
+        row.is_some_and(|s| s.is_read_by(self.version.name))
     }
 
     /// Parses a specification with lists and ranges of values and returns a strategy for each
     /// combination: `codex:auto_compact_limit=[60k,50%]` or `…=60k..180k/30k`.
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
         let name = text.split([':', '@']).next().unwrap_or_default();
-        let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
+        let own = all().find(|d| d.name == name).map_or(&[][..], |d| &d.settings);
         let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == SettingKind::Text);
         sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
@@ -93,9 +115,9 @@ impl Spec {
     /// reads them and they are not given already. Returns `self` unchanged if the product has no
     /// such file.
     pub fn with_file(mut self, text: &str) -> Result<Spec, String> {
-        let Some(file) = self.descriptor.settings_file else { return Ok(self) };
-        for (name, value) in file.read(text)? {
-            if self.version.knows(name) {
+        let Some(file) = &self.descriptor.settings_file else { return Ok(self) };
+        for (name, value) in file.read(&self.descriptor.settings, text)? {
+            if self.reads(name) {
                 let filled = self.settings.fill(self.descriptor.name, name, &value);
                 filled.map_err(|e| e.to_string())?;
             }
@@ -110,8 +132,10 @@ impl Spec {
     }
 
     /// Returns those of [`Descriptor::knobs`] that the version reads.
-    pub fn knobs(&self) -> impl Iterator<Item = (&'static SettingsFile, &'static UserSetting)> {
-        self.descriptor.knobs().filter(|(_, s)| self.version.knows(s.setting))
+    pub fn knobs(
+        &self,
+    ) -> impl Iterator<Item = (&'static SettingsFile, &'static Setting, &'static UserSetting)> {
+        self.descriptor.knobs().filter(|(_, s, _)| s.is_read_by(self.version.name))
     }
 
     /// Returns every strategy with its defaults.
@@ -119,8 +143,8 @@ impl Spec {
         all()
             .map(|d| Spec {
                 descriptor: d,
-                version: d.factory.versions()[0],
-                settings: Settings::defaults(d.factory.settings),
+                version: d.versions[0],
+                settings: Settings::defaults(&d.settings),
             })
             .collect()
     }
@@ -129,7 +153,7 @@ impl Spec {
     /// defaults.
     pub fn label(&self) -> String {
         let mut out = self.descriptor.name.to_string();
-        if self.version != self.descriptor.factory.versions()[0] {
+        if self.version != self.descriptor.versions[0] {
             out = format!("{out}@{}", self.version.name);
         }
         let given = self.settings.given_text();
@@ -139,37 +163,87 @@ impl Spec {
     /// Returns the settings for a model with a window of `window` tokens, scale applied. Those that
     /// the version does not read have their defaults.
     pub fn applied(&self, scale: f64, window: u64) -> Settings {
-        self.settings.limited_to(|name| self.version.knows(name)).applied(scale, window)
+        self.settings.limited_to(self.version.name).applied(scale, window)
     }
 
     /// Returns why the strategy cannot run with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
-        self.descriptor.factory.unfit(self.version, &self.applied(1.0, model.window), model)
+        let settings = &self.applied(1.0, model.window);
+        let request = BuildRequest { version: self.version, settings, scale: 1.0, texts: None };
+        let need = self.descriptor.product.needs(&request);
+        need.filter(|n| !(n.is_met)(&model.capabilities)).map(|n| n.reason)
     }
 
     /// Builds the strategy for a model with a window of `window` tokens, scale applied.
     pub fn build(&self, scale: f64, window: u64) -> Box<dyn Strategy> {
         let settings = &self.applied(scale, window);
-        self.descriptor.factory.build(&BuildRequest { version: self.version, settings, scale })
+        let request = BuildRequest { version: self.version, settings, scale, texts: None };
+        self.descriptor.product.build(&request)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::{PlotColor, Reads, Rewind, Standing};
-    use ctxbench_core::host::RewindMode;
+use crate::descriptor::{PlotColor, Rewind, Standing};
+use ctxbench_util::files;
+use ctxbench_core::host::RewindMode;
     use ctxbench_core::settings::Value;
     use std::collections::HashSet;
+    use std::path::Path;
+
+    /// Members that every `about.toml` has, although those of other crates may leave them out.
+    const MEMBERS: [&str; 10] = [
+        "name", "summary", "sources", "page", "standing", "color", "manual", "files", "matrix",
+        "versions",
+    ];
 
     #[test]
-    fn names_are_unique_and_every_setting_has_a_source() {
-        let names: HashSet<&str> = ALL.iter().map(|d| d.name).collect();
-        assert_eq!(names.len(), ALL.len());
-        for d in ALL {
-            assert!(!d.factory.versions().is_empty() && !d.sources.is_empty(), "{}", d.name);
-            for s in d.factory.settings {
-                assert!(!s.source.is_empty() && !s.help.is_empty(), "{}:{}", d.name, s.name);
+    fn every_about_file_is_of_a_registered_product_and_complete() {
+        let mut paths = files::walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
+        paths.retain(|p| p.extension().is_some_and(|e| e == "toml"));
+        let mut found = HashSet::new();
+        for path in paths {
+            let table: toml::Table = files::read_text(&path).unwrap().parse().unwrap();
+            for member in MEMBERS {
+                assert!(table.contains_key(member), "{}: no `{member}`", path.display());
+            }
+            assert_eq!(table["matrix"].as_table().unwrap().len(), 12, "{}", path.display());
+            found.insert(table["name"].as_str().unwrap().to_string());
+        }
+        assert_eq!(found, built_in().iter().map(|d| d.name.to_string()).collect());
+        assert_eq!(found.len(), built_in().len(), "names are unique");
+    }
+
+    #[test]
+    fn every_version_is_built_from_rows_that_it_knows() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for d in built_in() {
+            assert!(!d.sources.is_empty() && root.join(d.page).is_file(), "{}", d.name);
+            for version in &d.versions {
+                let spec = Spec::parse(&format!("{}@{}", d.name, version.name)).unwrap();
+                spec.build(1.0, 200_000);
+                spec.unfit(ctxbench_core::model::find("gpt-5.1").unwrap());
+            }
+            for s in &d.settings {
+                let row = format!("{}:{}", d.name, s.name);
+                assert!(!s.source.is_empty() && !s.help.is_empty(), "{row}");
+                let text = s.default.to_string();
+                assert_eq!(s.parse(text.trim_matches('"')), Ok(s.default.clone()), "{row}");
+                let known = |v: &str| d.versions.iter().any(|known| known.name == v);
+                assert!(s.versions.iter().all(|v| known(v)), "{row}: {:?}", s.versions);
+                if let SettingKind::Choice(words) = s.kind {
+                    for word in words {
+                        Spec::defaults()
+                            .iter()
+                            .find(|x| x.descriptor.name == d.name)
+                            .unwrap()
+                            .clone()
+                            .with(s.name, word)
+                            .unwrap()
+                            .build(1.0, 200_000);
+                    }
+                }
             }
         }
     }
@@ -177,16 +251,16 @@ mod tests {
     #[test]
     fn a_knob_turns_a_setting_that_exists_to_values_that_fit_and_writes_them() {
         let with: Vec<&str> =
-            ALL.iter().filter(|d| d.knobs().next().is_some()).map(|d| d.name).collect();
+            built_in().iter().filter(|d| d.knobs().next().is_some()).map(|d| d.name).collect();
         assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code"]);
         for spec in Spec::defaults() {
-            for (file, k) in spec.knobs() {
-                let name = format!("{}:{}", spec.descriptor.name, k.setting);
+            for (file, setting, k) in spec.knobs() {
+                let name = format!("{}:{}", spec.descriptor.name, setting.name);
                 let documented = k.documented.unwrap_or(file.documented);
                 assert!(documented.starts_with("https://") && !file.place.is_empty(), "{name}");
                 let mut lines = HashSet::new();
-                for value in k.values {
-                    let turned = spec.clone().with(k.setting, value).expect(&name);
+                for value in &k.values {
+                    let turned = spec.clone().with(setting.name, value).expect(&name);
                     let (_, value) = turned.settings.explicit().next().expect("one is given");
                     let line = file.line(k, value);
                     let fixed = *value == Value::Flag(false);
@@ -196,7 +270,7 @@ mod tests {
             }
         }
         let knobs = |name: &str| {
-            Spec::parse(name).unwrap().knobs().map(|(_, k)| k.setting).collect::<Vec<_>>()
+            Spec::parse(name).unwrap().knobs().map(|(_, s, _)| s.name).collect::<Vec<_>>()
         };
         assert!(knobs("codex").contains(&"post_turn_percent"));
         assert!(!knobs("codex@0.104").contains(&"post_turn_percent"));
@@ -213,7 +287,7 @@ mod tests {
     fn what_comes_back_by_a_rewind_is_what_the_product_offers() {
         let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
         let with: Vec<&str> =
-            ALL.iter().filter(|d| d.rewind != Rewind::UNSUPPORTED).map(|d| d.name).collect();
+            built_in().iter().filter(|d| d.rewind != Rewind::default()).map(|d| d.name).collect();
         assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]);
         assert!(
             rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
@@ -226,7 +300,7 @@ mod tests {
 
     #[test]
     fn hues_are_in_the_palette_and_shared_by_rows_of_one_product_only() {
-        let hues: Vec<(&str, u8)> = ALL
+        let hues: Vec<(&str, u8)> = built_in()
             .iter()
             .filter_map(|d| match d.color {
                 PlotColor::Palette(hue) => Some((d.name, hue)),
@@ -240,7 +314,7 @@ mod tests {
             }
         }
         let grey = |d: &Descriptor| matches!(d.color, PlotColor::Grey { .. });
-        assert!(ALL.iter().all(|d| grey(d) == (d.standing != Standing::Contender)));
+        assert!(built_in().iter().all(|d| grey(d) == (d.standing != Standing::Contender)));
     }
 
     #[test]
@@ -252,20 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_read_settings_that_exist_and_refuse_others() {
-        for d in ALL {
-            for v in d.factory.versions() {
-                let (Reads::Only(names) | Reads::AllBut(names)) = v.reads else { continue };
-                for name in names {
-                    assert!(
-                        d.factory.settings.iter().any(|s| s.name == *name),
-                        "{}@{} names {name}, which is no setting",
-                        d.name,
-                        v.name
-                    );
-                }
-            }
-        }
+    fn a_version_refuses_settings_of_others() {
         let e = Spec::parse("codex@described-000:remote=true").unwrap_err().to_string();
         assert_eq!(
             e,
@@ -277,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_version_says_which_program_it_follows() {
-        let program = |name: &str| Spec::parse(name).unwrap().version.program;
+        let program = |name: &str| Spec::parse(name).unwrap().version.program();
         assert_eq!(program("aider"), "0.86");
         assert_eq!(program("aider@intended"), "0.86");
         assert_eq!(program("codex@described-000"), "described-000");

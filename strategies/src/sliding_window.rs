@@ -4,78 +4,38 @@
 //! steps) are dropped until a share of the window is free again. Calls and results are always
 //! dropped together.
 
-use crate::conform::Conformance;
-use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
-    Standing, Version,
-};
-use crate::persist::OURS;
+use crate::descriptor::{About, BuildRequest, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::compaction::{CompactionKind, step_starts, turn_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
+use serde::Deserialize;
 
-/// Descriptor of the strategy.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "sliding-window",
-    summary: "drops the oldest turns when the window is nearly full",
-    sources: &["the plain technique; figures are ours"],
-    matrix: Matrix {
-        layers: "1: drop oldest turns",
-        llm_calls: "none",
-        user_messages: "oldest go with their turn",
-        tool_results: "oldest go with their turn",
-        cache: "the prefix breaks at each drop; the gap between high and low keeps drops rare",
-        afterwards: "nothing",
-        token_counting: "exact",
-        pre_send_check: "before every request",
-        overflow_response: "drops further",
-        thinking: "goes with its turn",
-        memory: "none",
-        undo: "none",
-    },
-    standing: Standing::Contender,
-    manual: ManualCompaction::Absent,
-    rewind: Rewind::UNSUPPORTED,
-    formats: OURS,
-    conform: Conformance::Unrecorded,
-    color: PlotColor::Palette(6),
-    files: MemoryFiles::None("a technique has no program that would read files"),
-    settings_file: None,
-    page: "docs/systems/techniques.md",
-    factory: Factory::of::<SlidingWindow>(),
-};
-
-ctxbench_core::settings! {
-    /// Settings, each with the source of its default.
-    struct SlidingWindowSettings {
-        /// share of the window at which turns are dropped
-        high: share = 0.9, "ours: Codex's 90 % (docs/sources/codex.md §1.2)";
-        /// share of the window that stays filled after dropping
-        low: share = 0.7,
-            "ours: dropping one turn at a time would break the prompt cache at every request";
-    }
-}
-
-impl Product for SlidingWindow {
-    type Version = ();
-    type Settings = SlidingWindowSettings;
-    type Words = ();
-    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
-
-    fn build(b: Build<Self>) -> Box<dyn Strategy> {
-        Box::new(SlidingWindow { high: b.settings.high, low: b.settings.low })
-    }
-}
-
-struct SlidingWindow {
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Window {
+    /// Share of the window at which turns are dropped.
     high: f64,
+    /// Share of the window that stays filled after dropping.
     low: f64,
 }
 
-impl SlidingWindow {
+pub(crate) struct SlidingWindow;
+
+impl Product for SlidingWindow {
+    fn about(&self) -> About {
+        About::read(include_str!("sliding_window.toml"))
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        Box::new(b.settings::<Window>())
+    }
+}
+
+impl Window {
     /// Drops the oldest turns, then the oldest steps of the newest turn, until `target` tokens are
     /// left or nothing more can be dropped.
     fn slide(s: &mut Engine, target: u64) -> bool {
@@ -115,7 +75,7 @@ impl SlidingWindow {
 }
 
 #[async_trait]
-impl Strategy for SlidingWindow {
+impl Strategy for Window {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let used = s.billed_tokens();
         let limit = (s.model.window as f64 * self.high) as u64;

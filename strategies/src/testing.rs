@@ -21,7 +21,6 @@ use ctxbench_core::usage::Usage;
 use serde_json::Value;
 
 use crate::Spec;
-use crate::conform::prepare;
 
 /// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
@@ -382,12 +381,44 @@ pub fn play(spec: &str, script: Script) -> Played {
     Played { requests, sent_at, engine }
 }
 
+/// Replaces every recipe of a text by the text: `repeat` with `times`, `lines_from`, `concat` and
+/// `slice` (docs/cases.md).
+fn expand(v: &mut Value) {
+    match v {
+        Value::Array(list) => list.iter_mut().for_each(expand),
+        Value::Object(members) => members.values_mut().for_each(expand),
+        _ => return,
+    }
+    let number = |v: &Value, name: &str| v[name].as_u64().map(|n| n as usize);
+    let text = |v: &Value, name: &str| v[name].as_str().map(str::to_string);
+    let made = if let Some(times) = number(v, "times") {
+        text(v, "repeat").map(|t| t.repeat(times))
+    } else if let (Some(from), Some(to)) = (number(v, "start"), number(v, "end")) {
+        text(v, "slice").map(|t| t[from..to].to_string())
+    } else if let Some(lines) = v.get("lines_from") {
+        let (from, to) = (number(lines, "from").unwrap(), number(lines, "to").unwrap());
+        let format = text(lines, "format").unwrap();
+        let line = |n: usize| {
+            let padded = format.replace("{n4}", &format!("{n:04}"));
+            padded.replace("{n5}", &format!("{n:05}")).replace("{n}", &n.to_string())
+        };
+        let all: Vec<String> = (from..=to).map(line).collect();
+        Some(all.join(&text(lines, "sep").unwrap_or_default()))
+    } else {
+        let parts = v["concat"].as_array();
+        parts.map(|all| all.iter().filter_map(Value::as_str).collect())
+    };
+    if let Some(text) = made {
+        *v = text.into();
+    }
+}
+
 /// Returns a file of `tests/data/functions`: recorded results of one function of a program, with
 /// every recipe replaced by its text.
 pub fn recorded(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/functions").join(file);
     let mut all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    prepare(&mut all).unwrap();
+    expand(&mut all);
     all
 }
 

@@ -12,7 +12,7 @@ use ctxbench_replay::{FullReplay, Options, replay_in_full};
 use ctxbench_reports::record::{FactPlace, Rule, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::Entry;
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, built_in};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
@@ -20,15 +20,15 @@ use serde_json::Value;
 /// Returns every strategy, every version, and the settings that change its behaviour.
 fn specs() -> Vec<Spec> {
     let mut names: Vec<String> = Vec::new();
-    for d in ALL {
-        names.extend(d.factory.versions().iter().map(|v| format!("{}@{}", d.name, v.name)));
-        for s in d.factory.settings {
+    for d in built_in() {
+        names.extend(d.versions.iter().map(|v| format!("{}@{}", d.name, v.name)));
+        for s in &d.settings {
             let words: &[&str] = match s.kind {
                 SettingKind::Choice(words) => words,
                 SettingKind::Flag => &["true", "false"],
                 _ => &[],
             };
-            let reads = d.factory.versions().into_iter().find(|v| v.knows(s.name)).unwrap();
+            let reads = d.versions.iter().find(|v| s.is_read_by(v.name)).unwrap();
             let name = |w: &&str| format!("{}@{}:{}={w}", d.name, reads.name, s.name);
             names.extend(words.iter().map(name));
         }
@@ -186,7 +186,7 @@ proptest! {
         let scenario = plan.scenario_of_ghosts();
         let model = model::find(MODELS[0]).unwrap();
         let summariser = if ideal { Summariser::Ideal } else { Summariser::Extractive };
-        for d in ALL {
+        for d in built_in() {
             let options = Options { summariser: summariser.clone(), ..Options::default() };
             let spec = Spec::parse(d.name).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -5,7 +5,7 @@ use ctxbench_core::model::DEFAULT_MODEL;
 use ctxbench_replay::Options;
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_scenarios::builtin;
-use ctxbench_strategies::ALL;
+use ctxbench_strategies::built_in;
 
 use crate::common::replayed::run_with;
 
@@ -106,7 +106,7 @@ fn strategies_without_storage_report_it() {
 
 #[test]
 fn every_strategy_has_a_row_per_restart() {
-    for d in ALL {
+    for d in built_in() {
         let rows = resumed("resume-overnight", d.name);
         assert!(!rows.is_empty() && rows.iter().all(|r| r.error.is_none()), "{}: {rows:?}", d.name);
         assert!(resumed("login-bug", d.name).is_empty(), "{}: the session has no restart", d.name);

@@ -9,7 +9,7 @@ use ctxbench_core::settings::{Setting, SettingKind, Value};
 use ctxbench_replay::{Options, replay};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
 use ctxbench_strategies::descriptor::Descriptor;
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, built_in};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -190,8 +190,8 @@ impl Shower {
 fn check(part: usize, of: usize) {
     let mut shower = Shower::new();
     let mut silent: BTreeMap<(&str, &str), ()> = BTreeMap::new();
-    for d in ALL.iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
-        for s in d.factory.settings {
+    for d in built_in().iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
+        for s in &d.settings {
             if !shower.changes_a_request(d, s) {
                 silent.insert((d.name, s.name), ());
             }
@@ -226,13 +226,14 @@ fn settings_unread_by_version_change_no_request() {
     let scenario = &builtin::by_id("login-bug-tight").unwrap();
     let model = model::find("claude-sonnet-4-6").unwrap();
     let mut wrong = BTreeSet::new();
-    for version in ALL.iter().flat_map(|d| {
-        d.factory.versions().into_iter().map(move |v| format!("{}@{}", d.name, v.name))
-    }) {
+    for version in built_in()
+        .iter()
+        .flat_map(|d| d.versions.iter().map(move |v| format!("{}@{}", d.name, v.name)))
+    {
         let plain = Spec::parse(&version).unwrap();
-        let settings = plain.descriptor.factory.settings;
+        let settings = &plain.descriptor.settings;
         let expected = course(scenario, &plain, model);
-        for s in settings.iter().filter(|s| !plain.version.knows(s.name)) {
+        for s in settings.iter().filter(|s| !plain.reads(s.name)) {
             for v in values(s) {
                 // `with` does not check whether the version reads a setting.
                 let Ok(spec) = plain.clone().with(s.name, &v) else { continue };
@@ -248,12 +249,11 @@ fn settings_unread_by_version_change_no_request() {
 #[test]
 fn exception_lists_name_existing_settings() {
     for (name, setting, _) in WITH.iter().chain(INERT) {
-        let d =
-            ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));
-        assert!(
-            d.factory.settings.iter().any(|s| s.name == *setting),
-            "{name} has no setting {setting}"
-        );
+        let d = built_in()
+            .iter()
+            .find(|d| d.name == *name)
+            .unwrap_or_else(|| panic!("no strategy {name}"));
+        assert!(d.settings.iter().any(|s| s.name == *setting), "{name} has no setting {setting}");
     }
     for (_, _, with) in WITH {
         assert!(Spec::parse(with).is_ok(), "{with}");

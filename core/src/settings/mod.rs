@@ -1,26 +1,24 @@
-//! Typed settings of strategies: name, unit, default and source of the default.
+//! Settings of strategies: rows with name, unit, default and source, and the values that a user
+//! gives.
 //!
-//! [`settings!`](crate::settings!) generates two things from one table, so that they cannot
-//! disagree: the rows that the command line, the lists and the reports show, and the struct that the
-//! strategy reads.
+//! The rows are data. A strategy reads the values as a struct with a field for each row.
 
 mod pairs;
-mod table;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 pub use self::pairs::{split_pair, split_pairs};
-#[doc(hidden)]
-pub use self::table::FromValue;
-pub use self::table::SettingsTable;
 use ctxbench_util::quantity::parse_quantity;
 
 /// Unit and range of a setting.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SettingKind {
     /// A number of tokens up to [`MAX_AMOUNT`], multiplied by a scenario's `scale`, or a percentage
     /// of the model's context window.
@@ -43,7 +41,7 @@ pub enum SettingKind {
     /// `true` or `false`.
     Flag,
     /// One of the listed values.
-    Choice(&'static [&'static str]),
+    Choice(#[serde(deserialize_with = "leaked")] &'static [&'static str]),
     /// Any text.
     Text,
     /// Name of a model in the catalogue; a recorded case may use other names.
@@ -67,15 +65,24 @@ impl SettingKind {
     }
 }
 
+/// Reads words that are kept until the program ends.
+fn leaked<'de, D: Deserializer<'de>>(d: D) -> Result<&'static [&'static str], D::Error> {
+    let words = Vec::<String>::deserialize(d)?;
+    let words: Vec<&'static str> = words.into_iter().map(|w| &*w.leak()).collect();
+    Ok(words.leak())
+}
+
 /// A value of a setting. [`AUTO`] is a word: the product derives the value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     Int(u64),
-    /// A percentage of the model's context window, from 0 to 100.
-    OfWindow(f64),
+    Flag(bool),
     /// A share between 0 and 1.
     Real(f64),
-    Flag(bool),
+    /// A percentage of the model's context window, from 0 to 100.
+    #[serde(skip_deserializing)]
+    OfWindow(f64),
     /// A word or other text.
     Word(Cow<'static, str>),
 }
@@ -100,9 +107,11 @@ impl Value {
 /// The value for which the product's own rule decides.
 pub const AUTO: &str = "auto";
 
-#[derive(Clone, Debug, PartialEq)]
+/// A row: a setting of a strategy.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// Name on the command line.
+    /// Name on the command line, and of the strategy's field.
     pub name: &'static str,
     /// Unit and range.
     pub kind: SettingKind,
@@ -111,11 +120,66 @@ pub struct Setting {
     pub help: &'static str,
     /// Source of the default.
     pub source: &'static str,
+    /// Versions that read the setting; empty = all.
+    #[serde(default)]
+    pub versions: Vec<&'static str>,
+    /// Settings of the product that set this one. The first one that is given counts.
+    #[serde(default)]
+    pub keys: Vec<UserSetting>,
+}
+
+/// A setting in the settings file of a product's user.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserSetting {
+    /// Path in the file, with dots.
+    pub key: &'static str,
+    pub kind: UserKind,
+    /// Values worth trying, as on the command line, of a setting that the product's documentation
+    /// describes. Amounts use the unit of the product's own settings and are never shares of a
+    /// window, because one line serves sessions of every model.
+    #[serde(default)]
+    pub values: Vec<&'static str>,
+    /// Page of the documentation, if it is not that of the file.
+    pub documented: Option<&'static str>,
+    /// Limits of the figures for this setting, as a sentence; empty = none.
+    #[serde(default)]
+    pub caveat: &'static str,
+}
+
+/// Form of a value in a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserKind {
+    Flag,
+    Number,
+    /// A number, or `"auto"`, which leaves the value to the product.
+    NumberOrAuto,
+    /// A share from 0 to 1.
+    Share,
+    /// A number in a string, as in shell variables.
+    Quoted,
+    /// A variable that switches the setting off.
+    Disabled,
+    Text,
+    /// PROVIDER/MODEL; the part before the last slash is dropped.
+    Model,
 }
 
 impl Setting {
+    /// Returns true if the product derives the value by default.
+    fn is_derived(&self) -> bool {
+        let named = matches!(self.kind, SettingKind::Choice(words) if words.contains(&AUTO));
+        self.default == Value::AUTO && !named
+    }
+
+    /// Returns true if a version reads the setting.
+    pub fn is_read_by(&self, version: &str) -> bool {
+        self.versions.is_empty() || self.versions.contains(&version)
+    }
+
     /// Parses a value; the error says what the setting takes.
-    fn parse(&self, given: &str) -> Result<Value, String> {
+    pub fn parse(&self, given: &str) -> Result<Value, String> {
         if given == AUTO && self.default == Value::AUTO {
             return Ok(Value::AUTO);
         }
@@ -148,8 +212,7 @@ pub enum SettingError {
     Quote(String),
 }
 
-/// Values of one strategy's settings: the user's over the defaults. A strategy reads them as the
-/// struct that [`settings!`](crate::settings!) generates from its table.
+/// Values of one strategy's settings: the user's over the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     table: &'static [Setting],
@@ -209,13 +272,15 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns a value as the type of its row. For [`settings!`](crate::settings!) only.
-    #[doc(hidden)]
-    pub fn read<T: FromValue>(&self, name: &str) -> T {
-        self.values
-            .get(name)
-            .and_then(T::from_value)
-            .expect("the struct and the values were made from one table")
+    /// Returns the values as a strategy's struct, with a field for each row. A row with the default
+    /// [`AUTO`] is an `Option`, unless `auto` is one of its choices.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        let json = |s: &Setting| match &self.values[s.name] {
+            value if *value == Value::AUTO && s.is_derived() => serde_json::Value::Null,
+            value => serde_json::json!(value),
+        };
+        let all = self.table.iter().map(|s| (s.name.to_string(), json(s)));
+        serde_json::from_value(serde_json::Value::Object(all.collect()))
     }
 
     /// Returns each setting that names a model, with the name.
@@ -228,10 +293,10 @@ impl Settings {
         )
     }
 
-    /// Returns the settings with the defaults of those that `reads` rejects.
-    pub fn limited_to(&self, reads: impl Fn(&str) -> bool) -> Self {
+    /// Returns the settings with the defaults of those that a version does not read.
+    pub fn limited_to(&self, version: &str) -> Self {
         let mut out = self.clone();
-        for s in self.table.iter().filter(|s| !reads(s.name)) {
+        for s in self.table.iter().filter(|s| !s.is_read_by(version)) {
             out.values.insert(s.name, s.default.clone());
         }
         out
@@ -331,84 +396,105 @@ fn parse_up_to(given: &str, max: u64) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    crate::settings! {
-        struct TestSettings {
-            /// tokens to keep
-            protect: tokens = 40_000, "a";
-            /// newest results to keep,
-            /// of any tool
-            keep: count = 3, "b";
-            /// largest context
-            limit: limit = auto, "c";
-            /// mode
-            mode: choice Mode { First = "a", Second = "b" } = First, "d";
-            /// turns
-            turns: whole = auto, "e";
-            /// model
-            model: model = auto, "f";
-            /// share
-            share: share = 0.5, "g";
-            /// per cent
-            part: percent = 100, "j";
-            /// on or off
-            on: flag = true, "h";
-            /// tools
-            tools: text = "none", "i";
-        }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct TestSettings {
+        protect: u64,
+        keep: u64,
+        limit: Option<u64>,
+        mode: Mode,
+        turns: Option<u64>,
+        model: Option<String>,
+        share: f64,
+        part: u64,
+        on: bool,
+        tools: String,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        A,
+        B,
+    }
+
+    fn table() -> &'static [Setting] {
+        let rows = serde_json::json!([
+            ["protect", "tokens", 40_000],
+            ["keep", "count", 3],
+            ["limit", "limit", AUTO],
+            ["mode", {"choice": ["a", "b"]}, "a"],
+            ["turns", "whole", AUTO],
+            ["model", "model", AUTO],
+            ["share", "share", 0.5],
+            ["part", "percent", 100],
+            ["on", "flag", true],
+            ["tools", "text", "none"],
+        ]);
+        let row = |row: &serde_json::Value| {
+            let (name, kind, default) = (&row[0], &row[1], &row[2]);
+            let json = serde_json::json!({
+                "name": name, "kind": kind, "default": default, "help": "h", "source": "s"
+            });
+            Setting::deserialize(&*Box::leak(Box::new(json))).unwrap()
+        };
+        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>().leak()
+    }
+
+    fn values(text: &str) -> Result<Settings, SettingError> {
+        Settings::parse("x", table(), text)
     }
 
     fn parse(text: &str) -> Result<TestSettings, SettingError> {
-        Settings::parse("x", TestSettings::TABLE, text).map(|s| TestSettings::read(&s))
+        values(text).map(|s| s.read().unwrap())
     }
 
     #[test]
-    fn settings_row_makes_field_and_table_entry() {
-        let s = parse("").unwrap();
-        assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
-        let row = |name: &str| TestSettings::TABLE.iter().find(|s| s.name == name).unwrap();
-        assert_eq!(
-            *row("keep"),
-            Setting {
-                name: "keep",
-                kind: SettingKind::Count,
-                default: Value::Int(3),
-                help: "newest results to keep, of any tool",
-                source: "b",
-            }
-        );
-        assert_eq!(row("mode").kind, SettingKind::Choice(&["a", "b"]));
-        assert_eq!(row("mode").default, Value::Word("a".into()));
+    fn rows_are_read_as_a_struct() {
+        let expected = TestSettings {
+            protect: 40_000,
+            keep: 3,
+            limit: None,
+            mode: Mode::A,
+            turns: None,
+            model: None,
+            share: 0.5,
+            part: 100,
+            on: true,
+            tools: "none".into(),
+        };
+        assert_eq!(parse("").unwrap(), expected);
+        assert!(values("").unwrap().read::<Mode>().is_err());
     }
 
     #[test]
     fn models_lists_named_models_only() {
-        let s = Settings::parse("x", TestSettings::TABLE, "model=claude-haiku-4-5").unwrap();
+        let s = values("model=claude-haiku-4-5").unwrap();
         assert_eq!(s.models().collect::<Vec<_>>(), [("model", "claude-haiku-4-5")]);
-        assert_eq!(Settings::defaults(TestSettings::TABLE).models().count(), 0);
+        assert_eq!(values("").unwrap().models().count(), 0);
     }
 
     #[test]
     fn parse_overrides_defaults() {
-        let values = Settings::parse("x", TestSettings::TABLE, "protect=10k, mode=b").unwrap();
-        let s = TestSettings::read(&values);
-        assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::Second));
+        let values = values("protect=10k, mode=b").unwrap();
+        let s = values.read::<TestSettings>().unwrap();
+        assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::B));
         assert_eq!(values.given_text(), "mode=b,protect=10000");
     }
 
     #[test]
     fn applied_scales_tokens_only() {
-        let values =
-            Settings::parse("x", TestSettings::TABLE, "limit=1001").unwrap().applied(0.05, 0);
-        let s = TestSettings::read(&values);
+        let values = values("limit=1001").unwrap().applied(0.05, 0);
+        let s = values.read::<TestSettings>().unwrap();
         assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
     }
 
     #[test]
     fn applied_converts_percent_of_window_to_tokens() {
-        let given = Settings::parse("x", TestSettings::TABLE, "limit=62.5%").unwrap();
+        let given = values("limit=62.5%").unwrap();
         assert_eq!(given.given_text(), "limit=62.5%");
         // The caller scales the window.
-        assert_eq!(TestSettings::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
+        assert_eq!(given.applied(0.05, 10_000).read::<TestSettings>().unwrap().limit, Some(6_250));
         for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
@@ -419,17 +505,17 @@ mod tests {
         let e = parse("limit=0.0000001%").unwrap_err().to_string();
         assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
         for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
-            let given = Settings::parse("x", TestSettings::TABLE, given).unwrap();
-            assert_eq!(TestSettings::read(&given.applied(scale, window)).limit, Some(1));
+            let given = values(given).unwrap();
+            assert_eq!(given.applied(scale, window).read::<TestSettings>().unwrap().limit, Some(1));
         }
     }
 
     #[test]
     fn percent_parses_with_and_without_sign() {
         for text in ["part=60", "part=60%"] {
-            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
+            let values = values(text).unwrap();
             assert_eq!(
-                (TestSettings::read(&values).part, values.given_text()),
+                (values.read::<TestSettings>().unwrap().part, values.given_text()),
                 (60, "part=60".into())
             );
         }
@@ -477,11 +563,11 @@ mod tests {
             (r#"keep=4,tools="""#, ""),
             (r#"keep=4,tools=say "hi""#, r#"say "hi""#),
         ] {
-            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
-            let s = TestSettings::read(&values);
+            let given = values(text).unwrap();
+            let s = given.read::<TestSettings>().unwrap();
             assert_eq!((&*s.tools, s.keep), (tools, 4), "{text}");
-            let again = Settings::parse("x", TestSettings::TABLE, &values.given_text()).unwrap();
-            assert_eq!(again, values, "{text}");
+            let again = values(&given.given_text()).unwrap();
+            assert_eq!(again, given, "{text}");
         }
     }
 

@@ -3,5 +3,5 @@
 mod newest_turns;
 
 fn main() -> std::process::ExitCode {
-    ctxbench_harness::main(&[newest_turns::DESCRIPTOR])
+    ctxbench_harness::main(&[&newest_turns::NewestTurns])
 }

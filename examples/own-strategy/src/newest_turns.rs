@@ -4,42 +4,32 @@ use ctxbench_harness::own::core::block::{Block, BlockKind, is_fixed};
 use ctxbench_harness::own::core::compaction::CompactionKind;
 use ctxbench_harness::own::core::engine::Engine;
 use ctxbench_harness::own::core::request::Phase;
+use ctxbench_harness::own::async_trait;
 use ctxbench_harness::own::core::strategy::{Flow, Strategy};
-use ctxbench_harness::own::descriptor::{Build, Descriptor, Product, Version};
-use ctxbench_harness::own::{async_trait, settings};
+use ctxbench_harness::own::descriptor::{About, BuildRequest, Product};
+use serde::Deserialize;
 
-pub const DESCRIPTOR: Descriptor =
-    Descriptor::own::<NewestTurns>("newest-turns", "shows the newest turns only");
+pub struct NewestTurns;
 
-settings! {
-    /// Settings.
-    pub struct NewestTurnsSettings {
-        /// newest turns that stay
-        keep: count = 3, "ours";
+impl Product for NewestTurns {
+    fn about(&self) -> About {
+        About::read(include_str!("about.toml"))
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        Box::new(b.settings::<NewestTurnsStrategy>())
     }
 }
 
-pub struct NewestTurns {
+/// The settings are the only state.
+#[derive(Deserialize)]
+struct NewestTurnsStrategy {
+    /// Newest turns that stay.
     keep: usize,
 }
 
-impl Product for NewestTurns {
-    type Version = ();
-    type Settings = NewestTurnsSettings;
-    type Words = ();
-    const VERSIONS: &'static [(Version, ())] = &[(Version::ONLY, ())];
-
-    fn needs(_version: (), _settings: &NewestTurnsSettings) -> Option<Requirement> {
-        None
-    }
-
-    fn build(b: Build<Self>) -> Box<dyn Strategy> {
-        Box::new(NewestTurns { keep: b.settings.keep as usize })
-    }
-}
-
 #[async_trait]
-impl Strategy for NewestTurns {
+impl Strategy for NewestTurnsStrategy {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
         let starts = |b: &Block| b.kind == BlockKind::User;

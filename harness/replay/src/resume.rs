@@ -100,7 +100,7 @@ pub(super) fn records(
                     error: None,
                 };
                 let facts = established(session, restart as usize);
-                let formats = spec.descriptor.formats;
+                let formats = spec.descriptor.product.formats();
                 if formats.is_empty() {
                     out.push(base.clone());
                 }

@@ -297,7 +297,7 @@ impl Plan {
             let replay = |options: &Options| {
                 runtime.block_on(replay_with(scenario, spec, model, options, shared))
             };
-            let replayed = if spec.descriptor.factory.product.is_run_twice() {
+            let replayed = if spec.descriptor.product.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };
                 let first = twice::check_repeatable(replay(&traced), &replay(&traced));
                 let trace = if options.trace { first.trace } else { vec![] };

@@ -238,14 +238,14 @@ fn of_product(
     runs.retain(used);
     let recorded_usd = recorded.iter().filter(|r| used(r)).map(|r| r.summary.cost_usd).sum();
     let (mut changes, mut limits) = (Vec::new(), Vec::new());
-    for (file, knob) in product.knobs() {
-        for value in knob.values {
-            let turned = product.clone().with(knob.setting, value)?;
-            let given = turned.settings.explicit().find(|(name, _)| *name == knob.setting);
+    for (file, setting, knob) in product.knobs() {
+        for value in &knob.values {
+            let turned = product.clone().with(setting.name, value)?;
+            let given = turned.settings.explicit().find(|(name, _)| *name == setting.name);
             let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
             changes.push(SettingChange {
                 label: turned.label(),
-                setting: knob.setting.into(),
+                setting: setting.name.into(),
                 value: value.to_string(),
                 line: file.line(knob, value),
                 place: file.place.into(),

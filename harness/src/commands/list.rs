@@ -7,9 +7,8 @@ use ctxbench_core::model;
 use ctxbench_core::settings::{SettingKind, Value};
 use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
-use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::Descriptor;
-use ctxbench_strategies::{ALL, all};
+use ctxbench_strategies::{all, built_in};
 
 use super::corpus::{Choosing, Progress};
 use super::specs;
@@ -85,8 +84,8 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
         ListTopic::Strategies if args.matrix => out = matrix_markdown(),
         ListTopic::Strategies => {
             for d in all() {
-                let versions = d.factory.versions();
-                let version = versions[0].program;
+                let versions = &d.versions;
+                let version = versions[0].program();
                 let _ =
                     writeln!(out, "{:<20} {version:<10} {:<14} {}", d.name, origin(d), d.summary);
                 for v in &versions[1..] {
@@ -190,12 +189,12 @@ own     strategy of your crate
 
 /// Returns the origin of a strategy, as listed in [`ORIGINS`].
 fn origin(d: &'static Descriptor) -> &'static str {
-    if !ALL.iter().any(|ours| std::ptr::eq(ours, d) || ours.name == d.name) {
+    if !built_in().iter().any(|ours| ours.name == d.name) {
         "own"
-    } else if matches!(d.conform, Conformance::Unrecorded) {
-        "model"
-    } else {
+    } else if d.recorded {
         "model*"
+    } else {
+        "model"
     }
 }
 
@@ -204,7 +203,7 @@ pub(crate) fn matrix() -> Vec<Vec<String>> {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
     let mut head = vec![String::new()];
     head.extend(shown.iter().map(|d| {
-        let program = d.factory.versions()[0].program;
+        let program = d.versions[0].program();
         format!("{} {}", d.name, if program == "1" { "" } else { program })
     }));
     let products: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
@@ -231,21 +230,21 @@ pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
     let _ = writeln!(out, "manual compaction: {}", d.manual.words());
-    let versions = d.factory.versions();
+    let versions = &d.versions;
     if versions.len() > 1 {
         let _ = writeln!(out, "\nversions (select with {}@VERSION)", d.name);
-        for v in &versions {
+        for v in versions {
             let _ = writeln!(out, "  {:<16}{}", v.name, v.about);
         }
     }
     out.push_str("\nsources\n");
-    for s in d.sources {
+    for s in &d.sources {
         let _ = writeln!(out, "  {s}");
     }
-    if !d.factory.settings.is_empty() {
+    if !d.settings.is_empty() {
         out.push_str("\nsettings\n");
     }
-    for s in d.factory.settings.iter().filter(|s| spec.version.knows(s.name)) {
+    for s in d.settings.iter().filter(|s| spec.reads(s.name)) {
         let default = match &s.default {
             Value::Word(w) => w.to_string(),
             value => value.to_string(),

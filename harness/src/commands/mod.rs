@@ -45,7 +45,7 @@ use ctxbench_core::model::{self, OwnFile};
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
-use ctxbench_strategies::descriptor::Descriptor;
+use ctxbench_strategies::descriptor::Product;
 use ctxbench_util::files;
 
 pub(crate) use output::{check_printed, print, print_data, print_with, write_stderr};
@@ -170,7 +170,7 @@ fn root() -> clap::Command {
 pub(crate) struct CheckFailed(pub(crate) String);
 
 /// Runs the command line with additional strategies. Call it from your own `main`.
-pub fn main(own: &'static [Descriptor]) -> ExitCode {
+pub fn main(own: &[&'static dyn Product]) -> ExitCode {
     if let Err(e) = ctxbench_strategies::add(own) {
         return exit_code(Err(e.into()));
     }

@@ -99,7 +99,7 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
 /// Returns the product of a settings file, judging by the end of its name. If several products have
 /// files of this name, the folder of the file decides, and then the selected strategies.
 fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
-    let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file?))).collect();
+    let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file.as_ref()?))).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let called = |f: &SettingsFile| f.names.iter().any(|end| name.ends_with(end));
     let mut alike: Vec<_> = known.iter().filter(|(_, f)| called(f)).collect();
@@ -114,7 +114,7 @@ fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
     if let [(product, _)] = alike[..] {
         return Ok(product);
     }
-    let of = |(product, f): &(&str, SettingsFile)| {
+    let of = |(product, f): &(&str, &SettingsFile)| {
         let names: Vec<String> = f.names.iter().map(|n| format!("{}/{n}", f.folder)).collect();
         format!("{} ({product})", names.join(", "))
     };

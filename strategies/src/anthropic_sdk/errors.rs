@@ -24,34 +24,3 @@ pub enum Raised {
     #[error("messages cannot be changed while the conversation is compacted")]
     ChangedWhileCompacted,
 }
-
-impl Raised {
-    const ALL: [Raised; 5] = [
-        Raised::SummaryNotText,
-        Raised::SummaryEmpty,
-        Raised::CompactionBesideEdit,
-        Raised::CompactionOfEveryRequest,
-        Raised::ChangedWhileCompacted,
-    ];
-
-    /// Returns the error with this message, or `None`.
-    pub fn parse(reason: &str) -> Option<Raised> {
-        Raised::ALL.into_iter().find(|r| r.to_string() == reason)
-    }
-
-    /// Returns the names of the error class: the cause first, then the exception, in the spellings
-    /// of the cases and of the two languages.
-    pub fn class_names(self) -> &'static [&'static str] {
-        match self {
-            Raised::SummaryNotText => {
-                &["unexpected_summary_content", "value_error", "ValueError", "AnthropicError"]
-            }
-            Raised::SummaryEmpty => {
-                &["empty_summary", "empty_summary_content", "index_error", "IndexError"]
-            }
-            Raised::CompactionBesideEdit
-            | Raised::CompactionOfEveryRequest
-            | Raised::ChangedWhileCompacted => &["value_error", "ValueError"],
-        }
-    }
-}

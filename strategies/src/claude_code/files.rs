@@ -4,48 +4,8 @@ use ctxbench_kit::memory::{
     IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels,
 };
 
-use super::{ClaudeCode, ClaudeCodeVersion};
-use crate::descriptor::{Product, Version};
-use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
-
 /// Memory files that apply to their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
-
-/// Settings of a user's file: environment variables that it sets, and settings by name. The variables
-/// win (docs/sources/claude-code.md §1.1). Variables in the `env` of settings.json are reported not
-/// to reach the threshold (<https://github.com/anthropics/claude-code/issues/63186>), so the place of
-/// a line is the shell.
-pub(super) const SETTINGS: SettingsFile = SettingsFile {
-    folder: ".claude",
-    names: &["settings.json"],
-    format: SettingsFormat::Jsonc,
-    place: "the shell that starts claude, such as ~/.bashrc or ~/.zshrc",
-    documented: "https://code.claude.com/docs/en/env-vars",
-    settings: &[
-        UserSetting::new(
-            &["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"],
-            "threshold_percent",
-            ValueKind::Quoted,
-        )
-        .trying(&["50", "60", "70", "80"]),
-        // 100,000 is the minimum that it accepts.
-        UserSetting::new(
-            &["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"],
-            "auto_compact_window",
-            ValueKind::Quoted,
-        )
-        .trying(&["100k", "150k", "400k"]),
-        UserSetting::new(
-            &["autoCompactWindow"],
-            "auto_compact_window",
-            ValueKind::NumberOr("auto"),
-        ),
-        UserSetting::new(&["env", "DISABLE_COMPACT"], "auto", ValueKind::Disabled),
-        UserSetting::new(&["env", "DISABLE_AUTO_COMPACT"], "auto", ValueKind::Disabled)
-            .trying(&["false"]),
-        UserSetting::new(&["autoCompactEnabled"], "auto", ValueKind::Flag),
-    ],
-};
 
 const LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
@@ -79,10 +39,7 @@ static RELEASED: MemoryLayout = LAYOUT;
 /// The program's documentation does not mention any.
 static DESCRIBED: MemoryLayout = MemoryLayout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
-pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-    let layout = match ClaudeCode::version(version) {
-        ClaudeCodeVersion::Described001 => &DESCRIBED,
-        ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
-    };
-    load_levels(layout, request)
+/// Loads the files of the program, or those that described-001 has.
+pub(super) fn load(described: bool, request: &LoadRequest<'_>) -> LoadedFiles {
+    load_levels(if described { &DESCRIBED } else { &RELEASED }, request)
 }

@@ -245,14 +245,13 @@ pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::settings::SettingsTable;
     use proptest::prelude::*;
 
     use crate::testing::{block, call_block};
 
     /// Returns the settings of a strategy without a model.
     fn settings(spec: &str) -> ClaudeCodeSettings {
-        ClaudeCodeSettings::read(&crate::Spec::parse(spec).unwrap().applied(1.0, 0))
+        crate::Spec::parse(spec).unwrap().applied(1.0, 0).read().unwrap()
     }
 
     #[test]

@@ -12,11 +12,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::conform::Conformance;
-use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Requirement, Rewind, Standing, Version,
-};
+use crate::descriptor::{About, BuildRequest, Product, Requirement};
+use crate::persist::PersistFormat;
 use async_trait::async_trait;
 use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
@@ -41,60 +38,26 @@ const MEMORY: &str = "memory";
 /// Number of successive pauses after which the summary is as large as the blocks that it replaced.
 const MAX_PAUSES: u32 = 3;
 
-/// Descriptor of the strategy. Grades in the sources: A documented; "ours" = a choice that the API
-/// leaves to its client.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "claude-code-api",
-    summary: "Anthropic API: clears old tool results at 100k and compacts at 150k tokens on the \
-        provider's side",
-    sources: &[
-        "docs/sources/anthropic-api.md §2.2 to §2.5: the API's documentation (A)",
-        "docs/sources/anthropic-sdk.md §3: JSON shapes of anthropic 2.12.0",
-    ],
-    matrix: Matrix {
-        layers: "3: clear thinking, clear old tool results, summary, all by the provider",
-        llm_calls: "1 per compaction, billed as an iteration of the request (on demand: a request \
-            of its own)",
-        user_messages: "in the provider's summary; after a pause the newest are kept",
-        tool_results: "oldest beyond 3 become a placeholder from 100k tokens on",
-        cache: "clearing rewrites from the first cleared result on; the summary reads the warm \
-            prefix; the system prompt stays cached",
-        afterwards: "the provider answers from its summary in the same reply",
-        token_counting: "the provider's own",
-        pre_send_check: "none: the provider acts on arrival",
-        overflow_response: "the error goes to the caller",
-        thinking: "kept, or cleared in older turns; never within an unfinished tool cycle",
-        memory: "memory tool, off by default",
-        undo: "none",
-    },
-    standing: Standing::Contender,
-    manual: ManualCompaction::Absent,
-    rewind: Rewind::UNSUPPORTED,
-    formats: &[crate::claude_code::persist::FORMAT],
-    conform: Conformance::Unrecorded,
-    color: PlotColor::Palette(3),
-    files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
-    settings_file: None,
-    page: "docs/systems/claude-code-api.md",
-    factory: Factory::of::<Api>(),
-};
+pub(crate) struct ClaudeCodeApi;
 
-impl Product for Api {
-    type Version = ();
-    type Settings = ApiSettings;
-    type Words = ApiWords;
+impl Product for ClaudeCodeApi {
+    fn about(&self) -> About {
+        About::read(include_str!("about.toml"))
+    }
 
-    const VERSIONS: &'static [(Version, Self::Version)] = &[(Version::released("2026-09"), ())];
+    fn formats(&self) -> &'static [PersistFormat] {
+        &[crate::claude_code::persist::FORMAT]
+    }
 
-    fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Requirement> {
+    fn needs(&self, _b: &BuildRequest<'_>) -> Option<Requirement> {
         Some(Requirement {
             is_met: |c| c.context_editing,
             reason: "context editing of this kind exists on the Anthropic API only",
         })
     }
 
-    fn build(b: Build<Api>) -> Box<dyn Strategy> {
-        let s = &b.settings;
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        let (s, words) = (b.settings::<ApiSettings>(), b.texts::<ApiWords>());
         let names = |text: Option<&str>| -> Vec<String> {
             text.into_iter().flat_map(|t| t.split('+')).map(str::to_string).collect()
         };
@@ -139,8 +102,8 @@ impl Product for Api {
             instructions,
             keep_last: s.keep_last as usize,
             memory,
-            warning: b.words.memory_warning.clone(),
-            saved: b.words.memory_saved.clone(),
+            warning: words.memory_warning.clone(),
+            saved: words.memory_saved.clone(),
             tools: None,
             pauses: 0,
             due: false,

@@ -8,9 +8,6 @@ use ctxbench_kit::memory::{
 };
 use toml::{Table, Value};
 
-use crate::descriptor::Version;
-use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
-
 /// Names in order of preference. Of each folder only the first existing file is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 /// Name and default of the setting that limits the bytes of all files of a project
@@ -18,45 +15,7 @@ const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// Settings of a user's file (docs/sources/codex.md §1.1 to §1.3, §3). Top-level keys come before the
-/// file's first table.
-pub(super) const SETTINGS: SettingsFile = SettingsFile {
-    folder: ".codex",
-    names: &["config.toml"],
-    format: SettingsFormat::Toml,
-    place: "~/.codex/config.toml, above the first [table]",
-    documented: "https://learn.chatgpt.com/docs/config-file/config-reference",
-    settings: &[
-        UserSetting::new(
-            &["model_auto_compact_token_limit"],
-            "auto_compact_limit",
-            ValueKind::Number,
-        )
-        .trying(&["100k", "150k", "200k"]),
-        UserSetting::new(&["model_auto_compact_token_limit_scope"], "limit_scope", ValueKind::Text),
-        UserSetting::new(&["compact_prompt"], "compact_prompt", ValueKind::Text),
-        UserSetting::new(
-            &["model_post_turn_compact_threshold_percent"],
-            "post_turn_percent",
-            ValueKind::Number,
-        )
-        .trying(&["50", "70"]),
-        UserSetting {
-            values: &["2500", "5k"],
-            caveat: "A recording holds tool output as Codex cut it, so larger values of \
-                tool_output_tokens cannot be tried.",
-            ..UserSetting::new(
-                &["tool_output_token_limit"],
-                "tool_output_tokens",
-                ValueKind::Number,
-            )
-        },
-        // Runs set their own windows (`--window`).
-        UserSetting::new(&["model_context_window"], "", ValueKind::Checked),
-    ],
-};
-
-pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let home = request.folders.home.join(".codex");
     let parse = |text: &str| -> Result<Table, String> {

@@ -27,10 +27,10 @@ const SECTIONS: [&str; 6] =
 
 /// Sizes of a cut in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CutSizes {
-    pub(super) head: usize,
-    pub(super) tail: usize,
-    pub(super) omitted: usize,
+pub struct CutSizes {
+    pub head: usize,
+    pub tail: usize,
+    pub omitted: usize,
 }
 
 impl CutSizes {
@@ -54,7 +54,7 @@ impl CutSizes {
     }
 
     /// Parses the sizes of a cut from its text.
-    pub(super) fn found_in(text: &str, note: &str) -> Option<CutSizes> {
+    pub fn found_in(text: &str, note: &str) -> Option<CutSizes> {
         let rest = text.strip_prefix(note)?.strip_prefix(": first ")?;
         let (head, rest) = rest.split_once(" and last ")?;
         let (tail, rest) = rest.split_once(" characters.")?;

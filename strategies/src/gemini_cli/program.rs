@@ -464,7 +464,7 @@ impl Strategy for GeminiCliProgram {
 }
 
 /// Returns the name that recorded cases use for a request of a compression.
-pub(super) fn phase(request: &Request) -> Option<&'static str> {
+pub fn phase(request: &Request) -> Option<&'static str> {
     let draft = |b: &Arc<Block>| b.kind == BlockKind::Summary && b.role == Role::Assistant;
     let named = if request.blocks.iter().any(draft) { "verify" } else { "summary" };
     (request.purpose == Purpose::Summary).then_some(named)

@@ -8,41 +8,9 @@ use ctxbench_kit::memory::{
     folders_below, is_file, parse_jsonc, read, read_settings, search,
 };
 
-use crate::descriptor::Version;
-use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
-
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
-/// Settings of a user's file (docs/sources/opencode.md §1 to §3.2, §12).
-pub(super) const SETTINGS: SettingsFile = SettingsFile {
-    folder: ".opencode",
-    names: &NAMES,
-    format: SettingsFormat::Jsonc,
-    place: "~/.config/opencode/opencode.json, or the project's opencode.json",
-    documented: "https://opencode.ai/docs/config/#compaction",
-    settings: &[
-        UserSetting::new(&["compaction", "prune"], "prune", ValueKind::Flag).trying(&["true"]),
-        UserSetting {
-            values: &["40k", "80k"],
-            caveat: "OpenCode reads `reserved` for models with an input limit of their own only.",
-            ..UserSetting::new(&["compaction", "reserved"], "reserved", ValueKind::Number)
-        },
-        UserSetting {
-            values: &["4k", "30k"],
-            documented: Some("https://opencode.ai/config.json"),
-            ..UserSetting::new(
-                &["compaction", "preserve_recent_tokens"],
-                "preserve_recent_tokens",
-                ValueKind::Number,
-            )
-        },
-        UserSetting::new(&["compaction", "auto"], "auto", ValueKind::Flag).trying(&["false"]),
-        UserSetting::new(&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
-        UserSetting::new(&["agent", "compaction", "model"], "model", ValueKind::Model),
-    ],
-};
-
-pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let folders = request.folders;
     let config = folders.home.join(".config/opencode");

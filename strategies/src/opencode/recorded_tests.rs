@@ -4,10 +4,9 @@ use super::log::{cleared, estimate_list, message_len, message_transcript, part_l
 use super::rules::{
     self, BUFFER, MessageView, ModelLimits, OUTPUT_CAP, PruneMessage, PruneResult, TurnSpan,
 };
-use super::*;
+use super::settings::OpenCodeSettings;
 use crate::testing::{check, recorded};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::tokens::utf16_div4_round;
 use ctxbench_core::usage::Usage;
 use serde_json::{Value, json};
@@ -36,7 +35,8 @@ fn is_user(v: &Value) -> bool {
 
 /// Returns the settings of a program's configuration, and the tokens that they leave usable.
 fn settings(i: &Value) -> (OpenCodeSettings, u64) {
-    let mut s = OpenCodeSettings::read(&Settings::defaults(OpenCodeSettings::TABLE));
+    let mut s =
+        crate::Spec::parse("opencode").unwrap().settings.read::<OpenCodeSettings>().unwrap();
     s.auto = i["compaction"]["auto"].as_bool().unwrap_or(s.auto);
     s.reserved = i["compaction"]["reserved"].as_u64();
     let model = &i["model"];

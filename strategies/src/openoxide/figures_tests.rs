@@ -5,7 +5,6 @@
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::{ClearTrigger, Request, ServerEdit};
-use ctxbench_core::settings::SettingsTable;
 
 use super::tests::{play_with, turns, words};
 use crate::Spec;
@@ -23,7 +22,7 @@ fn fixed(text: String) -> Vec<&'static str> {
 #[test]
 fn defaults_are_the_blueprints() {
     // Sections of docs/sources/openoxide.md.
-    let s = OpenOxideSettings::read(&Spec::parse("openoxide").unwrap().settings);
+    let s = Spec::parse("openoxide").unwrap().settings.read::<OpenOxideSettings>().unwrap();
     let whole = [
         (s.prune_protect, 40_000, "§1.3: protect_threshold"),
         (s.prune_minimum, 20_000, "§1.3: minimum_savings"),

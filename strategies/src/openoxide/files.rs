@@ -6,8 +6,6 @@ use ctxbench_kit::memory::{
     IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels,
 };
 
-use crate::descriptor::Version;
-
 /// Names of files that apply to their folder. The blueprint names MEMORY.md; the product's own file
 /// name is accepted too. Benchmark sessions use the last name.
 pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
@@ -40,6 +38,6 @@ static LAYOUT: MemoryLayout = MemoryLayout {
     index: IndexLimit { lines: 200, bytes: None },
 };
 
-pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
     load_levels(&LAYOUT, request)
 }

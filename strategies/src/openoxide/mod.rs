@@ -6,6 +6,7 @@
 //! (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room and
 //! uses the tiers if the request is still too large.
 
+mod budget;
 #[cfg(test)]
 mod figures_tests;
 mod files;
@@ -21,16 +22,10 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::conform::Conformance;
-use crate::descriptor::{
-    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
-    Requirement, Rewind, SnapshotKind, Standing, Version,
-};
-use crate::persist::OURS;
+use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use async_trait::async_trait;
 use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, MessageId};
-use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Incoming;
@@ -40,8 +35,11 @@ use ctxbench_core::request::{
 };
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
+use serde::Deserialize;
 
+use crate::openoxide::budget::{BudgetConfig, Demand, Oversize, PromptChunks, estimate};
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
 use crate::openoxide::summary::BackgroundSummary;
@@ -58,102 +56,38 @@ const MIN_COMPACT_TRIGGER: u64 = 50_000;
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
 
-/// Descriptor of the strategy.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "openoxide",
-    summary: "OpenOxide blueprint: checked before every request; prune, then summarise old \
-        history, then the whole session",
-    sources: &[
-        "docs/sources/openoxide.md: a design, not a program; where it is silent the choice is ours \
-         and says so",
-    ],
-    matrix: Matrix {
-        layers: "3: clear old tool results, summarise old history in the background, summarise the \
-            session; `provider-side`: the provider's own two first",
-        llm_calls: "1 by the weak model whenever finished turns outgrow their budget; 1 by the \
-            session's model for the whole session",
-        user_messages: "in the summaries, except the newest half of the history budget and, for \
-            the whole session, the last one",
-        tool_results: "cleared beyond the newest 40k tokens, the last two turns left alone; cut in \
-            the weak model's transcript",
-        cache: "stable parts first; summaries replace the middle, so system prompt and map stay \
-            cached; clearing needs 20k tokens to be worth it",
-        afterwards: "the conversation continues; a summary that is not ready does not hold it up",
-        token_counting: "bytes / 4 while assembling; the provider's count or the exact one at the \
-            gate",
-        pre_send_check: "every request: window - output reserve - 5 %",
-        overflow_response: "the tiers in order, then the request again; if nothing helps the user \
-            is told what to drop",
-        thinking: "kept until the compaction; not in the weak model's transcript",
-        memory: "memory files shown in every request; rules and files of folders as long as a call \
-            that touches them; lasting facts of a session summary are merged into the project's \
-            file",
-        undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
-    },
-    standing: Standing::Contender,
-    manual: ManualCompaction::WithInstructions,
-    // docs/sources/openoxide.md §1.8: files changed by edit tools, and a summary from a message on.
-    // The summary up to a message is our addition.
-    rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
-    formats: OURS,
-    conform: Conformance::Unrecorded,
-    color: PlotColor::Palette(5),
-    files: MemoryFiles::Read { load: files::load, follows: true },
-    settings_file: None,
-    page: "docs/systems/openoxide.md",
-    factory: Factory::of::<OpenOxide>(),
-};
+pub(crate) struct OpenOxide;
 
 /// Component that frees space. The design describes both; no program implements it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OxideVersion {
+#[derive(PartialEq, Deserialize)]
+enum OxideVersion {
     /// The tiers of this module.
+    #[serde(rename = "blueprint")]
     Blueprint,
     /// The provider, as far as possible.
+    #[serde(rename = "provider-side")]
     ProviderSide,
 }
 
 impl Product for OpenOxide {
-    type Version = OxideVersion;
-    type Settings = OpenOxideSettings;
-    type Words = OxideWords;
+    fn about(&self) -> About {
+        About::read(include_str!("about.toml"))
+    }
 
-    const VERSIONS: &'static [(Version, Self::Version)] = &[
-        (
-            Version {
-                about: "the design with tiers of its own (docs/sources/openoxide.md §2.4)",
-                ..Version::released("blueprint").reading(Reads::AllBut(&[
-                    "clear_trigger",
-                    "clear_keep",
-                    "clear_at_least",
-                    "compact_trigger",
-                ]))
-            },
-            OxideVersion::Blueprint,
-        ),
-        (
-            Version {
-                name: "provider-side",
-                program: "blueprint",
-                about: "the design where the provider clears and compacts, which it prefers \
-                    (docs/sources/openoxide.md §1.9, CompactionStrategy; §2.6, \
-                    ContextManagementStrategy); the tiers act on what that leaves",
-                reads: Reads::All,
-            },
-            OxideVersion::ProviderSide,
-        ),
-    ];
-
-    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Requirement> {
-        (version == OxideVersion::ProviderSide).then_some(Requirement {
+    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
+        (b.version::<OxideVersion>() == OxideVersion::ProviderSide).then_some(Requirement {
             is_met: |c| c.context_editing,
             reason: "a provider that clears tool results exists on the Anthropic API only",
         })
     }
 
-    fn build(b: Build<OpenOxide>) -> Box<dyn Strategy> {
-        let s = &b.settings;
-        Box::new(OpenOxide {
+    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+        files::load(request)
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        let (s, words) = (b.settings::<OpenOxideSettings>(), b.texts::<OxideWords>());
+        Box::new(OpenOxideStrategy {
             budget: BudgetConfig {
                 system_prompt_reserve: 0,
                 repo_map_fraction: s.repo_map_fraction,
@@ -182,20 +116,20 @@ impl Product for OpenOxide {
                 pause: false,
             },
             scale: b.scale,
-            reminders: Reminders { budget: b.words.budget.clone(), usage: b.words.usage.clone() },
-            words: b.words,
+            reminders: Reminders { budget: words.budget.clone(), usage: words.usage.clone() },
+            words,
             pinned: PromptChunks::default(),
             scoped: Scoped::default(),
             job: None,
             undo: UndoStack::default(),
             paused: false,
-            provider_side: b.version == OxideVersion::ProviderSide,
-            settings: b.settings,
+            provider_side: b.version::<OxideVersion>() == OxideVersion::ProviderSide,
+            settings: s,
         })
     }
 }
 
-pub(crate) struct OpenOxide {
+pub(crate) struct OpenOxideStrategy {
     pub(crate) settings: OpenOxideSettings,
     pub(crate) budget: BudgetConfig,
     rule: PruneRule,
@@ -229,7 +163,7 @@ enum Tier {
 
 const TIERS: [Tier; 3] = [Tier::Prune, Tier::History, Tier::Session];
 
-impl OpenOxide {
+impl OpenOxideStrategy {
     /// Returns true for the older form (docs/sources/openoxide.md §1.3).
     pub(crate) fn two_phases(&self) -> bool {
         self.settings.phases == Phases::Two
@@ -248,7 +182,7 @@ impl OpenOxide {
         let parts = PromptChunks::split(s.context.blocks(), open).demand();
         let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
         // Without any room the gate's tiers decide. They need a target size.
-        given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
+        given.map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
     /// Returns the maximum prompt size in tokens.
@@ -278,7 +212,7 @@ impl OpenOxide {
     }
 
     /// Checks the size of the next request, counted by the provider or exactly, before it is sent.
-    async fn gate(&mut self, s: &mut Engine) -> Result<(), BudgetError> {
+    async fn gate(&mut self, s: &mut Engine) -> Result<(), Oversize> {
         let request = self.request(s);
         let total = s.count(&request).await;
         let limit = self.limit(s);
@@ -288,11 +222,10 @@ impl OpenOxide {
             } else {
                 self.budget.output_reserve
             };
-            return Err(BudgetError::NoRoom { window: s.model.window, reserve });
+            return Err(Oversize::no_room(s.model.window, reserve));
         }
         let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
-        let chunks = PromptChunks::split(&request.blocks, open);
-        validate(&chunks, &s.model.counting, total, limit)
+        PromptChunks::split(&request.blocks, open).check(&s.model.counting, total, limit)
     }
 
     async fn tier(&mut self, s: &mut Engine, tier: Tier, phase: Phase) -> bool {
@@ -350,7 +283,7 @@ impl OpenOxide {
 }
 
 #[async_trait]
-impl Strategy for OpenOxide {
+impl Strategy for OpenOxideStrategy {
     async fn on_start(&mut self, s: &mut Engine) {
         self.cancel(s);
         self.undo = UndoStack::default();
@@ -402,7 +335,7 @@ impl Strategy for OpenOxide {
         self.scoped.follow(s);
         let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
         let limit = self.limit(s);
-        s.trigger("before_request", limit + error.over(), limit);
+        s.trigger("before_request", limit + error.over, limit);
         for tier in TIERS {
             if self.tier(s, tier, phase).await {
                 self.scoped.follow(s);
@@ -412,7 +345,7 @@ impl Strategy for OpenOxide {
                 }
             }
         }
-        Flow::FailTurn(error.to_string())
+        Flow::FailTurn(error.reason)
     }
 
     fn request(&mut self, s: &Engine) -> Request {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::budget::estimate;
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::RewindMode;
@@ -15,12 +14,13 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 
 use crate::durable::{remember, sections};
+use crate::openoxide::budget::estimate;
 use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
 use crate::openoxide::words::DURABLE;
-use crate::openoxide::{OpenOxide, RETRIES};
+use crate::openoxide::{OpenOxideStrategy, RETRIES};
 
 /// Maximum number of times that a summary that is still too large is summarised again
 /// (docs/sources/openoxide.md §2.4: Aider's recursion, depth 3).
@@ -43,7 +43,7 @@ pub(crate) struct BackgroundSummary {
     mechanism: &'static str,
 }
 
-impl OpenOxide {
+impl OpenOxideStrategy {
     /// Returns the conversation of finished turns: everything after a turn, otherwise the part
     /// before the open turn.
     fn finished(s: &Engine, phase: Phase) -> Vec<Arc<Block>> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::is_system;
+use super::budget::{BudgetConfig, PromptChunks};
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::budget::{BudgetConfig, PromptChunks};
 use ctxbench_core::compaction::{
     PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
 };
@@ -178,9 +178,13 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
 
 /// Splits the fixed part and cuts the repository map to its budget at a line end. A ranked map
 /// loses its least relevant lines.
-pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
+pub(super) fn fixed_chunks(
+    blocks: &[Arc<Block>],
+    config: &BudgetConfig,
+    window: u64,
+) -> PromptChunks {
     let mut chunks = PromptChunks::split(blocks, blocks.len());
-    let Ok(given) = config.allocate(window, &chunks.demand()) else { return chunks };
+    let Some(given) = config.allocate(window, &chunks.demand()) else { return chunks };
     let mut left = 4 * given.repo_map as usize + 3;
     chunks.repo_map = chunks
         .repo_map

@@ -84,7 +84,7 @@ pub const OURS: &[PersistFormat] = &[ours::FORMAT];
 /// Returns the formats of all strategies, in report order.
 pub fn formats() -> Vec<&'static PersistFormat> {
     let mut out: Vec<&PersistFormat> = Vec::new();
-    for f in crate::ALL.iter().flat_map(|d| d.formats) {
+    for f in crate::built_in().iter().flat_map(|d| d.product.formats()) {
         if out.iter().all(|known| known.name != f.name) {
             out.push(f);
         }

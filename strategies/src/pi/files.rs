@@ -5,30 +5,10 @@ use std::path::Path;
 
 use ctxbench_kit::memory::{Level, LoadRequest, LoadedFiles, MemoryFile, is_file, read};
 
-use crate::descriptor::Version;
-use crate::own_settings::{SettingsFile, SettingsFormat, UserSetting, ValueKind};
-
 /// Names in order of preference. Of each folder only the first existing file is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
-/// Settings of a user's file (docs/sources/pi.md §1, §2).
-pub(super) const SETTINGS: SettingsFile = SettingsFile {
-    folder: ".pi",
-    names: &["settings.json"],
-    format: SettingsFormat::Jsonc,
-    place: "~/.pi/agent/settings.json, or .pi/settings.json of the project",
-    documented: "https://github.com/earendil-works/pi/blob/main/packages/coding-agent/docs/settings.md",
-    settings: &[
-        UserSetting::new(&["compaction", "reserveTokens"], "reserve", ValueKind::Number)
-            .trying(&["40k", "80k"]),
-        UserSetting::new(&["compaction", "keepRecentTokens"], "keep_recent", ValueKind::Number)
-            .trying(&["10k", "40k"]),
-        UserSetting::new(&["compaction", "enabled"], "auto", ValueKind::Flag).trying(&["false"]),
-        UserSetting::new(&["retry", "maxRetries"], "retries", ValueKind::Number),
-    ],
-};
-
-pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let own = request.folders.home.join(".pi/agent");
     of_folder(&own, Level::User, &mut out);

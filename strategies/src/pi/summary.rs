@@ -14,11 +14,11 @@ const RESULT_UNITS: usize = 2_000;
 
 /// Files named in the model's calls, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileLists {
+pub struct FileLists {
     /// Files that were read but not modified.
-    pub(super) read: BTreeSet<String>,
+    pub read: BTreeSet<String>,
     /// Files that were written or edited.
-    pub(super) modified: BTreeSet<String>,
+    pub modified: BTreeSet<String>,
 }
 
 const READ: (&str, &str) = ("\n\n<read-files>\n", "\n</read-files>");
@@ -44,7 +44,7 @@ impl FileLists {
     }
 
     /// Formats the lists as they appear after a summary. Returns an empty string without files.
-    pub(super) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         let list = |(open, close): (&str, &str), files: &BTreeSet<String>| {
             let lines: Vec<&str> = files.iter().map(String::as_str).collect();
             if lines.is_empty() {
@@ -57,7 +57,7 @@ impl FileLists {
     }
 
     /// Parses the lists that follow a summary.
-    pub(super) fn found_in(summary: &str) -> FileLists {
+    pub fn found_in(summary: &str) -> FileLists {
         let list = |(open, close): (&str, &str)| -> BTreeSet<String> {
             let found = summary.rsplit_once(open).and_then(|(_, rest)| rest.split_once(close));
             found.map_or_else(BTreeSet::new, |(l, _)| l.lines().map(str::to_string).collect())

@@ -3,10 +3,12 @@
 
 mod limits;
 mod session;
+mod snapshot;
 mod status;
 mod tags;
 
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use session::{CallSample, RequestSource, SessionMeter};
+pub use snapshot::BudgetSnapshot;
 pub use status::{CallUsage, ContextWindow, ModelName, SessionCost, StatusLine};
 pub use tags::{Reminders, usage_tag};

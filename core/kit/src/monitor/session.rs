@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::Millis;
-use ctxbench_core::budget::BudgetSnapshot;
 use ctxbench_core::ledger::Ledger;
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::usage::Usage;
+
+use super::BudgetSnapshot;
 
 /// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

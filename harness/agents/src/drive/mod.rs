@@ -120,7 +120,7 @@ pub struct Driven {
     /// Notes about faults that did not occur.
     unused_faults: Vec<String>,
     /// Data from its files that recorded cases need.
-    notes: ctxbench_strategies::conform::record::ProgramNotes,
+    notes: ctxbench_conform::record::ProgramNotes,
     /// Protocol messages about its compactions.
     told: Vec<serde_json::Value>,
     plan: DrivePlan,

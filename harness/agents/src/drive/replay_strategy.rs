@@ -20,7 +20,7 @@ use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{
-    BuildRequest, Descriptor, DynProduct, Factory, MemoryFiles, Reads, Requirement, Version,
+    About, BuildRequest, Descriptor, MemoryFiles, Product, Version,
 };
 use ctxbench_strategies::names::intern;
 
@@ -395,19 +395,15 @@ impl Strategy for Player {
     }
 }
 
-/// Factory of the strategy.
-struct RecordingMaker {
+/// A driven agent.
+struct DrivenAgent {
     sent: Arc<AgentRequests>,
-    version: Version,
+    about: About,
 }
 
-impl DynProduct for RecordingMaker {
-    fn versions(&self) -> Vec<Version> {
-        vec![self.version]
-    }
-
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
-        None
+impl Product for DrivenAgent {
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
     fn build(&self, _order: &BuildRequest<'_>) -> Box<dyn Strategy> {
@@ -433,21 +429,18 @@ impl DynProduct for RecordingMaker {
 
 /// Returns the row of an agent's requests.
 pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
-    let version = Version {
-        name: intern(&sent.version),
-        program: intern(&sent.version),
-        about: "the program itself",
-        reads: Reads::All,
-    };
-    let about = intern(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
-    let product = Box::leak(Box::new(RecordingMaker { sent: Arc::new(sent), version }));
-    let name = intern(&format!("real-{agent}"));
-    let descriptor = Descriptor {
+    let version = Version::new(intern(&sent.version), "the program itself");
+    let summary = format!("{} {} itself, driven by ctxbench", sent.program, sent.version);
+    let about = About {
+        name: intern(&format!("real-{agent}")),
+        summary: intern(&summary),
         files: MemoryFiles::None("a driven program reads its own files"),
         page: "docs/drive.md",
-        ..Descriptor::of_factory(name, about, Factory { settings: &[], product })
+        versions: vec![version],
+        ..About::default()
     };
-    let descriptor = Box::leak(Box::new(descriptor));
+    let product = Box::leak(Box::new(DrivenAgent { sent: Arc::new(sent), about }));
+    let descriptor = Box::leak(Box::new(Descriptor::new(product)));
     let settings = Settings::defaults(&[]);
     Spec { descriptor, version, settings }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ctxbench_core::settings::{Setting, SettingKind, Settings, Value, split_pair, split_pairs};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::descriptor::{
-    BuildRequest, Descriptor, DynProduct, Factory, MemoryFiles, Reads, Requirement, Version,
+    About, BuildRequest, Descriptor, MemoryFiles, Product, Version,
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::sweep;
@@ -21,17 +21,12 @@ const NO_VERSION: &str = "exec";
 struct ExecProgram {
     command: Vec<String>,
     limits: ExecLimits,
-    version: Version,
+    about: About,
 }
 
-impl DynProduct for ExecProgram {
-    fn versions(&self) -> Vec<Version> {
-        let plain = Version { name: NO_VERSION, ..self.version };
-        if self.version == plain { vec![plain] } else { vec![plain, self.version] }
-    }
-
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
-        None
+impl Product for ExecProgram {
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
@@ -134,31 +129,27 @@ fn parse_one(
             own.push((key, value));
         }
     }
-    let table: Vec<Setting> = own.iter().map(|(key, value)| setting(key, value)).collect();
-    let table: &'static [Setting] = Box::leak(table.into());
-    let version = Version {
-        name: version.map_or(NO_VERSION, intern),
-        program: NO_VERSION,
-        about: "your program",
-        reads: Reads::All,
-    };
-    let mut given = Settings::defaults(table);
-    for (key, value) in own {
-        given.set(name, key, &value)?;
-    }
-    let line = command.join(" ");
-    let product = Box::leak(Box::new(ExecProgram { command: command.to_vec(), limits, version }));
-    let descriptor = Descriptor {
+    let plain = Version::new(NO_VERSION, "your program");
+    let mut versions = vec![plain];
+    let named = version.map(|v| Version { name: intern(v), program: Some(NO_VERSION), ..plain });
+    versions.extend(named);
+    let version = versions[versions.len() - 1];
+    let about = About {
+        name: intern(name),
+        summary: intern(&format!("a program: {}", command.join(" "))),
         files: MemoryFiles::None("a program gets the files that the session shows"),
         page: "docs/exec.md",
-        ..Descriptor::of_factory(
-            intern(name),
-            intern(&format!("a program: {line}")),
-            Factory { settings: table, product },
-        )
+        settings: own.iter().map(|(key, value)| setting(key, value)).collect(),
+        versions,
+        ..About::default()
     };
-    let descriptor = Box::leak(Box::new(descriptor));
-    Ok(Spec { descriptor, version, settings: given })
+    let product = Box::leak(Box::new(ExecProgram { command: command.to_vec(), limits, about }));
+    let descriptor = Box::leak(Box::new(Descriptor::new(product)));
+    let mut settings = Settings::defaults(&descriptor.settings);
+    for (key, value) in own {
+        settings.set(name, key, &value)?;
+    }
+    Ok(Spec { descriptor, version, settings })
 }
 
 /// Returns the definition of a setting: tokens for `90k` and `40%`, else text.
@@ -171,6 +162,8 @@ fn setting(name: &str, value: &str) -> Setting {
         default: Value::Word("".into()),
         help: "a setting of the program",
         source: "the program",
+        versions: Vec::new(),
+        keys: Vec::new(),
     }
 }
 

@@ -116,6 +116,8 @@ pub fn load_counted(
 fn load(spec: &Spec, request: &LoadRequest<'_>) -> (LoadedFiles, Option<&'static str>) {
     match spec.descriptor.files {
         MemoryFiles::None(why) => (LoadedFiles::default(), Some(why)),
-        MemoryFiles::Read { load, .. } => (load(spec.version, request), None),
+        MemoryFiles::Read { .. } => {
+            (spec.descriptor.product.load_files(spec.version, request), None)
+        }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request;
-use ctxbench_provider::Content;
-use ctxbench_strategies::conform::case::{
+use ctxbench_conform::case::{
     Bytes, Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText,
     PriorSummary, Segment,
 };
-use ctxbench_strategies::conform::record::{
+use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
     SummarySegment,
 };
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::request;
+use ctxbench_provider::Content;
 use serde_json::Value;
 
 use super::events::{self, SentTexts};

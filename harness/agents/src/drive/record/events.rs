@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{self, ErrorKind, ModelError, Reply};
-use ctxbench_strategies::conform::case::{
+use ctxbench_conform::case::{
     CaseCall, CaseEvent, CaseReasoning, CaseReply, CaseUsage, RefusedRequest, ReplyBlock, UserPart,
 };
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{self, ErrorKind, ModelError, Reply};
 
 use super::mask::Masked;
 use crate::drive::plan::Delivery;

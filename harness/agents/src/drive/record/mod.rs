@@ -11,8 +11,9 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_conform::record::{CaseRecording, ProgramNotes};
+use ctxbench_conform::replay_of;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::conform::record::{CaseRecording, ProgramNotes};
 use ctxbench_util::files::{self, FileError};
 use thiserror::Error;
 
@@ -80,7 +81,7 @@ pub struct RecordedCase {
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
-    let replay = spec.descriptor.conform.replay();
+    let replay = replay_of(spec.descriptor.name);
     let replay =
         replay.ok_or_else(|| none("cases of it are of single routines, not of sessions"))?;
     replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))

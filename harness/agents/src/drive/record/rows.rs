@@ -1,8 +1,8 @@
 //! Items of a request as a case counts them: content parts, grouped by message.
 
+use ctxbench_conform::record::CasePiece;
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
-use ctxbench_strategies::conform::record::CasePiece;
 
 use crate::drive::plan::{Delivery, DriveStep};
 

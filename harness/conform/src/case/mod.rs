@@ -1,0 +1,301 @@
+//! The file of a recorded case (docs/cases.md).
+
+mod event;
+mod request;
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::block::Role;
+use ctxbench_core::model::{Model, Provider};
+use ctxbench_core::request::Purpose;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use event::{
+    CaseCall, CaseEvent, CaseReasoning, CaseReply, CaseUsage, ContentForm, RefusedRequest,
+    ReplyBlock, UserPart,
+};
+pub use request::{
+    CaseCompaction, CaseItem, CaseRequest, Cut, Listed, Outcome, PartText, PriorSummary, Segment,
+    SegmentFiles,
+};
+
+use crate::check::prepare;
+
+/// Error that prevents a case from running.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// The file is not JSON.
+    #[error("{path}: {source}")]
+    Json {
+        path: String,
+        /// Parse error with line and column.
+        source: serde_json::Error,
+    },
+    /// A member of a case is unknown, missing or mistyped.
+    #[error("{at}: {source}")]
+    Shape {
+        /// Path of the object.
+        at: String,
+        source: serde_json::Error,
+    },
+    /// A value of a case is invalid.
+    #[error("{at}: expected {expected}, found {found}")]
+    Value {
+        /// Path of the value.
+        at: String,
+        /// Description of a valid value.
+        expected: String,
+        found: String,
+    },
+    /// An agent, version or wire that is not known here.
+    #[error("unknown {what} `{name}`")]
+    Unknown {
+        /// Kind of the unknown name, such as `version`.
+        what: &'static str,
+        name: String,
+    },
+    /// A strategy waits for something that is not in the case.
+    #[error("the run of the case does not end")]
+    Unfinished,
+}
+
+/// Recorded session of a program, with the requests that it made.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Always `replay`.
+    pub kind: String,
+    /// Name of the program's strategy.
+    pub agent: String,
+    /// Version of the recorded program.
+    pub version: String,
+    /// Name of the case.
+    pub name: String,
+    /// Purpose of the case, for readers.
+    #[serde(default)]
+    pub shows: String,
+    /// Settings of the program, as it stores them.
+    pub settings: Map<String, Value>,
+    /// Sizes of texts that are constant in the program.
+    #[serde(default)]
+    pub constants: Constants,
+    /// Pieces that every request shows.
+    pub fixed: Vec<FixedPiece>,
+    /// Events of the session, in order.
+    pub events: Vec<CaseEvent>,
+    /// Items that requests name by their number, from 0.
+    #[serde(default)]
+    pub items: Vec<CaseItem>,
+    pub requests: Vec<CaseRequest>,
+    /// Fields left out of the comparison.
+    #[serde(default)]
+    pub not_compared: Vec<String>,
+    /// End of the run: errors, calls and compactions.
+    pub outcome: Option<Outcome>,
+}
+
+pub type Constants = BTreeMap<String, Constant>;
+
+/// Sizes of a text of the program.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a size in bytes, or an object with `bytes`"
+)]
+pub enum Constant {
+    Bytes(usize),
+    Text {
+        bytes: usize,
+        utf16: Option<usize>,
+        json_utf16: Option<usize>,
+        /// A text of the same size that stands for it in the recording.
+        placeholder: Option<String>,
+    },
+}
+
+impl Constant {
+    /// Creates a constant with a size in bytes alone.
+    pub fn of_bytes(bytes: usize) -> Constant {
+        Constant::Text { bytes, utf16: None, json_utf16: None, placeholder: None }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Constant::Bytes(bytes) | Constant::Text { bytes, .. } => *bytes,
+        }
+    }
+
+    pub fn placeholder(&self) -> Option<&str> {
+        match self {
+            Constant::Text { placeholder, .. } => placeholder.as_deref(),
+            Constant::Bytes(_) => None,
+        }
+    }
+}
+
+/// Sizes of the parts of a content, in bytes.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(untagged, expecting = "expected a size in bytes, or a list of sizes")]
+pub enum Bytes {
+    One(usize),
+    Parts(Vec<usize>),
+}
+
+impl From<Vec<usize>> for Bytes {
+    fn from(sizes: Vec<usize>) -> Bytes {
+        match sizes.as_slice() {
+            [one] => Bytes::One(*one),
+            _ => Bytes::Parts(sizes),
+        }
+    }
+}
+
+impl Bytes {
+    pub fn sizes(&self) -> &[usize] {
+        match self {
+            Bytes::One(size) => std::slice::from_ref(size),
+            Bytes::Parts(sizes) => sizes,
+        }
+    }
+
+    pub fn sum(&self) -> usize {
+        self.sizes().iter().sum()
+    }
+}
+
+/// The model of a recorded session, in the settings of a case.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CaseModel {
+    pub(crate) name: Option<String>,
+    /// Window, tokens.
+    pub(crate) context: u64,
+    /// Largest reply, tokens.
+    pub(crate) output: Option<u64>,
+    /// Separate limit of the input, tokens.
+    pub(crate) input: Option<u64>,
+}
+
+impl CaseModel {
+    /// Returns a model with these limits, and everything else from another one.
+    pub(crate) fn over(self, other: Model, provider: Provider) -> Model {
+        Model {
+            name: self.name.as_deref().unwrap_or("mock-model").into(),
+            window: self.context,
+            max_output: self.output.unwrap_or(other.max_output),
+            input_limit: self.input,
+            provider,
+            ..other
+        }
+    }
+}
+
+/// Wire API of a recorded session, in the settings of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CaseWire {
+    OpenaiChat,
+    Anthropic,
+    Gemini,
+}
+
+/// A piece that every request shows.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum FixedPiece {
+    Base(FixedText),
+    Context(FixedText),
+    Tools(FixedTools),
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedText {
+    pub role: Role,
+    pub bytes: Bytes,
+    /// Purpose of the requests that show it. `None` = all.
+    #[serde(rename = "for")]
+    pub purpose: Option<Purpose>,
+    /// Either the text, or `constant` if only its size is known.
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub constant: bool,
+    /// Number of its message.
+    pub msg: Option<usize>,
+    /// Size in the program's estimate, if it differs.
+    pub estimate_bytes: Option<u64>,
+    pub estimate_tokens: Option<u64>,
+    pub json_bytes: Option<usize>,
+    pub json_utf16: Option<usize>,
+    pub ascii_chars: Option<usize>,
+    pub other_chars: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedTools {
+    pub count: usize,
+    #[serde(rename = "for")]
+    pub purpose: Option<Purpose>,
+    /// Size of the JSON form in the program's estimate.
+    pub json_utf16: Option<usize>,
+}
+
+impl Case {
+    /// Parses a case. `name` appears in errors.
+    pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
+        let mut case: Value = serde_json::from_str(text)
+            .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
+        prepare(&mut case)?;
+        read::<Option<Constants>>("constants", case["constants"].clone())?;
+        read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
+        read_list::<FixedPiece>(&case, "fixed")?;
+        read_list::<CaseEvent>(&case, "events")?;
+        read_list::<CaseItem>(&case, "items")?;
+        read_list::<CaseRequest>(&case, "requests")?;
+        read("case", case)
+    }
+
+    /// Returns the settings as the product reads them.
+    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, CaseError> {
+        read("settings", Value::Object(self.settings.clone()))
+    }
+
+    /// Returns the size of a constant, bytes.
+    pub(crate) fn constant(&self, name: &str) -> usize {
+        self.constants.get(name).map_or(0, Constant::bytes)
+    }
+
+    /// Returns the first base piece of the requests of the main work.
+    pub(crate) fn base(&self) -> Option<&FixedText> {
+        self.fixed.iter().find_map(|f| match f {
+            FixedPiece::Base(base) if base.purpose != Some(Purpose::Summary) => Some(base),
+            _ => None,
+        })
+    }
+
+    /// Returns the items of a request.
+    pub fn items_of<'a>(&'a self, request: &'a CaseRequest) -> impl Iterator<Item = &'a CaseItem> {
+        request.items.iter().flat_map(|entry| match entry {
+            Listed::Item(item) => std::slice::from_ref(&**item),
+            Listed::Number(n) => self.items.get(*n..=*n).unwrap_or_default(),
+            Listed::Numbers([first, last]) => self.items.get(*first..=*last).unwrap_or_default(),
+        })
+    }
+}
+
+/// Parses a value. `at` appears in errors.
+fn read<T: DeserializeOwned>(at: &str, v: Value) -> Result<T, CaseError> {
+    serde_json::from_value(v).map_err(|source| CaseError::Shape { at: at.to_string(), source })
+}
+
+/// Parses the elements of a list one by one, so that an error names the element.
+fn read_list<T: DeserializeOwned>(case: &Value, name: &str) -> Result<(), CaseError> {
+    for (i, one) in case[name].as_array().into_iter().flatten().enumerate() {
+        read::<T>(&format!("{name}[{i}]"), one.clone())?;
+    }
+    Ok(())
+}

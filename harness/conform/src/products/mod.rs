@@ -1,0 +1,63 @@
+//! A module per product with recorded cases: its settings, constants and requests.
+
+mod anthropic_sdk;
+mod codex;
+mod gemini_cli;
+mod opencode;
+mod pi;
+
+use ctxbench_core::strategy::Strategy;
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::BuildRequest;
+use serde_json::Value;
+
+use crate::Replay;
+use crate::case::CaseError;
+
+/// Returns the replay of a product's recorded sessions, if there are any.
+pub fn find(product: &str) -> Option<&'static Replay> {
+    match product {
+        "codex" => Some(&codex::REPLAY),
+        "opencode" => Some(&opencode::REPLAY),
+        "pi" => Some(&pi::REPLAY),
+        "gemini-cli" => Some(&gemini_cli::REPLAY),
+        "anthropic-sdk" => Some(&anthropic_sdk::REPLAY),
+        _ => None,
+    }
+}
+
+/// Builds the strategy that a case is compared with: our newest release that is not newer than the
+/// recorded one, so that a new release of the program is tested before it is described here. Settings
+/// that are null have their defaults. `texts` replace the texts of the product; those that are
+/// missing are empty.
+fn build(
+    product: &str,
+    recorded: &str,
+    settings: &Value,
+    texts: &Value,
+) -> Result<Box<dyn Strategy>, CaseError> {
+    let unknown = |what, name: &str| CaseError::Unknown { what, name: name.into() };
+    let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
+    let product = Spec::parse(product).map_err(|_| unknown("agent", product))?;
+    let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
+    let releases = product.descriptor.versions.iter().filter_map(|v| Some((numbers(v.name)?, v)));
+    let older = releases.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w));
+    let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
+    let (_, version) = newest.ok_or_else(|| unknown("version", recorded))?;
+    let mut spec = Spec { version: *version, ..product };
+    for (name, value) in settings.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        spec = spec.with(name, &text).map_err(|e| CaseError::Value {
+            at: "settings".into(),
+            expected: e.to_string(),
+            found: text,
+        })?;
+    }
+    let request = BuildRequest {
+        version: spec.version,
+        settings: &spec.settings,
+        scale: 1.0,
+        texts: texts.as_object(),
+    };
+    Ok(spec.descriptor.product.build(&request))
+}

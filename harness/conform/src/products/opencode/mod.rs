@@ -1,0 +1,115 @@
+//! Recorded cases of OpenCode: the settings, constants and requests of recorded sessions.
+
+mod record;
+
+use ctxbench_core::model::{Model, Provider};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::build;
+use crate::case::{Case, CaseError, CaseModel, CaseWire, Constant};
+use crate::text::filler;
+use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
+
+pub(super) const REPLAY: Replay = Replay {
+    constants: &[
+        "marker",
+        "continue",
+        "continue_after_overflow",
+        "summary_prompt_first",
+        "summary_prompt_with_prior",
+    ],
+    ends: &[],
+    set_up,
+    error_classes: |_| &[],
+    record: Some(record::RECORDING),
+};
+
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSettings {
+    pub(super) model: CaseModel,
+    #[serde(default)]
+    pub(super) compaction: RecordedCompaction,
+    pub(super) compaction_model: Option<CaseModel>,
+    pub(super) wire: CaseWire,
+}
+
+/// Named as in the strategy's settings.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedCompaction {
+    auto: Option<bool>,
+    prune: Option<bool>,
+    tail_turns: Option<u64>,
+    preserve_recent_tokens: Option<u64>,
+    reserved: Option<u64>,
+}
+
+/// Size in bytes of the constant text around a message that 1.3 repeats. The cases state it only in
+/// prose.
+const WRAPPER_BYTES: usize = 133;
+
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let anthropic = given.wire == CaseWire::Anthropic;
+    let provider = if anthropic { Provider::Anthropic } else { Provider::Openai };
+    let first = filler("first", case.constant("summary_prompt_first").saturating_sub(40));
+    let prior_close =
+        filler("prior_close", case.constant("summary_prompt_with_prior").saturating_sub(60));
+    let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
+    let constant = |name: &str| {
+        let given = case.constants.get(name).and_then(Constant::placeholder);
+        given.map_or_else(|| filler(name, case.constant(name)), str::to_string)
+    };
+    let texts = json!({
+        "intro": intro,
+        "first": first,
+        "prior_open": prior_open,
+        "prior_close": prior_close,
+        "template": template,
+        "marker": constant("marker"),
+        "go_on": constant("continue"),
+        "go_on_overflow": constant("continue_after_overflow"),
+        // 1.3: the recorded wrapper around a replayed message, and the prompt after the
+        // conversation.
+        "wrapper_open": filler("wrapper", WRAPPER_BYTES),
+        "old_prompt": filler("prompt", 1),
+    });
+    let (compaction, own) = (given.compaction, given.compaction_model);
+    let settings = json!({
+        "auto": compaction.auto,
+        "prune": compaction.prune,
+        "tail_turns": compaction.tail_turns,
+        "preserve_recent_tokens": compaction.preserve_recent_tokens,
+        "reserved": compaction.reserved,
+        "model_context": own.as_ref().map(|m| m.context),
+        "model_output": own.as_ref().and_then(|m| m.output),
+        "model_input": own.as_ref().and_then(|m| m.input),
+        "model": own.and_then(|m| m.name),
+    });
+    Ok(SetUp {
+        strategy: build("opencode", &case.version, &settings, &texts)?,
+        model: given.model.over(model, provider),
+        view: RequestView {
+            cache_beside_input: anthropic,
+            numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
+            // On this wire the system prompt is a message too.
+            unnumbered: usize::from(!anthropic),
+            prompts: prompts([intro, first, prior_open, prior_close, template]),
+            ..RequestView::default()
+        },
+    })
+}
+
+/// Builds the prompts without and with a previous summary.
+fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Vec<PromptForm> {
+    use PromptPiece::{Constant, Prior, Transcript};
+    let form = |pieces| PromptForm { variant: None, pieces };
+    let (intro, template) = (Constant(intro), Constant(template));
+    vec![
+        form(vec![intro.clone(), Transcript, Constant(first), template.clone()]),
+        form(vec![intro, Transcript, Constant(prior_open), Prior, Constant(prior_close), template]),
+    ]
+}
