@@ -227,6 +227,22 @@ impl Engine {
         reply
     }
 
+    /// Sends a request again after failures that a retry may resolve, at most `max` times.
+    pub async fn send_retrying(
+        &mut self,
+        request: &Request,
+        max: u64,
+        is_retryable: fn(&ModelError) -> bool,
+    ) -> Result<Reply, ModelError> {
+        let mut retried = 0;
+        loop {
+            match self.send(request).await {
+                Err(e) if is_retryable(&e) && retried < max => retried += 1,
+                result => return result,
+            }
+        }
+    }
+
     /// Records a compaction if the provider cleared more than before. The context does not change.
     fn note_server_clear(&mut self, request: &Request, cleared: Applied) {
         if request.purpose != Purpose::Sample {
@@ -431,14 +447,18 @@ impl Engine {
     }
 
     /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
+    pub fn record_user<S: Strategy + ?Sized>(
+        &mut self,
+        strategy: &mut S,
+        msg: &Incoming,
+    ) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 
     /// Records a reply, adds it to the context, and returns its calls.
     pub fn record_reply<S: Strategy + ?Sized>(
         &mut self,
-        strategy: &S,
+        strategy: &mut S,
         reply: &Reply,
     ) -> (MessageId, Vec<ToolCall>) {
         let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
@@ -466,13 +486,14 @@ impl Engine {
                 let draft = strategy.on_result(self, id, draft).await;
                 self.push_part(id, part, draft);
             }
+            strategy.on_recorded(self, id);
         }
         complete
     }
 
     fn record<S: Strategy + ?Sized>(
         &mut self,
-        strategy: &S,
+        strategy: &mut S,
         key: Arc<str>,
         role: Role,
         parts: Vec<Part>,
@@ -482,7 +503,17 @@ impl Engine {
         for (part, draft) in drafts {
             self.push_part(id, part, strategy.admit(draft));
         }
+        strategy.on_recorded(self, id);
         id
+    }
+
+    /// Returns the blocks of the newest recorded message in the view.
+    pub fn newest_blocks(&self) -> Vec<Arc<Block>> {
+        let newest = self.history.messages().last().map(|m| m.id);
+        let blocks = self.context.blocks();
+        // Fixed blocks have no origin.
+        let belongs = |b: &&Arc<Block>| Some(b.message) == newest && !b.origin.is_empty();
+        blocks[blocks.len() - blocks.iter().rev().take_while(belongs).count()..].to_vec()
     }
 
     /// Adds a part of a recorded message to the context.

@@ -1,7 +1,7 @@
 //! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
 //! stay.
 //!
-//! `program.rs` follows the releases; `described.rs` follows two published accounts.
+//! `rules.rs` and `strategy.rs` follow the releases; `described.rs` follows two published accounts.
 
 mod conform;
 mod described;
@@ -12,13 +12,12 @@ pub(crate) mod log;
 pub(crate) mod persist;
 pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
-mod program;
 mod record;
 #[cfg(test)]
 mod recorded_tests;
-mod request;
 mod rules;
 mod settings;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -30,8 +29,8 @@ use crate::descriptor::{
     Rewind, SnapshotKind, Standing, Version,
 };
 use described::{Account, DescribedOpenCode};
-use program::OpenCodeProgram;
 use settings::OpenCodeSettings;
+use strategy::OpenCodeProgram;
 use words::OpenCodeWords;
 
 /// Descriptor of the strategy.

@@ -2,18 +2,17 @@
 //! within a turn.
 //!
 //! The session is a log of entries (`log.rs`) from which `projection.rs` derives the view.
-//! `program.rs` models the released program.
+//! `rules.rs` contains the rules without state, and `strategy.rs` the hooks.
 
 mod conform;
-mod errors;
-mod estimate;
 mod files;
 mod log;
 pub(crate) mod persist;
-mod program;
 mod projection;
 mod record;
+mod rules;
 mod settings;
+mod strategy;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -25,8 +24,8 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
     Standing, Version,
 };
-use program::PiProgram;
 use settings::PiSettings;
+use strategy::PiProgram;
 use words::PiWords;
 
 /// Descriptor of the strategy.

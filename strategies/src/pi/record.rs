@@ -8,7 +8,7 @@ use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value};
 
 use super::conform::RecordedSettings;
-use super::estimate::quarter;
+use super::rules::quarter;
 use super::words::PiWords;
 use crate::conform::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
 use crate::conform::record::{
