@@ -19,7 +19,7 @@
 //! strategies on the same amount of text. Reasoning is not kept. Memory files take the place of
 //! Aider's read-only files. The session's repository map is cut to Aider's map budget (`map.rs`).
 //!
-//! In architect mode (`program/architect.rs`), an editor model receives each reply that contains an
+//! In architect mode (`strategy/architect.rs`), an editor model receives each reply that contains an
 //! edit. Results of the edit are not shown to the main model.
 //!
 //! Not modelled: retries of a failed summary request (the next model is asked instead), the summary
@@ -31,15 +31,16 @@ mod architect_tests;
 mod chunks;
 mod created;
 mod described;
+mod job;
 mod keepalive;
 mod map;
 pub mod markdown;
 pub(crate) mod persist;
-mod program;
 #[cfg(test)]
 mod recorded_tests;
+mod rules;
 mod settings;
-mod summary;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -51,8 +52,8 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Rewind, Standing, Version,
 };
-use program::AiderProgram;
 use settings::AiderSettings;
+use strategy::AiderProgram;
 use words::AiderWords;
 
 /// Descriptor of the strategy.

@@ -4,7 +4,7 @@ use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 
 use super::Codex;
-use super::cut::OutputPolicy;
+use super::rules::OutputPolicy;
 use super::settings::CodexSettings;
 use super::words::CodexWords;
 use crate::conform::case::{Case, CaseError};

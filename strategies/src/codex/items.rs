@@ -11,8 +11,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::count::{Release, estimate_items, item_groups};
-use super::cut::cut_message;
+use super::rules::{Release, cut_message, estimate_items, item_groups};
 use crate::shared::joined;
 
 /// Output of a call without an output (docs/sources/codex.md §3).

@@ -1,21 +1,20 @@
 //! Codex CLI: the user's messages and one handoff summary replace the whole history.
 //!
-//! `program.rs` follows the releases, `described.rs` follows two published descriptions.
+//! `rules.rs` and `strategy.rs` follow the releases, `described.rs` follows two published descriptions.
 
 mod conform;
-mod count;
-mod cut;
 mod described;
 mod files;
 mod items;
 pub(crate) mod persist;
-mod program;
 mod record;
 #[cfg(test)]
 mod recorded_tests;
 pub mod reopened;
 mod rollout;
+mod rules;
 mod settings;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -26,10 +25,10 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Reads,
     Requirement, Rewind, Standing, Version,
 };
-use count::Release;
 use described::DescribedCodex;
-use program::CodexProgram;
+use rules::Release;
 use settings::CodexSettings;
+use strategy::CodexProgram;
 use words::CodexWords;
 
 /// Descriptor of the strategy.

@@ -1,14 +1,8 @@
 use super::*;
+use crate::aider::rules::{
+    Ending, MIN_SPLIT, TokenCount, ending, head_limit, history_budget, plan,
+};
 use proptest::prelude::*;
-
-/// A procedure that ended without a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed {
-    /// Reason, in the words of the recordings.
-    pub(crate) cause: &'static str,
-    /// Depth that the recursion reached.
-    pub(crate) depth: u32,
-}
 
 /// Result of a summarisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,20 +16,18 @@ pub(crate) struct Summarised {
     pub(crate) depth: u32,
 }
 
-/// Runs a job to its end. `ask` returns `None` if every model failed.
+/// Runs a job to its end. `ask` returns `None` if every model failed; the result is then the depth
+/// that the recursion reached.
 pub(crate) fn finished(
     messages: &[ChatLine],
     rules: &SummaryRules,
-    count: &dyn TokenCount,
     ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Job, Failed> {
+) -> Result<Job, u32> {
     let mut job = Job::new(messages.to_vec(), rules.clone());
-    let mut step = job.start(count);
-    while let Some(JobStep::Ask(text)) = step {
-        let failed = Failed { cause: "all_models_failed", depth: job.depth };
-        step = job.answer(&ask(&text).ok_or(failed)?, count);
+    let mut next = job.start();
+    while let Some(text) = next {
+        next = job.answer(&ask(&text).ok_or(job.depth)?);
     }
-    step.ok_or(Failed { cause: "content_not_text", depth: job.depth })?;
     Ok(job)
 }
 
@@ -44,42 +36,28 @@ pub(crate) fn finished(
 pub(crate) fn summarize(
     messages: &[ChatLine],
     rules: &SummaryRules,
-    count: &dyn TokenCount,
     ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Summarised, Failed> {
-    let job = finished(messages, rules, count, ask)?;
+) -> Result<Summarised, u32> {
+    let job = finished(messages, rules, ask)?;
     let mut out = job.list();
     let answered = out.last().is_some_and(|m| m.role != "assistant");
     if answered {
-        out.push(ChatLine::text("assistant", "Ok."));
+        out.push(ChatLine::new("assistant", "Ok."));
     }
     let input_changed = answered && job.summary().is_none();
     Ok(Summarised { messages: out, input_changed, depth: job.depth })
 }
 
-/// Counts as a recording does (`token_rule`): one token per four code points, of the content or of
+fn quarter(text: &str) -> u64 {
+    (text.chars().count() as u64).div_ceil(4)
+}
+
+/// Counts as a recording does (`token_rule`): one token per four code points of the content, or of
 /// the JSON text of the message.
-pub(crate) struct Counter {
-    pub(crate) json: bool,
-}
-
-impl TokenCount for Counter {
-    fn message_tokens(&self, m: &ChatLine) -> u64 {
-        let chars = match &m.content {
-            _ if self.json => m.json().chars().count(),
-            LineContent::Text(t) => t.chars().count(),
-            LineContent::Parts(t) => t.chars().count(),
-            LineContent::Null => 0,
-        };
-        (chars as u64).div_ceil(4)
-    }
-
-    fn list(&self, m: &[ChatLine]) -> u64 {
-        m.iter().map(|m| self.message_tokens(m)).sum()
-    }
-}
-
-const BY_CONTENT: Counter = Counter { json: false };
+pub(crate) const BY_CONTENT: TokenCount =
+    TokenCount { message: |m| quarter(&m.text), list: |m| quarter(&m.text) };
+pub(crate) const BY_JSON: TokenCount =
+    TokenCount { message: |m| quarter(&m.json()), list: |m| quarter(&m.json()) };
 
 const PREFIX: &str = "<summary prefix>-----------------------------------\n";
 
@@ -89,7 +67,7 @@ fn pairs(n: usize) -> Vec<ChatLine> {
     let line = |i: usize| {
         let (role, letter) = [("user", "u"), ("assistant", "a")][i % 2];
         let text = format!("{letter}{} lorem ipsum dolor sit amet lorem ipsum", i / 2);
-        ChatLine::text(role, text.chars().take(40).collect::<String>())
+        ChatLine::new(role, text.chars().take(40).collect::<String>())
     };
     (0..n).map(line).collect()
 }
@@ -99,7 +77,8 @@ fn rules(max: f64) -> SummaryRules {
         max_tokens: max,
         head_limit: head_limit(None, 1.0),
         prefix: PREFIX.into(),
-        split_rules: OBSERVED,
+        count: BY_CONTENT,
+        described: false,
     }
 }
 
@@ -110,16 +89,16 @@ fn run(
     rules: &SummaryRules,
     template: &str,
     pad: usize,
-) -> (Result<Summarised, &'static str>, Vec<usize>) {
+) -> (Result<Summarised, u32>, Vec<usize>) {
     let mut asked = Vec::new();
-    let result = summarize(messages, rules, &BY_CONTENT, &mut |text| {
+    let result = summarize(messages, rules, &mut |text| {
         asked.push(text.chars().count());
         let s = template
             .replace("{n}", &asked.len().to_string())
             .replace("{chars}", &text.chars().count().to_string());
         Some(format!("{s:x<pad$}"))
     });
-    (result.map_err(|f| f.cause), asked)
+    (result, asked)
 }
 
 const PLAIN: &str = "SUMMARY {n} ({chars} chars)";
@@ -129,9 +108,9 @@ fn answered(
     messages: &[ChatLine],
     rules: &SummaryRules,
     answers: &[Option<&str>],
-) -> (Result<Summarised, Failed>, usize) {
+) -> (Result<Summarised, u32>, usize) {
     let mut asked = 0;
-    let result = summarize(messages, rules, &BY_CONTENT, &mut |_| {
+    let result = summarize(messages, rules, &mut |_| {
         asked += 1;
         answers[asked - 1].map(str::to_string)
     });
@@ -141,36 +120,24 @@ fn answered(
 #[test]
 fn a_second_pass_may_fail_where_the_first_did_not() {
     // 20 messages of ten tokens, with a limit of 100. The first answer of 400 characters is too
-    // long with its tail of four, and the second request fails.
+    // long with its tail of four, and the second request fails at depth 1.
     let long = "x".repeat(400);
-    let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
-    assert_eq!((r, asked), (Err(Failed { cause: "all_models_failed", depth: 1 }), 2));
-    // Only the second pass reaches the content in the tail that is not a text.
-    let mut list = pairs(20);
-    list[17].content = LineContent::Null;
-    let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
-    assert_eq!((r, asked), (Err(Failed { cause: "content_not_text", depth: 1 }), 1));
-    let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
-    // This content counts zero tokens, so the tail is longer: u7 to a9 after the summary.
-    assert_eq!((r.unwrap().messages[4].content.clone(), asked), (LineContent::Null, 1));
+    assert_eq!(answered(&pairs(20), &rules(100.0), &[Some(&long), None]), (Err(1), 2));
 }
 
 #[test]
 fn what_the_head_drops_is_never_read() {
-    // A head limit of 35 keeps three of the sixteen messages. The null in the fifth message is not
-    // summarised and causes no error.
-    let mut list = pairs(20);
-    list[4].content = LineContent::Null;
+    // A head limit of 35 keeps three of the sixteen messages.
     let cut = SummaryRules { head_limit: 35, ..rules(100.0) };
-    let (r, asked) = answered(&list, &cut, &[Some("")]);
+    let (r, asked) = answered(&pairs(20), &cut, &[Some("")]);
     let r = r.unwrap();
     assert_eq!((asked, r.messages.len()), (1, 5));
     // An empty answer is valid, and the summary is then the prefix alone. A total equal to the
     // limit is accepted: 40 keeps four.
-    assert_eq!(r.messages[0], ChatLine::text("user", PREFIX));
+    assert_eq!(r.messages[0], ChatLine::new("user", PREFIX));
     let exactly = SummaryRules { head_limit: 40, ..rules(100.0) };
     let mut text = String::new();
-    summarize(&pairs(20), &exactly, &BY_CONTENT, &mut |t| {
+    summarize(&pairs(20), &exactly, &mut |t| {
         text = t.to_string();
         Some("s".into())
     })
@@ -183,8 +150,8 @@ fn only_the_word_assistant_is_an_answer() {
     // Roles are compared literally: `Assistant` and `tool` at the end get an answer, and the head
     // must end in `assistant`.
     for role in ["Assistant", "tool", "system", "user"] {
-        let list = [ChatLine::text("assistant", "a"), ChatLine::text(role, "b")];
-        let r = summarize(&list, &rules(10.0), &BY_CONTENT, &mut |_| None).unwrap();
+        let list = [ChatLine::new("assistant", "a"), ChatLine::new(role, "b")];
+        let r = summarize(&list, &rules(10.0), &mut |_| None).unwrap();
         assert_eq!((r.messages.len(), r.input_changed), (3, true), "{role}");
     }
     let mut list = pairs(20);
@@ -206,7 +173,7 @@ fn limits_of_nothing() {
     let r = r.unwrap();
     assert_eq!(
         (asked, r.depth, r.messages[0].clone()),
-        (2, 1, ChatLine::text("user", format!("{PREFIX}t")))
+        (2, 1, ChatLine::new("user", format!("{PREFIX}t")))
     );
     // An unknown or zero input limit counts as 4,096, less 512.
     assert_eq!(
@@ -217,25 +184,18 @@ fn limits_of_nothing() {
 
 #[test]
 fn a_background_summary_ends_as_intended() {
-    let (done, snapshot) = ([1, 2, 3, 4, 5], [1, 2, 3]);
-    assert_eq!(
-        summarize_end(&done, &snapshot, Some(vec![9]), false),
-        Ending::Applied(vec![9, 4, 5])
-    );
-    assert_eq!(summarize_end(&done, &done, None, false), Ending::Discarded);
-    assert_eq!(summarize_end(&[1, 7], &snapshot, Some(vec![9]), false), Ending::Discarded);
+    let snapshot = [1, 2, 3];
+    assert_eq!(ending(&[1, 2, 3, 4, 5], &snapshot, true, false), Ending::Applied);
+    assert_eq!(ending(&snapshot, &snapshot, false, false), Ending::Discarded);
+    assert_eq!(ending(&[1, 7], &snapshot, true, false), Ending::Discarded);
 }
 
 #[test]
 fn json_text_escapes_as_python_does() {
-    let m = ChatLine::text("user", "a\"b\\\n\té😀\u{7f}");
+    let m = ChatLine::new("user", "a\"b\\\n\té😀\u{7f}");
     assert_eq!(
         m.json(),
         "{\"role\": \"user\", \"content\": \"a\\\"b\\\\\\n\\t\\u00e9\\ud83d\\ude00\\u007f\"}"
-    );
-    assert_eq!(
-        ChatLine { role: "user".into(), content: LineContent::Null }.json(),
-        "{\"role\": \"user\", \"content\": null}"
     );
 }
 

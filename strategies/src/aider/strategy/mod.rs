@@ -1,5 +1,4 @@
-//! Aider as released and as intended. The differences of its published description are data
-//! (docs/sources/aider.md §1).
+//! Aider's hooks, as released, as intended and as described (docs/sources/aider.md §1).
 
 mod architect;
 mod background;
@@ -10,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::compaction::{Transcript, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Model;
@@ -18,16 +18,15 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::o200k;
 
-use crate::aider::AiderVersion;
-use crate::aider::chunks::Chunks;
-use crate::aider::created::{Created, block, written};
-use crate::aider::described::{Contents, SPLIT_RULES};
-use crate::aider::keepalive::KeepAlive;
-use crate::aider::map::{cut_map, map_budget, map_tokens};
-use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{ChatLine, Exact, OBSERVED, SplitRules, TokenCount, history_budget};
-use crate::aider::words::AiderWords;
-use ctxbench_core::compaction::tools::is_edit;
+use super::AiderVersion;
+use super::chunks::Chunks;
+use super::created::{Created, block, written};
+use super::described::CONTENTS;
+use super::keepalive::KeepAlive;
+use super::map::{cut_map, map_budget, map_tokens};
+use super::rules::{ChatLine, EXACT, TokenCount, history_budget};
+use super::settings::{AiderSettings, Oversize, Reminder};
+use super::words::AiderWords;
 
 use background::PendingSummary;
 use counted::MessageTokens;
@@ -36,57 +35,17 @@ use counted::MessageTokens;
 /// minute (docs/sources/aider.md §1.1).
 const ATTEMPTS: u32 = 8;
 
-/// Differences between the program and its published description.
-struct Behaviour {
-    split_rules: SplitRules,
-    count: &'static dyn TokenCount,
-    /// True if the main model is used after the weak one fails.
-    asks_main: bool,
-    /// True if every turn becomes history, and not only one with an edit.
-    every_turn: bool,
-    /// True if the program adds messages: two after an edit, and an assent if a summarised history
-    /// ends with the user.
-    own_messages: bool,
-    /// True if a prompt of exactly the window is too large.
-    full_is_oversize: bool,
-    /// True if files created by the model are added to the chat. Without any, a message says so.
-    shares_files: bool,
-}
-
-/// Behaviour of the released program (docs/sources/aider.md §1).
-const RELEASED: Behaviour = Behaviour {
-    split_rules: OBSERVED,
-    count: &Exact,
-    asks_main: true,
-    every_turn: false,
-    own_messages: true,
-    full_is_oversize: true,
-    shares_files: true,
-};
-
-/// Behaviour of the published description (`described.rs`).
-const DESCRIBED: Behaviour = Behaviour {
-    split_rules: SPLIT_RULES,
-    count: &Contents,
-    asks_main: false,
-    every_turn: true,
-    own_messages: false,
-    full_is_oversize: false,
-    shares_files: false,
-};
-
 pub(crate) struct AiderProgram {
     settings: AiderSettings,
     as_released: bool,
+    /// True for the published description, which differs from the program as told in
+    /// `described.rs`.
+    described: bool,
     keep_alive: KeepAlive,
     scale: f64,
     words: AiderWords,
-    /// Text before a summary.
-    prefix: Arc<str>,
-    behaviour: Behaviour,
-    /// The prompt in parts. [`AiderProgram::sync`] updates `cur`. The reminder is added only to
-    /// requests.
-    chunks: Chunks<Arc<Block>>,
+    /// The prompt in parts. The reminder is added only to requests.
+    chunks: Chunks,
     /// True if an editing tool was called in this turn.
     edited: bool,
     /// Files in the chat created by the model.
@@ -104,14 +63,12 @@ impl AiderProgram {
         words: AiderWords,
         scale: f64,
     ) -> Self {
-        let described = version == AiderVersion::Described003;
         AiderProgram {
             as_released: version == AiderVersion::Released,
+            described: version == AiderVersion::Described003,
             keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
-            prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
             words,
-            behaviour: if described { DESCRIBED } else { RELEASED },
             chunks: Chunks::default(),
             edited: false,
             created: Created::default(),
@@ -133,7 +90,7 @@ impl AiderProgram {
     /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
     /// model that receives it (docs/sources/aider.md §1.2, `check_tokens`).
     fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
-        if believed < limit || (believed == limit && !self.behaviour.full_is_oversize) {
+        if believed < limit || (believed == limit && self.described) {
             return true;
         }
         let billed = s.tokens_of(blocks);
@@ -152,10 +109,14 @@ impl AiderProgram {
         self.settings.max_chat_history_tokens.map_or_else(by_window, |n| n as f64)
     }
 
+    fn count(&self) -> TokenCount {
+        if self.described { CONTENTS } else { EXACT }
+    }
+
     /// Returns the models for a summary, the weak one first.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
         let weak = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
-        if self.behaviour.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
+        if self.described { vec![weak] } else { vec![weak, s.model.name.clone()] }
     }
 
     /// Returns a part of the prompt followed by the assistant's assent, or nothing if the part is
@@ -171,10 +132,7 @@ impl AiderProgram {
     /// Returns the editable files: those of the session and those made by the model. If there are
     /// none, returns a message that says so (docs/sources/aider.md §1.4).
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        if !self.behaviour.shares_files {
-            return self.assented(&s.fixed.files);
-        }
-        if self.created.is_empty() && !s.fixed.files.is_empty() {
+        if self.described || (self.created.is_empty() && !s.fixed.files.is_empty()) {
             return self.assented(&s.fixed.files);
         }
         let words = &self.words;
@@ -204,27 +162,13 @@ impl AiderProgram {
         let _ = s.context.set(self.chunks.all());
     }
 
-    /// Copies the blocks that the engine appended to the current turns, without reasoning.
-    fn sync(&mut self, s: &mut Engine) {
-        let shown = &s.context.blocks()[self.chunks.before_cur()..];
-        // An edit without recorded output has no text for the model.
-        let stays = |b: &&Arc<Block>| {
-            b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
-        };
-        let all = shown.iter().all(|b| stays(&b));
-        self.chunks.cur = shown.iter().filter(stays).cloned().collect();
-        if !all {
-            self.update_view(s);
-        }
-    }
-
     /// Moves the current turns to the history, and adds two messages after an edit
     /// (docs/sources/aider.md §1.2, `move_back_cur_messages`).
     async fn move_back(&mut self, s: &mut Engine, edited: bool) {
         let mut cur = std::mem::take(&mut self.chunks.cur);
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
-        let own = self.behaviour.own_messages && edited;
+        let own = !self.described && edited;
         let notice = match self.settings.architect {
             true => &self.words.edited,
             false => &self.words.committed,
@@ -249,7 +193,7 @@ impl AiderProgram {
         if self.settings.architect {
             return blocks;
         }
-        let from = self.chunks.before_cur().min(blocks.len());
+        let from = self.chunks.len_before_cur().min(blocks.len());
         self.reminded(s, blocks, from, Self::max_input(s))
     }
 
@@ -360,6 +304,7 @@ fn as_text(mut raw: Draft) -> Draft {
     Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
 
+/// Returns the message that blocks of one role form.
 fn message(blocks: &[Arc<Block>]) -> ChatLine {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
     let mut text = Transcript::default();
@@ -367,7 +312,7 @@ fn message(blocks: &[Arc<Block>]) -> ChatLine {
         text.push(if i > 0 { "\n" } else { "" });
         text.push_block(b);
     }
-    ChatLine::text(role, text)
+    ChatLine::new(role, text)
 }
 
 fn messages(blocks: &[Arc<Block>]) -> Vec<ChatLine> {
@@ -401,6 +346,19 @@ impl Strategy for AiderProgram {
         self.update_view(s);
     }
 
+    /// Adds the message to the current turns, without reasoning.
+    fn on_recorded(&mut self, s: &mut Engine, _id: MessageId) {
+        let new = s.newest_blocks();
+        // An edit without recorded output has no text for the model.
+        let stays = |b: &&Arc<Block>| {
+            b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
+        };
+        self.chunks.cur.extend(new.iter().filter(stays).cloned());
+        if !new.iter().all(|b| stays(&b)) {
+            self.update_view(s);
+        }
+    }
+
     async fn on_restart(&mut self, s: &mut Engine) {
         self.keep_alive.stop();
         if let Some(p) = self.pending.take() {
@@ -424,7 +382,6 @@ impl Strategy for AiderProgram {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        self.sync(s);
         self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
         let blocks = self.prompt(s);
@@ -462,13 +419,12 @@ impl Strategy for AiderProgram {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        self.sync(s);
         let edited = std::mem::take(&mut self.edited);
         if std::mem::take(&mut self.newer_files) {
             self.chunks.chat_files = self.chat_files(s);
             self.update_view(s);
         }
-        if edited || self.behaviour.every_turn {
+        if edited || self.described {
             self.move_back(s, edited).await;
         }
     }
@@ -486,6 +442,7 @@ impl Strategy for AiderProgram {
                 self.words.too_long.clone(),
                 vec![],
             );
+            self.chunks.cur.push(block.clone());
             s.context.push(block);
         }
         Flow::FailTurn(e.to_string())
@@ -504,12 +461,10 @@ impl Strategy for AiderProgram {
 
     async fn on_idle(&mut self, s: &mut Engine, _gap_ms: u64) {
         // A second step may start in the background, as in the program's worker.
-        self.sync(s);
         while self.advance(s, false).await {}
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.sync(s);
         let stays =
             |b: &Arc<Block>| b.origin.iter().map(|o| o.message).min().unwrap_or(b.message) <= to;
         self.chunks.done.retain(stays);
