@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::GeminiCli;
 use super::preview::CutSizes;
-use super::program::phase;
 use super::settings::GeminiCliSettings;
+use super::strategy::phase;
 use super::words::GeminiCliWords;
 use crate::conform::case::{Case, CaseError, CaseModel, CaseWire, Cut};
 use crate::conform::text::filler;

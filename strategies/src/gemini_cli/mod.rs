@@ -2,19 +2,19 @@
 //! Old tool results move to files.
 //!
 //! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
-//! depend on these sizes, and `program.rs` decides when to apply them.
+//! depend on these sizes, and `strategy.rs` decides when to apply them.
 
 mod conform;
 mod contents;
 mod files;
 pub(crate) mod persist;
 mod preview;
-mod program;
 mod record;
 mod resumed;
 mod rules;
 mod settings;
 mod sizes;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -25,8 +25,8 @@ use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product, Rewind,
     Standing, Version,
 };
-use program::GeminiCliProgram;
 use settings::GeminiCliSettings;
+use strategy::GeminiCliProgram;
 use words::GeminiCliWords;
 
 /// Descriptor of the strategy.

@@ -5,7 +5,7 @@ use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{ErrorKind, Phase, Reply, Request, Usage};
 
-use super::program::phase;
+use super::strategy::phase;
 use crate::testing::{
     Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, user,
 };
