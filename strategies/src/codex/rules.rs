@@ -84,6 +84,33 @@ pub fn active_tokens(
     }
 }
 
+/// Returns the tokens in use after a history: the last total, estimates of the items after the
+/// model's last item, and encrypted reasoning before the last user message.
+pub fn tokens_in_use(release: Release, last_total: u64, blocks: &[Arc<Block>]) -> u64 {
+    use BlockKind::{Assistant, Call, Compaction, Reasoning, User};
+    let of_model = |b: &Arc<Block>| matches!(b.kind, Assistant | Reasoning | Call | Compaction);
+    let after = blocks.iter().rposition(of_model).map_or(blocks.len(), |i| i + 1);
+    let last_user = blocks.iter().rposition(|b| b.kind == User).unwrap_or(0);
+    let hidden = |b: &&Arc<Block>| b.kind == Reasoning && b.opaque.is_some();
+    let reasoning = blocks[..last_user].iter().filter(hidden);
+    let reasoning = reasoning.map(|b| estimate_item(release, std::slice::from_ref(b)));
+    active_tokens(release, last_total, [estimate_items(release, &blocks[after..])], reasoning)
+}
+
+/// Returns the limit, in tokens in use, that is reached when it counts the tokens after the prefix
+/// only. The limit is not capped here; the usable window is a separate stop (docs/sources/codex.md
+/// §1.2).
+pub fn reached_after_prefix(
+    active: u64,
+    prefix: u64,
+    limit: Option<u64>,
+    window: u64,
+) -> Option<u64> {
+    let full = Some(usable_window(window)).filter(|w| active >= *w);
+    let beyond = limit.filter(|_| must_compact(active - prefix, limit)).map(|l| prefix + l);
+    full.or(beyond)
+}
+
 /// Returns true if this number of tokens requires a compaction. Always false without a limit.
 pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)

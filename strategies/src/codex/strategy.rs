@@ -22,8 +22,8 @@ use super::items::{
     sample_request, show_fixed,
 };
 use super::rules::{
-    OutputPolicy, Release, active_tokens, bytes_estimate, cut_draft, effective_limit,
-    estimate_item, estimate_items, must_compact, output_policy, usable_window,
+    OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
+    must_compact, output_policy, reached_after_prefix, tokens_in_use, usable_window,
 };
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
@@ -70,44 +70,25 @@ impl CodexProgram {
         effective_limit(self.release, s.model.window, self.settings.auto_compact_limit)
     }
 
-    /// Returns the tokens in use: the last total, estimates of the items after the model's last
-    /// item, and encrypted reasoning before the last user message.
     fn active(&self, s: &Engine) -> u64 {
-        let blocks = s.context.blocks();
-        let after = blocks.iter().rposition(|b| is_model_made(b)).map_or(blocks.len(), |i| i + 1);
-        let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User).unwrap_or(0);
-        let reasoning = blocks[..last_user]
-            .iter()
-            .filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
-        let added = estimate_items(self.release, &blocks[after..]);
-        let reasoning = reasoning.map(|b| estimate_item(self.release, std::slice::from_ref(b)));
-        active_tokens(self.release, self.counted.last, [added], reasoning)
+        tokens_in_use(self.release, self.counted.last, s.context.blocks())
     }
 
+    /// Returns whether the tokens in use require a compaction.
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
-        let active = self.active(s);
-        let (used, limit, full) = if self.settings.limit_scope == LimitScope::AfterPrefix {
-            // The configured limit is not capped here; the usable window is a separate stop
-            // (docs/sources/codex.md §1.2).
-            let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
-            (
-                used,
-                self.settings.auto_compact_limit.or(self.limit(s)),
-                active >= usable_window(s.model.window),
-            )
-        } else {
-            (active, self.limit(s), false)
+        let (active, limit) = (self.active(s), self.limit(s));
+        let reached = match self.settings.limit_scope {
+            LimitScope::Total => limit.filter(|l| must_compact(active, Some(*l))),
+            LimitScope::AfterPrefix => {
+                let prefix = self.prefix_tokens.unwrap_or(active).min(active);
+                let limit = self.settings.auto_compact_limit.or(limit);
+                reached_after_prefix(active, prefix, limit, s.model.window)
+            }
         };
-        let over = full || must_compact(used, limit);
-        if over {
-            let reached = if full {
-                usable_window(s.model.window)
-            } else {
-                active - used + limit.unwrap_or(0)
-            };
-            s.trigger(check, active, reached);
+        if let Some(limit) = reached {
+            s.trigger(check, active, limit);
         }
-        over
+        reached.is_some()
     }
 
     /// Runs a compaction: sends the summary request, then replaces the history.
@@ -261,13 +242,6 @@ impl CodexProgram {
         let _ = s.context.set(resumed.items);
         resumed.counted
     }
-}
-
-fn is_model_made(b: &Block) -> bool {
-    matches!(
-        b.kind,
-        BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call | BlockKind::Compaction
-    )
 }
 
 /// Returns the last non-empty message of an answer.

@@ -150,8 +150,7 @@ impl AiderProgram {
             }
             Ending::Applied => {
                 let Some(summary) = job.summary() else { return };
-                let groups = groups(&snapshot);
-                let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
+                let from = groups(&snapshot).take(job.tail()).map(<[_]>::len).sum();
                 let origin = origins(&snapshot[..from]);
                 let mut new =
                     vec![s.synthetic(BlockKind::Summary, Role::User, &*summary.text, origin)];

@@ -16,7 +16,7 @@ pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
 impl MessageTokens {
     /// Returns the tokens of blocks as messages, as [`EXACT`](crate::aider::rules::EXACT) counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
-        list_tokens(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
+        list_tokens(groups(blocks).map(|g| self.message(g)))
     }
 
     fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {

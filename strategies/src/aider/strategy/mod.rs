@@ -136,23 +136,17 @@ impl AiderProgram {
             return self.assented(&s.fixed.files);
         }
         let words = &self.words;
-        let mut shown: Vec<_> =
-            s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
-        let assent = if !self.created.is_empty() {
-            let text: Arc<str> = format!("{}{}", words.files, self.created.listing()).into();
-            shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
-            &words.files_ok
-        } else {
-            let (text, assent) = if self.chunks.repo.is_empty() {
-                (&words.no_files, &words.ok)
-            } else {
-                (&words.no_files_but_map, &words.no_files_but_map_ok)
-            };
-            shown.push(ephemeral_block(BlockKind::User, Role::User, text.clone()));
-            assent
+        let (text, assent) = match (self.created.is_empty(), self.chunks.repo.is_empty()) {
+            (false, _) => {
+                let text = format!("{}{}", words.files, self.created.listing());
+                (s.synthetic(BlockKind::File, Role::User, text, vec![]), &words.files_ok)
+            }
+            (true, true) => (as_user(&words.no_files), &words.ok),
+            (true, false) => (as_user(&words.no_files_but_map), &words.no_files_but_map_ok),
         };
-        shown.push(ephemeral_block(BlockKind::Assistant, Role::Assistant, assent.clone()));
-        shown
+        let files = s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User));
+        let assent = ephemeral_block(BlockKind::Assistant, Role::Assistant, assent.clone());
+        files.chain([text, assent]).collect()
     }
 
     /// Sets the view to the chunks.
@@ -168,20 +162,12 @@ impl AiderProgram {
         let mut cur = std::mem::take(&mut self.chunks.cur);
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
-        let own = !self.described && edited;
-        let notice = match self.settings.architect {
-            true => &self.words.edited,
-            false => &self.words.committed,
-        };
-        for (kind, role, text) in [
-            (BlockKind::User, Role::User, notice),
-            (BlockKind::Assistant, Role::Assistant, &self.words.ok),
-        ]
-        .into_iter()
-        .filter(|_| own)
-        {
-            let block = s.synthetic(kind, role, text.clone(), vec![]);
-            self.chunks.done.push(block);
+        if edited && !self.described {
+            let AiderWords { edited, committed, ok, .. } = &self.words;
+            let notice = if self.settings.architect { edited } else { committed };
+            let notice = s.synthetic(BlockKind::User, Role::User, notice.clone(), vec![]);
+            let ok = s.synthetic(BlockKind::Assistant, Role::Assistant, ok.clone(), vec![]);
+            self.chunks.done.extend([notice, ok]);
         }
         self.update_view(s);
     }
@@ -206,7 +192,7 @@ impl AiderProgram {
         from: usize,
         limit: u64,
     ) -> Vec<Arc<Block>> {
-        let words = self.reminder(s);
+        let words = s.fixed.reminder.as_ref().unwrap_or(&self.words.reminder);
         let reminder = ephemeral_block(BlockKind::Reminder, Role::System, words.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
         if parts.iter().map(|p| self.counted.list(p)).sum::<u64>() >= limit {
@@ -225,47 +211,30 @@ impl AiderProgram {
         blocks
     }
 
-    fn reminder(&self, s: &Engine) -> Arc<str> {
-        s.fixed.reminder.clone().unwrap_or_else(|| self.words.reminder.clone())
-    }
-
     /// Returns the session's repository map, cut to the budget: one text, or nothing.
     fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
         let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
-        let window = Self::max_input(s);
-        let tokens =
-            self.settings.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
+        let (window, set) = (Self::max_input(s), &self.settings);
+        let tokens = set.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
         if tokens == 0.0 {
             return Vec::new();
         }
-        let budget = map_budget(
-            tokens,
-            !s.fixed.files.is_empty(),
-            self.settings.map_multiplier_no_files,
-            window,
-            self.scale,
-        );
+        let (files, multiplier) = (!s.fixed.files.is_empty(), set.map_multiplier_no_files);
+        let budget = map_budget(tokens, files, multiplier, window, self.scale);
         let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
-        cut_map(&text, budget, o200k)
-            .map(|t| first.map_draft(|d| d.text = t.into()))
-            .into_iter()
-            .collect()
+        let cut = cut_map(&text, budget, o200k).map(|t| first.map_draft(|d| d.text = t.into()));
+        cut.into_iter().collect()
     }
 }
 
-/// Returns the ranges of successive blocks that form one of Aider's messages, which have a common
-/// message and role.
-fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
-    let mut out: Vec<std::ops::Range<usize>> = Vec::new();
-    for (i, b) in blocks.iter().enumerate() {
-        match out.last_mut() {
-            Some(g) if blocks[g.start].message == b.message && blocks[g.start].role == b.role => {
-                g.end = i + 1
-            }
-            _ => out.push(i..i + 1),
-        }
-    }
-    out
+/// Returns the successive blocks that form each of Aider's messages, which have a common message and
+/// role.
+fn groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<Block>]> {
+    blocks.chunk_by(|a, b| a.message == b.message && a.role == b.role)
+}
+
+fn as_user(text: &Arc<str>) -> Arc<Block> {
+    ephemeral_block(BlockKind::User, Role::User, text.clone())
 }
 
 fn has_edit(reply: &Reply) -> bool {
@@ -316,7 +285,7 @@ fn message(blocks: &[Arc<Block>]) -> ChatLine {
 }
 
 fn messages(blocks: &[Arc<Block>]) -> Vec<ChatLine> {
-    groups(blocks).into_iter().map(|g| message(&blocks[g])).collect()
+    groups(blocks).map(message).collect()
 }
 
 #[async_trait]
@@ -436,12 +405,8 @@ impl Strategy for AiderProgram {
         if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {
             // The program answers in place of the model and changes nothing else
             // (docs/sources/aider.md §1.2).
-            let block = s.synthetic(
-                BlockKind::Assistant,
-                Role::Assistant,
-                self.words.too_long.clone(),
-                vec![],
-            );
+            let text = self.words.too_long.clone();
+            let block = s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![]);
             self.chunks.cur.push(block.clone());
             s.context.push(block);
         }
