@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ctxbench_agents::conform::Case;
+use ctxbench_conform::Case;
 use ctxbench_agents::serve;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};

@@ -277,6 +277,22 @@ impl Engine {
         reply
     }
 
+    /// Sends a request again after failures that a retry may resolve, at most `max` times.
+    pub async fn send_retrying(
+        &mut self,
+        request: &Request,
+        max: u64,
+        is_retryable: fn(&ModelError) -> bool,
+    ) -> Result<Reply, ModelError> {
+        let mut retried = 0;
+        loop {
+            match self.send(request).await {
+                Err(e) if is_retryable(&e) && retried < max => retried += 1,
+                result => return result,
+            }
+        }
+    }
+
     /// Records a compaction if the provider cleared more than before. The context does not change.
     fn note_server_clear(&mut self, request: &Request, cleared: Applied) {
         if request.purpose != Purpose::Sample {
@@ -484,6 +500,15 @@ impl Engine {
     pub(crate) fn reply_recorded(&mut self, id: MessageId) {
         self.unrecorded = 0;
         self.host.on_reply(id);
+    }
+
+    /// Returns the blocks of the newest recorded message in the view.
+    pub fn newest_blocks(&self) -> Vec<Arc<Block>> {
+        let newest = self.history.messages().last().map(|m| m.id);
+        let blocks = self.context.blocks();
+        // Fixed blocks have no origin.
+        let belongs = |b: &&Arc<Block>| Some(b.message) == newest && !b.origin.is_empty();
+        blocks[blocks.len() - blocks.iter().rev().take_while(belongs).count()..].to_vec()
     }
 
     /// Adds a part of a recorded message to the context.

@@ -44,7 +44,7 @@ fn engine(keeps_events: bool) -> Engine {
 
 fn append_message(s: &mut Engine, n: usize) -> MessageId {
     s.record_user(
-        &Plain,
+        &mut Plain,
         &Incoming { key: format!("u{n}").into(), parts: vec![Part::Text(format!("m{n}").into())] },
     )
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::block::{MessageId, Role};
+use crate::block::{MessageId, Origin, Role};
 use crate::content::Part;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,11 +51,15 @@ impl History {
         self.messages.iter().rev().find(|m| &*m.key == key)
     }
 
-    /// Returns the newest result of a call.
-    pub fn result(&self, call_id: &str) -> Option<&Arc<str>> {
-        self.messages.iter().rev().flat_map(|m| m.parts.iter()).find_map(|p| match p {
-            Part::Result { id, output, .. } if &**id == call_id => Some(output),
-            _ => None,
+    /// Returns the newest result of a call, with its origin.
+    pub fn result(&self, call_id: &str) -> Option<(Origin, &Arc<str>)> {
+        self.messages.iter().rev().find_map(|m| {
+            m.parts.iter().zip(0..).find_map(|(p, part)| match p {
+                Part::Result { id, output, .. } if &**id == call_id => {
+                    Some((Origin { message: m.id, part }, output))
+                }
+                _ => None,
+            })
         })
     }
 }

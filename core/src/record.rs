@@ -11,14 +11,14 @@ use crate::strategy::Strategy;
 
 impl Engine {
     /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
+    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &mut S, msg: &Incoming) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 
     /// Records a reply, adds it to the context, and returns its calls.
     pub fn record_reply<S: Strategy + ?Sized>(
         &mut self,
-        strategy: &S,
+        strategy: &mut S,
         reply: &Reply,
     ) -> (MessageId, Vec<ToolCall>) {
         let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
@@ -45,13 +45,14 @@ impl Engine {
                 let draft = strategy.on_result(self, id, draft).await;
                 self.push_part(id, part, draft);
             }
+            strategy.on_recorded(self, id);
         }
         complete
     }
 
     fn record<S: Strategy + ?Sized>(
         &mut self,
-        strategy: &S,
+        strategy: &mut S,
         key: Arc<str>,
         role: Role,
         parts: Vec<Part>,
@@ -61,6 +62,7 @@ impl Engine {
         for (part, draft) in drafts {
             self.push_part(id, part, strategy.admit(draft));
         }
+        strategy.on_recorded(self, id);
         id
     }
 }

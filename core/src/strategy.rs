@@ -72,6 +72,10 @@ pub trait Strategy: Send {
         self.on_start(s).await;
     }
 
+    /// Runs after message `id` of the session was recorded and its blocks were added to the view.
+    /// Not called for messages that the strategy made.
+    fn on_recorded(&mut self, _s: &mut Engine, _id: MessageId) {}
+
     /// Handles a user message that arrived, but is neither recorded nor counted yet.
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         Flow::Proceed

@@ -6,7 +6,6 @@ use ctxbench_core::block::{self, Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::history::Message;
 
 /// Returns true if a block is always shown, as files in the chat are.
 pub(crate) fn is_fixed(b: &Block) -> bool {
@@ -30,24 +29,6 @@ pub(crate) fn interrupted(s: &mut Engine, call: &Block, text: &str) -> Arc<Block
         ..Draft::synthetic(BlockKind::Output, Role::Tool, text)
     };
     draft.build(id, vec![])
-}
-
-/// Returns the messages of the history from an index on, each with its blocks in the view, in time
-/// proportional to their number. Leaves out messages that the strategy made.
-pub(crate) fn recorded_since(s: &Engine, from: u32) -> Vec<(&Message, Vec<Arc<Block>>)> {
-    let messages = s.history.messages();
-    // The newest blocks of the view belong to the newest messages. Blocks without an origin are fixed
-    // and not part of the history.
-    let blocks = s.context.blocks().iter().rev();
-    let mut fresh: Vec<&Arc<Block>> = blocks
-        .take_while(|b| (from..messages.len() as u32).contains(&b.message.0))
-        .filter(|b| !b.origin.is_empty())
-        .collect();
-    fresh.reverse();
-    let blocks =
-        |m: &Message| fresh.iter().filter(|b| b.message == m.id).map(|b| Arc::clone(b)).collect();
-    let said = messages[from as usize..].iter().filter(|m| !m.synthetic);
-    said.map(|m| (m, blocks(m))).collect()
 }
 
 /// Concatenates parts. Returns the text and the positions at which the second and later parts begin.

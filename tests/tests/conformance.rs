@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ctxbench_agents::conform::{Case, CaseError, Difference, replay};
+use ctxbench_conform::{Case, CaseError, Difference, replay};
 use serde_json::{Value, json};
 
 fn data(name: &str) -> PathBuf {

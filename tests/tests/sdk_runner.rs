@@ -1,7 +1,7 @@
 //! The tool runner of anthropic 2.12.0 in situations beyond the recorded ones, as cases written by
 //! hand from docs/sources/anthropic-sdk.md §2.4.
 
-use ctxbench_agents::conform::{Case, replay};
+use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 
 /// Runs a case. Returns the first difference, if there is one.

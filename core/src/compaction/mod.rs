@@ -5,7 +5,6 @@ mod fill;
 mod kind;
 mod prune;
 mod replace;
-mod restore;
 mod split;
 pub mod tools;
 mod transcript;
@@ -15,8 +14,8 @@ pub use fill::{Keep, newest_first};
 pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
 pub use replace::{UndoStack, ephemeral_block, origins, view_after_compaction};
-pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{
     group_starts, is_reply, step_starts, suffix_reaching, suffix_within, turn_starts, unanswered,
 };
+pub use tools::{file_path, text_argument};
 pub use transcript::Transcript;

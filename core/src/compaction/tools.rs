@@ -1,5 +1,5 @@
-//! Tool names across products, compared by their letters: `read_file`, `ReadFile` and `readFile` are
-//! equal.
+//! Tools across products. Names are compared by their letters: `read_file`, `ReadFile` and `readFile`
+//! are equal.
 
 /// Returns the letters of a name in lower case.
 pub fn folded(name: &str) -> String {
@@ -17,6 +17,18 @@ pub fn is_edit(name: &str) -> bool {
 /// Returns whether a tool reads a file.
 pub fn is_read(name: &str) -> bool {
     matches!(folded(name).as_str(), "read" | "readfile" | "view" | "viewfile" | "openfile")
+}
+
+/// Returns the path that a call reads or edits, if it is a file tool.
+pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
+    let of_files = is_read(tool) || is_edit(tool);
+    of_files.then(|| text_argument(arguments, &["file_path", "filePath", "path"])).flatten()
+}
+
+/// Returns the text of the first of `names` among the arguments of a call.
+pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
+    let v: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    names.iter().find_map(|k| v.get(k)?.as_str().map(str::to_string))
 }
 
 #[cfg(test)]

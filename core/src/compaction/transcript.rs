@@ -24,6 +24,11 @@ impl Transcript {
         self.text.push_str(text);
     }
 
+    /// Appends instructions to the summariser.
+    pub fn instruct(&mut self, words: &str) {
+        self.append(&Transcript::quoted(BlockKind::SummaryPrompt, words));
+    }
+
     /// Appends a quote of a block, as the text `shown`.
     pub fn quote(&mut self, block: &Draft, shown: &str) {
         let from = self.text.len();

@@ -38,22 +38,6 @@ pub fn utf16_len(text: &str) -> u64 {
     chunks.map(|chunk| u64::from(chunk.iter().map(units).sum::<u8>())).sum()
 }
 
-/// Returns the additional bytes of a text as a JSON string, without quotes: one per escaped character,
-/// five per other control character.
-pub fn json_escapes(text: &str) -> u64 {
-    let extra = |b: u8| match b {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-        0..=0x1f => 5,
-        _ => 0,
-    };
-    text.bytes().map(extra).sum()
-}
-
-/// Returns the UTF-16 length of a text as a JSON string with quotes.
-pub fn json_utf16_len(text: &str) -> u64 {
-    utf16_len(text) + json_escapes(text) + 2
-}
-
 /// `len / 4` rounded down: the OpenOxide blueprint's fast path (docs/sources/openoxide.md §2.1).
 pub fn bytes_div4_down(text: &str) -> u64 {
     text.len() as u64 / 4
@@ -193,14 +177,6 @@ mod tests {
             assert_eq!(utf16_len(text), text.encode_utf16().count() as u64, "{from}");
         }
         assert_eq!(utf16_len(&"😀".repeat(64)), 128);
-    }
-
-    #[test]
-    fn json_escapes_equals_growth_by_serde_json() {
-        for text in ["", "plain", "a\"b\\c\nd\te\rf", "\u{1}\u{1f}\u{8}\u{c}", "日本 😀"] {
-            let json = serde_json::to_string(text).unwrap();
-            assert_eq!(json_escapes(text), (json.len() - text.len() - 2) as u64, "{text:?}");
-        }
     }
 
     #[cfg(feature = "tokenizers")]

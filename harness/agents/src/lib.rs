@@ -1,7 +1,6 @@
 //! Agents and programs from outside: agents that are driven through a session, programs that are
 //! strategies, the model server and the recording proxy for any client, and recorded cases.
 
-pub mod conform;
 pub mod drive;
 pub mod exec;
 pub mod recorder;

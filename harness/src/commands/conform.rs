@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use ctxbench_agents::conform::{Case, CaseError, Changes, changes, replay, shorten};
+use ctxbench_conform::{Case, CaseError, Changes, changes, replay, shorten};
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::Value;

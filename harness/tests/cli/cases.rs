@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use common::CommandFolder;
-use ctxbench_agents::conform::{Case, replay};
+use ctxbench_conform::{Case, replay};
 use serde_json::{Value, json};
 
 fn data(name: &str) -> PathBuf {

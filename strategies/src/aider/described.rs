@@ -18,40 +18,17 @@
 
 use ctxbench_core::tokens::o200k;
 
-use super::summary::{ChatLine, LineContent, SplitRules, SummaryPlan, TokenCount};
+use super::rules::{SummaryPlan, TokenCount};
 
 /// Maximum depth of the recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
 
-/// Split rules of the published description.
-pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max| tokens <= max };
-
 /// Counts the exact tokens of the contents.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contents;
-
-impl TokenCount for Contents {
-    fn message_tokens(&self, m: &ChatLine) -> u64 {
-        match &m.content {
-            LineContent::Text(t) => o200k(t),
-            LineContent::Parts(t) => o200k(t),
-            LineContent::Null => 0,
-        }
-    }
-
-    fn list(&self, m: &[ChatLine]) -> u64 {
-        m.iter().map(|m| self.message_tokens(m)).sum()
-    }
-}
+pub(crate) const CONTENTS: TokenCount =
+    TokenCount { message: |m| o200k(&m.text), list: |m| o200k(&m.text) };
 
 /// Keeps the newest messages within half of the budget and summarises all others.
-fn plan(
-    sizes: &[u64],
-    _assistant: &[bool],
-    max_tokens: f64,
-    _head_limit: i64,
-    depth: u32,
-) -> SummaryPlan {
+pub(crate) fn plan(sizes: &[u64], max_tokens: f64, depth: u32) -> SummaryPlan {
     if depth > MAX_DEPTH || (depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens) {
         return SummaryPlan::Keep;
     }
@@ -67,31 +44,25 @@ fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aider::summary::tests::finished;
-    use crate::aider::summary::{SummaryRules, TokenCount};
+    use crate::aider::job::tests::finished;
+    use crate::aider::rules::{ChatLine, SummaryRules};
 
     /// Returns messages of ten tokens each.
     fn talk(n: usize) -> Vec<ChatLine> {
-        let line = |i: usize| ChatLine::text(["user", "assistant"][i % 2], ["word"; 10].join(" "));
+        let line = |i: usize| ChatLine::new(["user", "assistant"][i % 2], ["word"; 10].join(" "));
         (0..n).map(line).collect()
-    }
-
-    fn rules(max: f64) -> SummaryRules {
-        SummaryRules {
-            max_tokens: max,
-            head_limit: 0,
-            prefix: "[chat summary] ".into(),
-            split_rules: SPLIT_RULES,
-        }
     }
 
     /// Returns the history after a summary.
     fn list(
         messages: &[ChatLine],
-        rules: &SummaryRules,
+        max_tokens: f64,
         ask: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Vec<ChatLine> {
-        let job = finished(messages, rules, &Contents, ask).unwrap();
+        let prefix = "[chat summary] ".into();
+        let (head_limit, count, described) = (0, CONTENTS, true);
+        let rules = SummaryRules { max_tokens, head_limit, prefix, count, described };
+        let job = finished(messages, &rules, ask).unwrap();
         job.summary().into_iter().chain(&messages[job.tail()..]).cloned().collect()
     }
 
@@ -99,9 +70,9 @@ mod tests {
     fn the_newest_half_stays_and_the_rest_is_one_message() {
         // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
         // seven become the summary. A head limit of 0 cuts nothing.
-        assert_eq!(Contents.message_tokens(&talk(1)[0]), 10);
+        assert_eq!((CONTENTS.message)(&talk(1)[0]), 10);
         let mut asked = Vec::new();
-        let s = list(&talk(12), &rules(100.0), &mut |t| {
+        let s = list(&talk(12), 100.0, &mut |t| {
             asked.push(t.to_string());
             Some("short".into())
         });
@@ -110,13 +81,13 @@ mod tests {
             asked[0].matches("# USER\n").count() + asked[0].matches("# ASSISTANT\n").count(),
             7
         );
-        assert_eq!(s[0], ChatLine::text("user", "[chat summary] short"));
+        assert_eq!(s[0], ChatLine::new("user", "[chat summary] short"));
         assert_eq!(s[1..], talk(12)[7..]);
         // A history equal to the budget is not too large.
-        assert_eq!(list(&talk(10), &rules(100.0), &mut |_| None), talk(10));
+        assert_eq!(list(&talk(10), 100.0, &mut |_| None), talk(10));
         // Three messages are split like any other list. One fits into half of a budget of twelve
         // tokens.
-        let s = list(&talk(3), &rules(20.0), &mut |_| Some("s".into()));
+        let s = list(&talk(3), 20.0, &mut |_| Some("s".into()));
         assert_eq!(s[1..], talk(3)[2..]);
     }
 
@@ -125,7 +96,7 @@ mod tests {
         // Every answer exceeds the budget, so depths 0, 1, 2 and 3 send a request. The tail of five
         // messages stays in all of them.
         let mut asked = 0;
-        let s = list(&talk(12), &rules(100.0), &mut |_| {
+        let s = list(&talk(12), 100.0, &mut |_| {
             asked += 1;
             Some("long ".repeat(200))
         });

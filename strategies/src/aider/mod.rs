@@ -19,7 +19,7 @@
 //! strategies on the same amount of text. Reasoning is not kept. Memory files take the place of
 //! Aider's read-only files. The session's repository map is cut to Aider's map budget (`map.rs`).
 //!
-//! In architect mode (`program/architect.rs`), an editor model receives each reply that contains an
+//! In architect mode (`strategy/architect.rs`), an editor model receives each reply that contains an
 //! edit. Results of the edit are not shown to the main model.
 //!
 //! Not modelled: retries of a failed summary request (the next model is asked instead), the summary
@@ -31,15 +31,16 @@ mod architect_tests;
 mod chunks;
 mod created;
 mod described;
+mod job;
 mod keepalive;
 mod map;
 pub mod markdown;
 pub(crate) mod persist;
-mod program;
 #[cfg(test)]
 mod recorded_tests;
+mod rules;
 mod settings;
-mod summary;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -49,7 +50,7 @@ use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product};
 use crate::persist::PersistFormat;
-use program::AiderProgram;
+use strategy::AiderProgram;
 
 pub(crate) struct Aider;
 

@@ -1,13 +1,11 @@
 //! Recorded results of single functions of Aider.
 
 use super::chunks::Chunks;
+use super::job::tests::{BY_CONTENT, BY_JSON, summarize};
 use super::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_markdown};
-use super::summary::tests::{Counter, summarize};
-use super::summary::{
-    ChatLine, Ending, LineContent, OBSERVED, SummaryRules, TokenCount, head_limit, quoted,
-    summarize_end, too_big, transcript,
-};
-use crate::testing::{check, recorded};
+use super::rules::{ChatLine, Ending, SummaryRules, TokenCount, ending, head_limit, transcript};
+use crate::testing::{block, check, recorded};
+use ctxbench_core::block::BlockKind;
 use serde_json::{Value, json};
 
 fn check_all(name: &str, function: impl Fn(&Value) -> Value) {
@@ -18,41 +16,22 @@ fn list(v: &Value) -> Vec<Value> {
     v.as_array().cloned().unwrap_or_default()
 }
 
-/// Formats a value as Python's `json.dumps` does.
-fn python_json(v: &Value) -> String {
-    match v {
-        Value::String(s) => quoted(s),
-        Value::Array(all) => {
-            format!("[{}]", all.iter().map(python_json).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(o) => {
-            let member = |(k, v): (&String, &Value)| format!("{}: {}", quoted(k), python_json(v));
-            format!("{{{}}}", o.iter().map(member).collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
-    }
-}
-
 fn messages(v: &Value) -> Vec<ChatLine> {
-    let content = |v: &Value| match v {
-        Value::String(t) => LineContent::Text(t.as_str().into()),
-        Value::Null => LineContent::Null,
-        parts => LineContent::Parts(python_json(parts)),
-    };
-    let line = |m: &Value| ChatLine {
-        role: m["role"].as_str().unwrap().into(),
-        content: content(&m["content"]),
-    };
+    let line =
+        |m: &Value| ChatLine::new(m["role"].as_str().unwrap(), m["content"].as_str().unwrap());
     list(v).iter().map(line).collect()
 }
 
 fn written(all: &[ChatLine]) -> Value {
-    let content = |c: &LineContent| match c {
-        LineContent::Text(t) => json!(**t),
-        LineContent::Null => Value::Null,
-        LineContent::Parts(p) => serde_json::from_str(p).unwrap(),
-    };
-    all.iter().map(|m| json!({"role": m.role, "content": content(&m.content)})).collect()
+    all.iter().map(|m| json!({"role": m.role, "content": *m.text})).collect()
+}
+
+fn count(i: &Value) -> TokenCount {
+    if i["count"] == "json" { BY_JSON } else { BY_CONTENT }
+}
+
+fn total(all: &[ChatLine], count: TokenCount) -> u64 {
+    all.iter().map(count.message).sum()
 }
 
 /// The scripted models of a recording (`model_rule`), and their calls.
@@ -99,7 +78,8 @@ impl Summariser {
             max_tokens: i["max_tokens"].as_f64().unwrap(),
             head_limit: head_limit(self.models[0]["max_input_tokens"].as_u64(), 1.0),
             prefix: constants["summary_prefix"].as_str().unwrap().into(),
-            split_rules: OBSERVED,
+            count: count(i),
+            described: false,
         }
     }
 }
@@ -109,27 +89,26 @@ fn histories_are_summarised_as_recorded() {
     let constants = &recorded("aider/0.86.2/summarize.json")["constants"];
     check_all("summarize", |i| {
         let all = messages(&i["messages"]);
-        let count = Counter { json: i["count"] == "json" };
         let mut model = Summariser::new(i, constants);
         let rules = model.rules(i, constants);
-        let big = too_big(&all, rules.max_tokens, &count);
-        let mut out =
-            json!({"total_tokens": count.list(&all), "too_big": big, "input_mutated": false});
+        let tokens = total(&all, rules.count);
+        let big = tokens as f64 > rules.max_tokens;
+        let mut out = json!({"total_tokens": tokens, "too_big": big, "input_mutated": false});
         match i["entry"].as_str().unwrap() {
-            "summarize" => match summarize(&all, &rules, &count, &mut |t| model.ask(t)) {
+            "summarize" => match summarize(&all, &rules, &mut |t| model.ask(t)) {
                 Ok(s) => {
                     out["result"] = written(&s.messages);
                     out["input_mutated"] = json!(s.input_changed);
                     out["max_depth"] = json!(s.depth);
                 }
-                Err(e) => {
-                    out["error"] = json!(e.cause);
-                    out["max_depth"] = json!(e.depth);
+                Err(depth) => {
+                    out["error"] = json!("all_models_failed");
+                    out["max_depth"] = json!(depth);
                 }
             },
             "summarize_all" => {
-                let summary = model.ask(&transcript(&all).unwrap()).unwrap();
-                let line = ChatLine::text("user", format!("{}{summary}", rules.prefix));
+                let summary = model.ask(&transcript(&all)).unwrap();
+                let line = ChatLine::new("user", format!("{}{summary}", rules.prefix));
                 out["result"] = written(&[line]);
             }
             _ => out["result"] = json!(big),
@@ -146,20 +125,18 @@ fn background_summaries_end_as_recorded() {
         let before = [messages(&i["done"]), messages(&i["cur"])].concat();
         let mut done = before.clone();
         if let Some(text) = i["message"].as_str() {
-            done.extend([ChatLine::text("user", text), ChatLine::text("assistant", "Ok.")]);
+            done.extend([ChatLine::new("user", text), ChatLine::new("assistant", "Ok.")]);
         }
         let snapshot = if i["snapshot"] == "after_append" { done.clone() } else { before.clone() };
-        let count = Counter { json: i["count"] == "json" };
         let mut model = Summariser::new(i, constants);
         let rules = model.rules(i, constants);
-        assert!(too_big(&before, rules.max_tokens, &count), "a worker starts");
-        let summarised = summarize(&snapshot, &rules, &count, &mut |t| model.ask(t));
-        let (outcome, done) =
-            match summarize_end(&done, &snapshot, summarised.ok().map(|s| s.messages), true) {
-                Ending::Applied(new) => ("summary_applied", new),
-                Ending::Discarded => ("summary_discarded_full_history_kept", done),
-                Ending::Emptied => ("history_emptied", vec![]),
-            };
+        assert!(total(&before, rules.count) as f64 > rules.max_tokens, "a worker starts");
+        let summarised = summarize(&snapshot, &rules, &mut |t| model.ask(t));
+        let (outcome, done) = match ending(&done, &snapshot, summarised.is_ok(), true) {
+            Ending::Applied => ("summary_applied", summarised.unwrap().messages),
+            Ending::Discarded => ("summary_discarded_full_history_kept", done),
+            Ending::Emptied => ("history_emptied", vec![]),
+        };
         json!({"outcome": outcome, "summarizer_calls": model.calls.len(), "done": written(&done)})
     });
 }
@@ -193,17 +170,23 @@ fn the_history_file_is_as_recorded() {
 fn breakpoints_are_set_as_recorded() {
     check_all("cache_headers", |i| {
         let part = |name: &str| list(&i["chunks"][name]);
-        let chunks = Chunks {
-            system: part("system"),
-            examples: part("examples"),
-            readonly_files: part("readonly_files"),
-            repo: part("repo"),
-            done: part("done"),
-            chat_files: part("chat_files"),
-            cur: part("cur"),
-            reminder: part("reminder"),
+        // Blocks that stand for messages, examples with the system prompt and the reminder with the
+        // current turns.
+        let blocks = |names: &[&str]| {
+            let all = names.iter().flat_map(|name| part(name));
+            all.map(|m| block(BlockKind::User, 0, &m.to_string())).collect()
         };
-        let mut all = chunks.all();
+        let chunks = Chunks {
+            system: blocks(&["system", "examples"]),
+            readonly_files: blocks(&["readonly_files"]),
+            repo: blocks(&["repo"]),
+            done: blocks(&["done"]),
+            chat_files: blocks(&["chat_files"]),
+            cur: blocks(&["cur", "reminder"]),
+        };
+        let all = chunks.all();
+        let mut all: Vec<Value> =
+            all.iter().map(|b| serde_json::from_str(&b.text).unwrap()).collect();
         for at in chunks.breakpoints() {
             let text = all[at]["content"].take();
             all[at]["content"] =

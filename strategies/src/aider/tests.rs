@@ -167,28 +167,6 @@ fn a_background_summary_replaces_what_it_covers() {
 }
 
 #[test]
-fn as_released_the_summary_is_paid_for_and_thrown_away() {
-    let p = play("aider:max_chat_history_tokens=700", edit_turns(5, 60));
-    assert!(p.summaries().len() >= 2);
-    assert!(p.compactions().is_empty());
-    assert!(p.requests.iter().all(|r| !kinds(r).contains(&Summary)));
-}
-
-#[test]
-fn a_long_summary_is_summarised_with_its_tail() {
-    let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
-    let script = edit_turns(4, 60).summaries(summaries);
-    let p = play("aider@intended:max_chat_history_tokens=700", script);
-    let asked = p.summaries();
-    assert!(
-        asked.len() >= 2
-            && asked[1].blocks[1]
-                .text
-                .starts_with("# USER\nBefore this we spoke about several things, in short:\nlong")
-    );
-}
-
-#[test]
 fn the_main_model_answers_when_the_weak_one_fails() {
     let failed = failure(ErrorKind::Server, 500, "no");
     let script = edit_turns(4, 60).summaries(vec![failed, text_answer("by main")]);
@@ -338,35 +316,6 @@ fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
 }
 
 #[test]
-fn keep_alive_requests_fill_a_pause() {
-    let play = |spec: &str| {
-        let script = Script::new(vec![], vec![])
-            .then([user("m", "a"), Action::Idle { ms: 1_200_000 }], [text_answer("x")])
-            .then([user("n", "b"), Action::Idle { ms: 300_000 }], [text_answer("y")]);
-        play(spec, script.files(vec!["file"]))
-    };
-    // 295 s after the request and after each keep-alive request. The second pause is 300 s from the
-    // end of a reply of one second.
-    let p = play("aider:cache_prompts=true,keepalive_pings=4");
-    let times: Vec<_> = p.sent_at.iter().map(|t| t / 1_000).collect();
-    assert_eq!(times, [0, 295, 590, 885, 1_180, 1_201, 1_496]);
-    for ping in p.with_purpose(Purpose::Ping) {
-        assert_eq!(
-            (ping.max_tokens, ping.tools.is_none(), ping.breakpoints.clone()),
-            (Some(1), true, vec![0, 2])
-        );
-        assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
-    }
-    let pings = |spec: &str| play(spec).with_purpose(Purpose::Ping).len();
-    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=4"), 5);
-    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=2"), 3);
-    // The pause has room for four.
-    assert_eq!(pings("aider:cache_prompts=true,keepalive_pings=9"), 5);
-    assert_eq!(pings("aider:cache_prompts=true"), 0);
-    assert_eq!(pings("aider:keepalive_pings=4"), 0, "nothing is marked");
-}
-
-#[test]
 fn a_second_pass_begins_while_the_user_is_away() {
     let summaries = vec![text_answer(&"long ".repeat(690)), text_answer("second")];
     let script = edit_turns(3, 60)
@@ -388,6 +337,16 @@ fn a_restart_ends_keep_alive_requests() {
     );
     let p = play("aider:cache_prompts=true,keepalive_pings=4", script);
     assert_eq!((p.requests.len(), p.with_purpose(Purpose::Ping).len()), (2, 0));
+}
+
+#[test]
+fn a_ping_is_the_marked_prefix_with_one_token_of_output() {
+    let script = one_turn("a", 1.0).files(vec!["file"]);
+    let script = script.then([Action::Idle { ms: 300_000 }], []);
+    let p = play("aider:cache_prompts=true,keepalive_pings=4", script);
+    let [ping] = p.with_purpose(Purpose::Ping)[..] else { panic!("one ping") };
+    assert_eq!((ping.max_tokens, ping.tools.is_none()), (Some(1), true));
+    assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
 }
 
 #[test]

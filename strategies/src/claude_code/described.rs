@@ -11,21 +11,18 @@
 //!   before every request. According to the facts, nothing cuts the end of a prompt to preserve
 //!   its beginning. Session memory exists but is reported to be off.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
-use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
+use ctxbench_core::compaction::{CompactionKind, UndoStack, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::micro::Deleted;
-use super::program::{ClaudeCodeProgram, believed};
-use super::rules::{estimate, last_messages};
+use super::rules::{believed, estimate, last_messages, new_from};
 use super::settings::{ClaudeCodeSettings, Trim};
+use super::strategy::ClaudeCodeProgram;
 use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
 use crate::durable::{remember, sections};
@@ -55,7 +52,7 @@ pub(crate) struct Wu2 {
 impl Wu2 {
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         let words = ClaudeCodeWords { summary_prompt: words.wu2_prompt.clone(), ..words };
-        let asked = Summaries { settings: Arc::new(settings), words };
+        let asked = Summaries::new(settings, words);
         Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 
@@ -71,10 +68,8 @@ impl Wu2 {
             return Err("there is nothing but the last messages".into());
         }
         // Summarise them.
-        let written = self
-            .asked
-            .ask(s, &Deleted::default(), Phase::MidTurn, None, None, (&fixed, &history))
-            .await?;
+        let shown = (&fixed[..], &history[..]);
+        let written = self.asked.ask(s, Phase::MidTurn, None, None, shown).await?;
         let (gone, tail) = history.split_at(from.min(written.upto));
         // Migrate facts to the memory file.
         remember(&mut s.fixed.context, &MEMORY_FILES, &sections(&written.text, &[MEMORY]));
@@ -165,43 +160,24 @@ impl ClaudeCodeProgram {
         let limit = self.levels(s).compact;
         let over = (self.believed(s) + 1).saturating_sub(limit);
         let blocks = s.context.blocks();
-        let new = blocks
-            .iter()
-            .rposition(|b| is_reply(b))
-            .map_or(0, |i| i + 1)
-            .max(s.context.changed_from());
-        let may_go = |i: usize, b: &Block| {
-            i >= new && b.kind == BlockKind::Output && b.form == BlockForm::Verbatim
-        };
-        let all: u64 = blocks
-            .iter()
-            .enumerate()
-            .filter(|(i, b)| may_go(*i, b))
-            .map(|(_, b)| b.text.len() as u64)
-            .sum();
+        let new = new_from(blocks).max(s.context.changed_from());
+        let may_go = |b: &Block| b.kind == BlockKind::Output && b.form == BlockForm::Verbatim;
+        let new_results = blocks[new..].iter().filter(|b| may_go(b));
+        let all: u64 = new_results.map(|b| b.text.len() as u64).sum();
         // Less than a tenth of a result is useless, so the third tier must run instead.
         let left = all.saturating_sub(over * 4);
         if over == 0 || all == 0 || left * 10 < all {
             return;
         }
-        let shorter = |b: &Arc<Block>| {
+        let mark = &self.asked.words.cut;
+        let mut view = blocks.to_vec();
+        for b in view[new..].iter_mut().filter(|b| may_go(b)) {
             let budget = (b.text.len() as u64 * left / all) as usize;
-            let room = budget.saturating_sub(self.words.cut.len() + 2);
-            middle_cut(&b.text, room).map_or_else(
-                || b.clone(),
-                |c| {
-                    b.with_text(
-                        BlockForm::Truncated,
-                        format!("{}\n{}\n{}", c.head, self.words.cut, c.tail),
-                    )
-                },
-            )
-        };
-        let view = blocks
-            .iter()
-            .enumerate()
-            .map(|(i, b)| if may_go(i, b) { shorter(b) } else { b.clone() })
-            .collect();
+            if let Some(c) = middle_cut(&b.text, budget.saturating_sub(mark.len() + 2)) {
+                let text = format!("{}\n{mark}\n{}", c.head, c.tail);
+                *b = b.with_text(BlockForm::Truncated, text);
+            }
+        }
         s.trigger("over_the_limit", self.believed(s), limit);
         // Shorter results do not separate a call from its result.
         let _ = s.compacted(CompactionKind::Truncate, "tail_cut", Phase::MidTurn, view);

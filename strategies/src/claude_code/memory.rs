@@ -8,18 +8,15 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{ephemeral_block, origins};
+use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::engine::Engine;
 
-use super::micro::Deleted;
 use super::rules::tail_start;
 use super::settings::ClaudeCodeSettings;
 use super::summary::{IfNotReady, Prepared, Summaries};
-use super::words::ClaudeCodeWords;
 
+#[derive(Default)]
 pub(crate) struct SessionMemory {
-    settings: Arc<ClaudeCodeSettings>,
-    words: ClaudeCodeWords,
     /// Size of the context at the last update, tokens.
     updated_at: Option<u64>,
     running: Prepared,
@@ -33,36 +30,23 @@ struct Notes {
 }
 
 impl SessionMemory {
-    pub fn new(settings: Arc<ClaudeCodeSettings>, words: ClaudeCodeWords) -> Self {
-        SessionMemory {
-            settings,
-            words,
-            updated_at: None,
-            running: Prepared::default(),
-            notes: None,
-        }
-    }
-
     /// Runs after a step: takes over finished notes, and starts the next update if the context has
     /// grown enough.
-    pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted, believed: u64) {
-        if !self.settings.session_memory {
+    pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, believed: u64) {
+        let (set, words) = (&asked.settings, &asked.words);
+        if !set.session_memory {
             return;
         }
         self.take_in(s).await;
-        let (start, growth) =
-            (self.settings.memory_start_tokens, self.settings.memory_growth_tokens);
-        if believed < start || self.updated_at.is_some_and(|n| believed < n + growth) {
+        let grown = self.updated_at.is_none_or(|n| believed >= n + set.memory_growth_tokens);
+        if believed < set.memory_start_tokens || !grown {
             return;
         }
-        let mut blocks = s.context.blocks().to_vec();
-        if let Some(n) = &self.notes {
-            let so_far = format!("{}\n\n{}", self.words.memory_so_far, n.text);
-            blocks.push(ephemeral_block(BlockKind::Summary, Role::User, so_far));
-        }
-        let prompt = self.words.memory_prompt.clone();
+        let so_far = self.notes.as_ref().map(|n| format!("{}\n\n{}", words.memory_so_far, n.text));
+        let so_far = so_far.map(|t| ephemeral_block(BlockKind::Summary, Role::User, t));
+        let prompt = words.memory_prompt.clone();
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
-        if self.running.begin(s, asked, wire, blocks, prompt).await {
+        if self.running.begin(s, asked, so_far.into_iter().chain([prompt])).await {
             self.updated_at = Some(believed);
         }
     }
@@ -79,9 +63,10 @@ impl SessionMemory {
     pub async fn stand_in(
         &mut self,
         s: &mut Engine,
+        set: &ClaudeCodeSettings,
         history: &[Arc<Block>],
     ) -> Option<(String, usize)> {
-        if !self.settings.session_memory {
+        if !set.session_memory {
             return None;
         }
         self.take_in(s).await;
@@ -89,7 +74,7 @@ impl SessionMemory {
         self.running.missed(s);
         let notes = self.notes.as_ref()?;
         let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
-        let from = tail_start(history, unknown, &self.settings);
+        let from = tail_start(history, unknown, set);
         (from > 0).then(|| (notes.text.clone(), from))
     }
 
@@ -109,16 +94,6 @@ impl SessionMemory {
         self.notes = None;
         self.updated_at = None;
     }
-}
-
-/// Builds the block that shows notes in place of the blocks they replace.
-pub(crate) fn notes_block(
-    s: &mut Engine,
-    lead_in: &str,
-    text: &str,
-    replaced: &[Arc<Block>],
-) -> Arc<Block> {
-    s.synthetic(BlockKind::Summary, Role::User, format!("{lead_in}\n\n{text}"), origins(replaced))
 }
 
 #[cfg(test)]

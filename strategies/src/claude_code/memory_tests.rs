@@ -1,6 +1,6 @@
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::block::BlockKind::{Assistant, Summary};
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::request::Phase;
 
 use crate::claude_code::tests::reading;
 use crate::testing::{Answer, Played, play, text_answer};
@@ -52,28 +52,6 @@ fn settings_of_the_session_memory() {
     assert!(
         default > late && late > 0 && default > seldom && seldom > 0,
         "{default} {late} {seldom}"
-    );
-    // Sizes of the blocks after the notes.
-    let sizes = [150, 150, 150, 150, 150, 150, 150, 150, 150, 150, 10];
-    let tail = |more: &str| {
-        let p = noted(
-            &format!("claude-code:microcompact=off,session_memory=true{more}"),
-            &sizes,
-            vec![],
-        );
-        assert_eq!(p.compactions()[0], "session_memory");
-        let shown = p
-            .requests
-            .iter()
-            .find(|r| r.purpose == Purpose::Sample && r.blocks.iter().any(|b| b.kind == Summary))
-            .unwrap();
-        shown.blocks.iter().skip_while(|b| b.kind != Summary).count()
-    };
-    let default = tail("");
-    assert!(tail(",memory_keep_texts=1,memory_keep_tokens=1k") < default);
-    assert!(tail(",memory_keep_most_tokens=80k") > default);
-    assert!(
-        tail(",memory_keep_tokens=60k,memory_keep_texts=1,memory_keep_most_tokens=90k") > default
     );
 }
 

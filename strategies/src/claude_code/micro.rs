@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::clear_outputs;
-use ctxbench_core::engine::Engine;
 use ctxbench_core::request::ServerEdit;
 
 /// Results that the provider removes from its cached prefix. The view shows them cleared, like the
@@ -35,25 +34,16 @@ impl Deleted {
     pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
         let mut results: Vec<Arc<str>> = Vec::new();
         let mut as_it_was = |b: &Arc<Block>| {
-            let known = (b.kind == BlockKind::Output && b.form == BlockForm::Cleared)
-                .then(|| self.0.get_key_value(b.call_id()?))
-                .flatten();
-            known.map_or_else(
-                || b.clone(),
-                |(id, was)| {
-                    results.push(id.clone());
-                    was.clone()
-                },
-            )
+            let cleared = b.kind == BlockKind::Output && b.form == BlockForm::Cleared;
+            let id = b.call_id().filter(|_| cleared);
+            let Some((id, was)) = id.and_then(|id| self.0.get_key_value(id)) else {
+                return b.clone();
+            };
+            results.push(id.clone());
+            was.clone()
         };
         let blocks = blocks.iter().map(&mut as_it_was).collect();
-        let edits =
-            if results.is_empty() { Vec::new() } else { vec![ServerEdit::CacheEdits { results }] };
-        (blocks, edits)
+        let edit = (!results.is_empty()).then_some(ServerEdit::CacheEdits { results });
+        (blocks, edit.into_iter().collect())
     }
-}
-
-/// Returns whether the provider supports clearing tool results on the server.
-pub(crate) fn provider_deletes(s: &Engine) -> bool {
-    s.model.capabilities.context_editing
 }

@@ -10,10 +10,10 @@
 //! conversation left out.
 //!
 //! A large session that idles on the one-hour cache is compacted before the cache entry expires
-//! (`idle.rs`).
+//! (`strategy/idle.rs`).
 //!
 //! The user's hooks can add to a compaction or block it (`hooks.rs`). A large session that is
-//! resumed after a long pause may continue from a summary (`program/resume.rs`).
+//! resumed after a long pause may continue from a summary (`strategy/resume.rs`).
 //!
 //! Not modelled: images too large for a summary request (docs/sources/claude-code.md §1.3).
 
@@ -23,10 +23,10 @@ mod hooks;
 mod memory;
 mod micro;
 pub(crate) mod persist;
-mod program;
 mod restore;
 mod rules;
 mod settings;
+mod strategy;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,6 @@ use serde::Deserialize;
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
 use described::{Wu2, three_tiers};
-use program::ClaudeCodeProgram;
 use settings::{ClaudeCodeSettings, Micro};
 
 pub(crate) struct ClaudeCode;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Origin, Role};
-use ctxbench_core::compaction::tools::folded;
-use ctxbench_core::compaction::{recent_files, text_argument};
+use ctxbench_core::compaction::tools::{folded, is_read};
+use ctxbench_core::compaction::{file_path, text_argument};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
@@ -33,7 +33,8 @@ pub(crate) fn restored(
         .collect()
 }
 
-/// Returns the most recently used files within the budget, newest first.
+/// Returns the most recently used files within the budget, newest first. The contents are those of
+/// the newest read, since a replay has no disk.
 fn recent(
     set: &ClaudeCodeSettings,
     history: &History,
@@ -43,22 +44,28 @@ fn recent(
         tail.iter()
             .any(|b| b.form == BlockForm::Verbatim && b.kind == BlockKind::Output && b.text == *t)
     };
-    let mut files = recent_files(history, set.restore_files as usize);
-    files.retain(|f| !f.text.as_ref().is_some_and(standing));
+    let read = |path: &str| {
+        let reads = calls(history).filter(|(_, name, arguments)| {
+            is_read(name) && file_path(name, arguments).as_deref() == Some(path)
+        });
+        reads.filter_map(|(id, ..)| history.result(id)).next()
+    };
+    let mut seen = HashSet::new();
+    let files = calls(history).filter_map(|(_, name, arguments)| file_path(name, arguments));
+    let files = files.filter(|path| seen.insert(path.clone())).take(set.restore_files as usize);
+    let mut files: Vec<_> = files.map(|path| (read(&path), path)).collect();
+    files.retain(|(read, _)| !read.is_some_and(|(_, t)| standing(t)));
     let sizes: Vec<Option<u64>> =
-        files.iter().map(|f| f.text.as_ref().map(|t| bytes_div4_up(t))).collect();
+        files.iter().map(|(read, _)| read.map(|(_, t)| bytes_div4_up(t))).collect();
     let shown = restorable(&sizes, set.restore_file_tokens, set.restore_total_tokens);
     let mut out = Vec::new();
-    for (f, how) in files.iter().zip(shown) {
-        out.push(match (how, &f.text) {
+    for ((read, path), how) in files.into_iter().zip(shown) {
+        out.push(match (how, read) {
             (Restored::Nothing, _) => continue,
-            (Restored::Whole, Some(t)) => {
-                (format!("{} as it was read before:\n{t}", f.path), origin_of(history, t))
+            (Restored::Whole, Some((origin, t))) => {
+                (format!("{path} as it was read before:\n{t}"), vec![origin])
             }
-            _ => (
-                format!("{} was worked on before; read it again if it is needed.", f.path),
-                Vec::new(),
-            ),
+            _ => (format!("{path} was worked on before; read it again if it is needed."), vec![]),
         });
     }
     out
@@ -71,7 +78,7 @@ fn skills(set: &ClaudeCodeSettings, history: &History) -> Vec<(String, Vec<Origi
         if folded(name) != "skill" || !seen.insert(arguments) {
             continue;
         }
-        let Some(text) = history.result(id) else { continue };
+        let Some((origin, text)) = history.result(id) else { continue };
         let most = usize::try_from(set.restore_skill_tokens.min(left).saturating_mul(4))
             .unwrap_or(usize::MAX);
         let shown = &text[..text.floor_char_boundary(most)];
@@ -79,7 +86,7 @@ fn skills(set: &ClaudeCodeSettings, history: &History) -> Vec<(String, Vec<Origi
             break;
         }
         left -= bytes_div4_up(shown).min(left);
-        out.push((format!("A skill in use ({arguments}):\n{shown}"), origin_of(history, text)));
+        out.push((format!("A skill in use ({arguments}):\n{shown}"), vec![origin]));
     }
     out
 }
@@ -98,8 +105,8 @@ fn fetched_tools(history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Ori
     let looked_up = calls(history).filter(|(_, name, _)| folded(name) == "toolsearch");
     looked_up
         .filter_map(|(id, ..)| history.result(id))
-        .filter(|text| seen.insert(&***text) && !tail.iter().any(|b| b.text == **text))
-        .map(|text| (format!("Tools that were looked up:\n{text}"), origin_of(history, text)))
+        .filter(|(_, text)| seen.insert(&***text) && !tail.iter().any(|b| b.text == **text))
+        .map(|(origin, text)| (format!("Tools that were looked up:\n{text}"), vec![origin]))
         .collect()
 }
 
@@ -109,18 +116,6 @@ fn calls(history: &History) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Arc<
         Part::Call(ToolCall { id, name, arguments }) => Some((id, name, arguments)),
         _ => None,
     })
-}
-
-/// Returns the origin of a restored text, which is a tool result.
-fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
-    for m in history.messages().iter().rev() {
-        for (i, p) in m.parts.iter().enumerate() {
-            if matches!(p, Part::Result { output, .. } if Arc::ptr_eq(output, text)) {
-                return vec![Origin { message: m.id, part: i as u32 }];
-            }
-        }
-    }
-    Vec::new()
 }
 
 /// Cuts the index of the automatic memory at the product's limit (docs/sources/claude-code.md

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
-use ctxbench_core::compaction::group_starts;
 use ctxbench_core::compaction::tools::folded;
+use ctxbench_core::compaction::{group_starts, is_reply};
+use ctxbench_core::engine::Engine;
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::settings::ClaudeCodeSettings;
@@ -52,19 +53,15 @@ pub fn is_compactable(name: &str) -> bool {
     named || f.starts_with("web")
 }
 
+fn may_be_cleared(b: &Block) -> bool {
+    b.kind == BlockKind::Output && b.call.as_ref().is_some_and(|c| is_compactable(&c.name))
+}
+
 /// Returns the positions of the results to clear: all compactable results without the newest `keep`,
 /// if clearing saves at least `minimum` tokens of four bytes in total.
-pub fn clearable(
-    blocks: &[Arc<Block>],
-    keep: usize,
-    minimum: u64,
-    placeholder: &str,
-) -> Vec<usize> {
-    let may_go = |b: &Block| {
-        b.kind == BlockKind::Output && b.call.as_ref().is_some_and(|c| is_compactable(&c.name))
-    };
-    let mut at: Vec<usize> = (0..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
-    at.truncate(at.len().saturating_sub(keep));
+pub fn clearable(blocks: &[Arc<Block>], keep: u64, minimum: u64, placeholder: &str) -> Vec<usize> {
+    let mut at: Vec<usize> = (0..blocks.len()).filter(|&i| may_be_cleared(&blocks[i])).collect();
+    at.truncate(at.len().saturating_sub(keep as usize));
     at.retain(|&i| blocks[i].form != BlockForm::Cleared);
     let left = bytes_div4_up(placeholder);
     let saved: u64 = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
@@ -72,13 +69,9 @@ pub fn clearable(
 }
 
 /// Returns the number of compactable results that are not cleared.
-pub fn active(blocks: &[Arc<Block>]) -> usize {
-    let stands = |b: &&Arc<Block>| b.form != BlockForm::Cleared && b.kind == BlockKind::Output;
-    blocks
-        .iter()
-        .filter(stands)
-        .filter(|b| b.call.as_ref().is_some_and(|c| is_compactable(&c.name)))
-        .count()
+pub fn active(blocks: &[Arc<Block>]) -> u64 {
+    let active = |b: &&Arc<Block>| b.form != BlockForm::Cleared && may_be_cleared(b);
+    blocks.iter().filter(active).count() as u64
 }
 
 /// Returns whether the output of a tool is saved to a file because of its size in bytes; a limit of 0
@@ -176,6 +169,22 @@ pub fn tail_start(history: &[Arc<Block>], unknown: usize, s: &ClaudeCodeSettings
 
 fn is_words(b: &Block) -> bool {
     matches!(b.kind, BlockKind::User | BlockKind::Assistant) && !b.text.is_empty()
+}
+
+/// Returns the index of the first block that the last usage does not include.
+pub fn new_from(blocks: &[Arc<Block>]) -> usize {
+    blocks.iter().rposition(|b| is_reply(b)).map_or(0, |i| i + 1)
+}
+
+/// Estimates the tokens of the context: the last usage plus the new blocks at four bytes a token.
+/// Without a usage, everything including tools is estimated.
+pub fn believed(s: &Engine, reported: Option<u64>) -> u64 {
+    let blocks = s.context.blocks();
+    let tools = || s.fixed.tools.as_ref().map_or(0, |t| bytes_div4_up(t.json.get()));
+    match reported {
+        Some(n) => n + estimate(&blocks[new_from(blocks)..]),
+        None => estimate(blocks) + tools(),
+    }
 }
 
 /// Estimates the tokens of blocks at four bytes each, including names and opaque parts.
@@ -380,12 +389,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clearing_is_worth_it_and_spares_the_newest(sizes in prop::collection::vec(0usize..8_000, 0..20), keep in 0usize..5) {
+        fn clearing_is_worth_it_and_spares_the_newest(sizes in prop::collection::vec(0usize..8_000, 0..20), keep in 0u64..5) {
             let blocks: Vec<_> = sizes.iter().map(|&n| output("bash", n)).collect();
             let at = clearable(&blocks, keep, 2_000, "gone");
             let saved: u64 = at.iter().map(|&i| (sizes[i] as u64).div_ceil(4).saturating_sub(1)).sum();
             prop_assert!(at.is_empty() || saved >= 2_000);
-            prop_assert!(at.iter().all(|&i| i + keep < blocks.len()));
+            prop_assert!(at.iter().all(|&i| i + (keep as usize) < blocks.len()));
         }
     }
 }

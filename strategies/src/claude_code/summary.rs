@@ -18,9 +18,15 @@ use super::words::ClaudeCodeWords;
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {
-    pub settings: Arc<ClaudeCodeSettings>,
+    pub settings: ClaudeCodeSettings,
     pub words: ClaudeCodeWords,
+    /// Results that the provider removes from the prefix.
+    pub deleted: Deleted,
 }
+
+/// Reasons for a failure when only one group of messages is left to summarise.
+const NO_BEGINNING: &str = "the conversation is too long even without its beginning";
+const NO_END: &str = "the conversation is too long even without its end";
 
 /// A finished summary.
 pub(crate) struct FinishedSummary {
@@ -39,22 +45,19 @@ impl Summaries {
         }
     }
 
-    /// Builds a request for a summary of these blocks.
-    pub fn request(
-        &self,
-        s: &Engine,
-        wire: &Deleted,
-        phase: Phase,
-        mut blocks: Vec<Arc<Block>>,
-        prompt: Arc<Block>,
-    ) -> Request {
-        blocks.push(prompt);
-        let (blocks, server_edits) = wire.as_sent(&blocks);
-        let mut request = s.summary_request(phase, blocks, true);
-        request.max_tokens = Some(self.settings.summary_max_tokens);
-        request.ttl = self.ttl(s);
-        request.server_edits = server_edits;
-        request
+    pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        Summaries { settings, words, deleted: Deleted::default() }
+    }
+
+    /// Builds a request with these blocks, of which the last is the instruction.
+    fn request(&self, s: &Engine, phase: Phase, blocks: &[Arc<Block>]) -> Request {
+        let (blocks, server_edits) = self.deleted.as_sent(blocks);
+        Request {
+            max_tokens: Some(self.settings.summary_max_tokens),
+            ttl: self.ttl(s),
+            server_edits,
+            ..s.summary_request(phase, blocks, true)
+        }
     }
 
     /// Returns the instruction with the user's additions from `/compact`.
@@ -72,7 +75,6 @@ impl Summaries {
     pub async fn ask(
         &self,
         s: &mut Engine,
-        wire: &Deleted,
         phase: Phase,
         extra: Option<&str>,
         mut over: Option<u64>,
@@ -85,15 +87,8 @@ impl Summaries {
                 let n = n + bytes_div4_up(&prompt.text);
                 let shown = &history[from..upto];
                 match self.settings.trim {
-                    Trim::Oldest => {
-                        from += without_oldest(shown, n)
-                            .ok_or("the conversation is too long even without its beginning")?
-                    }
-                    Trim::Tail => {
-                        upto = from
-                            + without_newest(shown, n)
-                                .ok_or("the conversation is too long even without its end")?
-                    }
+                    Trim::Oldest => from += without_oldest(shown, n).ok_or(NO_BEGINNING)?,
+                    Trim::Tail => upto = from + without_newest(shown, n).ok_or(NO_END)?,
                 }
             }
             let mut blocks = fixed.to_vec();
@@ -102,7 +97,8 @@ impl Summaries {
                 blocks.push(ephemeral_block(BlockKind::Marker, Role::User, left_out));
             }
             blocks.extend_from_slice(&history[from..upto]);
-            let request = self.request(s, wire, phase, blocks, prompt.clone());
+            blocks.push(prompt.clone());
+            let request = self.request(s, phase, &blocks);
             match s.send(&request).await {
                 Ok(reply) => {
                     let text = reply
@@ -144,20 +140,19 @@ pub(crate) enum IfNotReady {
 pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
 
 impl Prepared {
-    /// Starts the request over these blocks, which show the current conversation, unless one is in
+    /// Starts a request that shows the current conversation and then these blocks, unless one is in
     /// progress. Returns whether it started.
     pub async fn begin(
         &mut self,
         s: &mut Engine,
         asked: &Summaries,
-        wire: &Deleted,
-        blocks: Vec<Arc<Block>>,
-        prompt: Arc<Block>,
+        last: impl IntoIterator<Item = Arc<Block>>,
     ) -> bool {
-        let newest =
-            s.context.blocks().iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
+        let mut blocks = s.context.blocks().to_vec();
+        let newest = blocks.iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
         let (None, Some(upto)) = (&self.0, newest) else { return false };
-        let request = asked.request(s, wire, Phase::Background, blocks, prompt);
+        blocks.extend(last);
+        let request = asked.request(s, Phase::Background, &blocks);
         let task = s.spawn(&request).await;
         self.0 = Some((task, request, upto));
         true

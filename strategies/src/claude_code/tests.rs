@@ -394,43 +394,6 @@ fn skills_and_the_plan_come_back() {
 }
 
 #[test]
-fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
-    const RULE: &str = "# .claude/rules/rs.md\n\n---\npaths: src/**\n---\nno unwrap";
-    let script = || {
-        let read = |id: &str| calls("r", id, "read_file", r#"{"path":"src/a.rs"}"#);
-        go(vec![text_answer("a")])
-            .then([user("n", "read")], [read("c"), text_answer("b")])
-            .then([compact(), user("o", "on")], [text_answer("c")])
-            .then([user("p", "again")], [read("d"), text_answer("d")])
-            .memory(vec!["# CLAUDE.md\n\nroot", RULE])
-    };
-    let shown = |p: &Played| -> Vec<bool> {
-        p.requests.iter().map(|r| r.blocks.iter().any(|b| &*b.text == RULE)).collect()
-    };
-    let p = play("claude-code", script());
-    // Turn 1, turn 2 before and after the read, the summary request, turn 3, turn 4 before and
-    // after the read.
-    assert_eq!(shown(&p), [false, false, true, true, false, false, true]);
-    assert!(p.requests.iter().all(|r| r.blocks.iter().any(|b| b.text.ends_with("root"))));
-    assert_eq!(shown(&play("claude-code:scoped_rules=false", script())), [true; 7]);
-}
-
-#[test]
-fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
-    let lines: String = (1..=203).map(|i| format!("- fact {i}\n")).collect();
-    let (index, other) =
-        (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
-    let script = go(vec![text_answer("a")]).memory(vec![index.leak(), other.leak()]);
-    let p = play("claude-code", script);
-    let text = |start: &str| {
-        p.requests[0].blocks.iter().find(|b| b.text.starts_with(start)).unwrap().text.to_string()
-    };
-    let cut = text("# memory/MEMORY.md");
-    assert!(cut.contains("- fact 200\n[3 more lines") && !cut.contains("- fact 201"), "{cut}");
-    assert!(text("# CLAUDE.md").contains("- fact 203"));
-}
-
-#[test]
 fn messages_stay_behind_the_summary_if_told() {
     let last = |spec: &str| {
         let actions = vec![user("m", "first"), user("n", "second"), compact(), user("o", "third")];

@@ -17,9 +17,11 @@ use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-use super::count::{Release, bytes_estimate, effective_limit, estimate_items, usable_window};
-use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{SummaryRequest, kept_users, remove_item, sample_request, show_fixed};
+use super::rules::{
+    OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
+    output_policy, usable_window,
+};
 use super::settings::CodexSettings;
 use super::words::CodexWords;
 

@@ -11,8 +11,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::count::{Release, estimate_items, item_groups};
-use super::cut::cut_message;
+use super::rules::{Release, cut_message, estimate_items, item_groups};
 use crate::shared::joined;
 
 /// Output of a call without an output (docs/sources/codex.md §3).
@@ -24,9 +23,6 @@ const BLANKED: &str = "Output exceeded the available model context and was trunc
 /// Returns the blocks of a prompt: a call without an output gets one right after it, an output
 /// without a call is left out. The history itself does not change.
 pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
-    if paired(blocks) {
-        return blocks.to_vec();
-    }
     let ids = |kind| {
         blocks
             .iter()
@@ -51,27 +47,6 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         }
     }
     out
-}
-
-/// Maximum number of open calls that [`paired`] can track.
-const MAX_OPEN: usize = 64;
-
-/// Returns true if each output follows its call, which is the usual case. The check needs no set of
-/// all IDs per request; `false` = unknown.
-fn paired(blocks: &[Arc<Block>]) -> bool {
-    let mut open: Vec<&str> = Vec::new();
-    for b in blocks {
-        match (b.kind, b.call_id()) {
-            (BlockKind::Call, Some(id)) if open.len() < MAX_OPEN => open.push(id),
-            (BlockKind::Call, Some(_)) => return false,
-            (BlockKind::Output, Some(id)) => match open.iter().position(|o| *o == id) {
-                Some(at) => drop(open.swap_remove(at)),
-                None => return false,
-            },
-            _ => {}
-        }
-    }
-    open.is_empty()
 }
 
 /// Shows the base instructions at this version's position, then the context.
@@ -304,24 +279,6 @@ mod tests {
         let shown = normalised(&history);
         assert_eq!(texts(&shown), ["A", "aborted", "B", "ob", "U"]);
         assert_eq!((shown[1].kind, shown[1].call_id()), (Output, Some("a")));
-    }
-
-    #[test]
-    fn what_is_in_pairs_stays_as_it_is() {
-        use BlockKind::{Call, Output};
-        let of = |kind, id: &str| call(kind, id, id);
-        let history = [of(Call, "a"), of(Call, "b"), of(Output, "b"), of(Output, "a")];
-        assert!(paired(&history));
-        assert_eq!(texts(&normalised(&history)), ["a", "b", "b", "a"]);
-        // A repeated output is kept with its call. Even more open calls than can be tracked are
-        // paired.
-        let again = [of(Call, "a"), of(Output, "a"), of(Output, "a")];
-        assert_eq!((paired(&again), normalised(&again).len()), (false, 3));
-        let ids: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-        let many: Vec<_> =
-            [Call, Output].iter().flat_map(|k| ids.iter().map(|id| of(*k, id))).collect();
-        assert_eq!((paired(&many), normalised(&many).len()), (false, 200));
-        assert!(!paired(&[of(Output, "a"), of(Call, "a")]) && !paired(&[of(Call, "a")]));
     }
 
     #[test]

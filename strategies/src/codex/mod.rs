@@ -1,19 +1,18 @@
 //! Codex CLI: the user's messages and one handoff summary replace the whole history.
 //!
-//! `program.rs` follows the releases, `described.rs` follows two published descriptions.
+//! `rules.rs` and `strategy.rs` follow the releases, `described.rs` follows two published descriptions.
 
-mod count;
-mod cut;
 mod described;
 mod files;
 mod items;
 pub(crate) mod persist;
-mod program;
 #[cfg(test)]
 mod recorded_tests;
 pub mod reopened;
 mod rollout;
+mod rules;
 mod settings;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -24,10 +23,10 @@ use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
-use count::Release;
 use described::DescribedCodex;
-use program::CodexProgram;
+use rules::Release;
 use settings::CodexSettings;
+use strategy::CodexProgram;
 
 pub(crate) struct Codex;
 

@@ -1,9 +1,9 @@
 //! Recorded results of single functions of Codex CLI.
 
-use super::count::{
+use super::rules::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
+use super::rules::{
     active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item, must_compact,
 };
-use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
 use super::*;
 use crate::testing::check;
 use ctxbench_core::block::{BlockKind, CallRef, Draft, MessageId, Role};
@@ -49,7 +49,7 @@ fn tokens(release: Release, items: &Value) -> Vec<u64> {
             let id = filler("id_bytes").into();
             draft.call = Some(Arc::new(CallRef { id, name: "".into() }));
         }
-        estimate_item(release, &draft.build(MessageId(0), vec![]))
+        estimate_item(release, &[draft.build(MessageId(0), vec![])])
     };
     items.as_array().unwrap().iter().map(of).collect()
 }

@@ -12,8 +12,8 @@ use ctxbench_kit::rollout::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::count::Release;
 use super::rollout::{prompt, resume};
+use super::rules::Release;
 
 /// Token budget for the user's messages when a compaction is repeated (docs/sources/codex.md §1.4).
 const USER_MESSAGE_TOKENS: u64 = 20_000;

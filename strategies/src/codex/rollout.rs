@@ -8,8 +8,8 @@
 
 use ctxbench_kit::rollout::{ResumedSession, Rollout, RolloutItem};
 
-use super::count::Release;
-use super::cut::retained_user_messages;
+use super::rules::Release;
+use super::rules::retained_user_messages;
 
 /// Reads the history from which a version continues after a resume. `context` is shown again after
 /// a compaction without a replacement. `is_summary` distinguishes a summary from a user message.

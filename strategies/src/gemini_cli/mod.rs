@@ -2,17 +2,17 @@
 //! Old tool results move to files.
 //!
 //! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
-//! depend on these sizes, and `program.rs` decides when to apply them.
+//! depend on these sizes, and `strategy.rs` decides when to apply them.
 
 mod contents;
 mod files;
 pub(crate) mod persist;
 mod preview;
-mod program;
 mod resumed;
 mod rules;
 mod settings;
 mod sizes;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -23,8 +23,8 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
 pub use preview::CutSizes;
-use program::GeminiCliProgram;
-pub use program::phase;
+use strategy::GeminiCliProgram;
+pub use strategy::phase;
 
 pub(crate) struct GeminiCli;
 

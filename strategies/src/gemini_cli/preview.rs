@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use ctxbench_core::block::Block;
 use ctxbench_core::compaction::head_cut;
 use ctxbench_core::tokens::utf16_len;
+use serde_json::json;
 
 /// Tags around a masked result, as sent to the provider (docs/sources/gemini-cli.md §5).
 pub(super) const MASKED: &str = "<tool_output_masked>";
@@ -98,11 +99,14 @@ pub(super) fn full_text(result: &Block) -> Cow<'_, str> {
     }
 }
 
+/// Returns the member that contains the text of a result.
+pub(super) fn response_key(is_error: bool) -> &'static str {
+    if is_error { "error" } else { "output" }
+}
+
 /// Formats the object of a result as indented JSON, the form that the program measures.
 pub(super) fn pretty(output: &str, is_error: bool) -> String {
-    let key = if is_error { "error" } else { "output" };
-    let text = serde_json::to_string(output).expect("a string always serialises");
-    format!("{{\n  \"{key}\": {text}\n}}")
+    format!("{:#}", json!({ response_key(is_error): output }))
 }
 
 /// Formats the output of a command by sections. Only the `Output` section and text before the first

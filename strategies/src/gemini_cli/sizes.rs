@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::tokens::{json_utf16_len, utf16_len};
+use ctxbench_core::tokens::utf16_len;
 use ctxbench_util::json::Json;
+use serde_json::{Value, json};
 
 use super::contents::{ContentMessage, Side, stable_id};
-use super::preview::full_text;
+use super::preview::{full_text, response_key};
 
 /// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
 const IMAGE: u64 = 3_000;
@@ -46,10 +47,8 @@ impl Sizes {
     pub(super) fn json_len(&mut self, message: &ContentMessage) -> u64 {
         let role = if message.side == Side::User { "user" } else { "model" };
         let parts: u64 = message.parts.iter().map(|b| self.block_size(b).json).sum();
-        r#"{"role":"","parts":[]}"#.len() as u64
-            + role.len() as u64
-            + parts
-            + (message.parts.len() as u64).saturating_sub(1)
+        let commas = (message.parts.len() as u64).saturating_sub(1);
+        json_len(&json!({"role": role, "parts": []})) + parts + commas
     }
 
     /// Estimates the tokens of parts: the sum of their quarter tokens, rounded down once.
@@ -63,32 +62,32 @@ impl Sizes {
     }
 }
 
-/// Returns the length of a result as an object: `{"output": …}`.
-fn response_len(b: &Block) -> u64 {
-    let key = if b.is_error { "error" } else { "output" };
-    r#"{"":}"#.len() as u64 + key.len() as u64 + json_utf16_len(&b.text)
+/// Returns a result as an object: `{"output": …}`.
+fn response(b: &Block) -> Value {
+    json!({ response_key(b.is_error): *b.text })
+}
+
+fn json_len(v: &Value) -> u64 {
+    utf16_len(&v.to_string())
 }
 
 fn part_json_len(b: &Block) -> u64 {
-    let id_and_name = || {
-        let name = b.call.as_ref().map_or("", |c| &*c.name);
-        r#""id":,"name":,"#.len() as u64 + json_utf16_len(&stable_id(b)) + json_utf16_len(name)
-    };
+    let (id, name) = (stable_id(b), b.call.as_ref().map_or("", |c| &*c.name));
     match b.kind {
         BlockKind::Call => {
+            // The arguments take the place of the digit.
             let arguments = Json::read(&b.text).map_or_else(|| "{}".to_string(), |j| j.write());
-            r#"{"functionCall":{"args":}}"#.len() as u64 + id_and_name() + utf16_len(&arguments)
+            let call = json!({"functionCall": {"id": id, "name": name, "args": 0}});
+            json_len(&call) - 1 + utf16_len(&arguments)
         }
-        BlockKind::Output => {
-            r#"{"functionResponse":{"response":}}"#.len() as u64 + id_and_name() + response_len(b)
-        }
+        BlockKind::Output => json_len(&json!({
+            "functionResponse": {"id": id, "name": name, "response": response(b)}
+        })),
         BlockKind::Image => b.media.as_ref().map_or(0, |m| {
             let data = m.url.split_once(";base64,").map_or(m.url.as_str(), |(_, data)| data);
-            r#"{"inlineData":{"mimeType":,"data":}}"#.len() as u64
-                + json_utf16_len(&m.media_type)
-                + json_utf16_len(data)
+            json_len(&json!({"inlineData": {"mimeType": m.media_type, "data": data}}))
         }),
-        _ => r#"{"text":}"#.len() as u64 + json_utf16_len(&b.text),
+        _ => json_len(&json!({"text": *b.text})),
     }
 }
 
@@ -100,7 +99,9 @@ pub(super) fn estimate_text(text: &str) -> u64 {
 fn quarters(b: &Block) -> u64 {
     match b.kind {
         BlockKind::Call => part_json_len(b),
-        BlockKind::Output => b.call.as_ref().map_or(0, |c| utf16_len(&c.name)) + response_len(b),
+        BlockKind::Output => {
+            b.call.as_ref().map_or(0, |c| utf16_len(&c.name)) + json_len(&response(b))
+        }
         BlockKind::Image => {
             let pdf = b.media.as_ref().is_some_and(|m| m.media_type == "application/pdf");
             4 * if pdf { PDF } else { IMAGE }

@@ -1,4 +1,4 @@
-//! OpenCode according to two published accounts; `program.rs` follows the releases.
+//! OpenCode according to two published accounts; `strategy.rs` follows the releases.
 //!
 //! `opencode@described-001` (docs/sources/opencode-vs-claude-code.md §2 and §7): before a request the
 //! tokens of the last reply are compared with the window minus the largest reply, "100 % overflow".
@@ -25,13 +25,13 @@ use ctxbench_core::host::Event;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::tokens::utf16_div4_round;
 use ctxbench_core::usage::Usage;
 
-use super::log::CLEARED;
-use super::request::{breakpoints, limits};
+use super::log::{CLEARED, StoredMessage};
 use super::rules::{
-    BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, is_overflow, is_retryable, max_output,
-    prune_rule, prune_view, usable, used,
+    BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow, is_retryable,
+    max_output, prune, prune_rule, usable, used,
 };
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
@@ -75,7 +75,7 @@ impl DescribedOpenCode {
 
     /// Returns the limits that the account knows. The comparison ignores a separate input limit.
     fn limits(&self, s: &Engine) -> ModelLimits {
-        let all = limits(s);
+        let all = ModelLimits::of(&s.model);
         ModelLimits { input: all.input.filter(|_| self.account == Account::Article), ..all }
     }
 
@@ -87,16 +87,21 @@ impl DescribedOpenCode {
         usable(self.limits(s), self.settings.reserved, self.cap, self.buffer)
     }
 
-    /// Returns the positions of old results with their tokens, if they are worth removing.
-    fn old_results(&self, s: &Engine) -> Vec<(usize, u64)> {
-        let exempt = match self.account {
-            Account::Comparison => &[],
-            Account::Article => PRUNE_EXEMPT,
-        };
-        match self.settings.prune {
-            Some(false) => Vec::new(),
-            _ => prune_view(s.context.blocks(), prune_rule(&self.settings), exempt),
+    /// Returns the positions of old results, if they are worth removing.
+    fn old_results(&self, s: &Engine) -> Vec<usize> {
+        if self.settings.prune == Some(false) {
+            return Vec::new();
         }
+        let exempt = if self.account == Account::Article { PRUNE_EXEMPT } else { &[] };
+        let (mut messages, mut starts, mut at) = (Vec::new(), Vec::new(), 0);
+        for m in s.context.blocks().chunk_by(|a, b| a.message == b.message) {
+            let user = m.iter().any(|b| b.kind == BlockKind::User);
+            messages.push(StoredMessage::new(m[0].message, user, m.to_vec()));
+            starts.push(at);
+            at += m.len();
+        }
+        let chosen = prune(&messages, prune_rule(&self.settings), exempt, utf16_div4_round);
+        chosen.into_iter().map(|(message, block)| starts[message] + block).collect()
     }
 
     /// Hides old results with their calls. Returns the freed tokens.
@@ -106,7 +111,8 @@ impl DescribedOpenCode {
         if hidden.is_empty() {
             return 0;
         }
-        let ids: Vec<&str> = hidden.iter().filter_map(|&(i, _)| blocks[i].call_id()).collect();
+        let ids: Vec<&str> = hidden.iter().filter_map(|&i| blocks[i].call_id()).collect();
+        let freed = hidden.iter().map(|&i| utf16_div4_round(&blocks[i].text)).sum();
         let view = blocks
             .iter()
             .filter(|b| !b.call_id().is_some_and(|id| ids.contains(&id)))
@@ -114,7 +120,7 @@ impl DescribedOpenCode {
             .collect();
         // Calls and results are removed together, so the edit is always valid.
         let _ = s.compacted(CompactionKind::Drop, "hide", phase, view);
-        hidden.iter().map(|(_, tokens)| tokens).sum()
+        freed
     }
 
     /// Replaces the whole conversation by a summary: a system prompt, the messages, a request for a
@@ -131,7 +137,7 @@ impl DescribedOpenCode {
         blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s));
-        request.breakpoints = breakpoints(s, &request.blocks);
+        request.breakpoints = breakpoints(s.model.provider, &request.blocks);
         let text = s.send(&request).await.ok().filter(|r| !r.has_calls()).and_then(|r| r.text());
         let Some(text) = text else {
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
@@ -194,7 +200,7 @@ impl Strategy for DescribedOpenCode {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         r.max_tokens = Some(self.largest_reply(s));
-        r.breakpoints = breakpoints(s, &r.blocks);
+        r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
     }
 
@@ -242,7 +248,7 @@ impl Strategy for DescribedOpenCode {
         if self.account == Account::Article {
             return;
         }
-        let at: Vec<usize> = self.old_results(s).into_iter().map(|(i, _)| i).collect();
+        let at = self.old_results(s);
         if !at.is_empty() {
             let cleared = clear_outputs(s.context.blocks(), &at, &CLEARED.into());
             // Calls keep their results, so the edit is always valid.

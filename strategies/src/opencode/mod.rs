@@ -1,7 +1,7 @@
 //! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
 //! stay.
 //!
-//! `program.rs` follows the releases; `described.rs` follows two published accounts.
+//! `rules.rs` and `strategy.rs` follow the releases; `described.rs` follows two published accounts.
 
 mod described;
 mod files;
@@ -11,12 +11,11 @@ pub(crate) mod log;
 pub(crate) mod persist;
 pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
-mod program;
 #[cfg(test)]
 mod recorded_tests;
-mod request;
 mod rules;
 mod settings;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -28,7 +27,7 @@ use serde::Deserialize;
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
 use described::{Account, DescribedOpenCode};
-use program::OpenCodeProgram;
+use strategy::OpenCodeProgram;
 
 pub(crate) struct OpenCode;
 

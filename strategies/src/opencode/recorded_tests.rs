@@ -1,9 +1,7 @@
 //! Recorded results of single functions of OpenCode.
 
-use super::log::{cleared, estimate_list, message_len, message_transcript, part_len};
-use super::rules::{
-    self, BUFFER, MessageView, ModelLimits, OUTPUT_CAP, PruneMessage, PruneResult, TurnSpan,
-};
+use super::log::{StoredMessage, cleared, message_len, message_transcript};
+use super::rules::{self, BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, TurnSpan};
 use super::settings::OpenCodeSettings;
 use crate::testing::{check, recorded};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
@@ -79,22 +77,23 @@ fn results_are_cleared_as_recorded() {
     let facts = recorded("opencode/1.18.33/prune.json");
     let given = [number(&facts, "protect_tokens"), number(&facts, "minimum_tokens")];
     assert_eq!([rule.protect, rule.minimum], given);
-    let filler = "x".repeat(400_000);
     check_all("prune", |i| {
-        let result = |tool| PruneResult {
-            tool: text(tool, "tool"),
-            output: &filler[..number(tool, "chars") as usize],
-            completed: tool.get("status").is_none_or(|s| s == "completed"),
-            cleared: tool["cleared"] == true,
+        let result = |tool: &Value| {
+            let output = "x".repeat(number(tool, "chars") as usize);
+            let draft = block(BlockKind::Output, &output, Some(["call", text(tool, "tool")]));
+            let is_error = tool.get("status").is_some_and(|s| s != "completed");
+            let result = build(Draft { is_error, ..draft });
+            if tool["cleared"] == true { cleared(&result) } else { result }
         };
-        let message = |m| PruneMessage {
-            user: is_user(m),
+        let message = |m: &Value| StoredMessage {
             summary: m["summary"] == true,
-            results: list(&m["tools"]).map(result).collect(),
+            ..StoredMessage::new(MessageId(0), is_user(m), list(&m["tools"]).map(result).collect())
         };
-        let messages: Vec<PruneMessage<'_>> = list(&i["messages"]).map(message).collect();
-        let rule = (i["prune"] == true).then_some(rule);
-        let chosen = rules::prune(&messages, rule, utf16_div4_round);
+        let messages: Vec<StoredMessage> = list(&i["messages"]).map(message).collect();
+        if i["prune"] != true {
+            return json!([]);
+        }
+        let chosen = rules::prune(&messages, rule, PRUNE_EXEMPT, utf16_div4_round);
         chosen.into_iter().map(|(message, part)| json!(format!("{message}.{part}"))).collect()
     });
 }
@@ -115,16 +114,15 @@ fn tails_and_orders_are_as_recorded() {
             let at = list(i).position(|m| m["id"] == *id).unwrap_or(usize::MAX);
             MessageId(at as u32)
         };
-        let view = |m: &Value| MessageView {
-            id: number(&m["id"]),
-            user: is_user(m),
+        let view = |m: &Value| StoredMessage {
             marker: m.get("compaction").map(|c| c.get("tail_start_id").map(number)),
             parent: m.get("parent").map(number),
             summary: m["summary"] == true,
             finished: m["finished"] == true,
             error: m["error"] == true,
+            ..StoredMessage::new(number(&m["id"]), is_user(m), vec![])
         };
-        let stored: Vec<MessageView> = list(i).map(view).collect();
+        let stored: Vec<StoredMessage> = list(i).map(view).collect();
         rules::filter_compacted(&stored).into_iter().map(|k| i[k]["id"].clone()).collect()
     });
 }
@@ -147,11 +145,14 @@ fn messages_are_estimated_as_recorded() {
             "tool-result" => block(BlockKind::Output, text(&p["output"], "value"), call),
             _ => block(BlockKind::User, text(p, "text"), None),
         };
-        part_len(&build(draft))
+        build(draft)
     };
     check_all("messages_estimate", |i| {
-        let len = |m: &Value| (message_len(text(m, "role"), list(&m["content"]).map(part)), 1);
-        json!(estimate_list(&list(i).map(len).collect::<Vec<_>>()))
+        let len = |m: &Value| {
+            let parts: Vec<Arc<Block>> = list(&m["content"]).map(part).collect();
+            message_len(text(m, "role"), parts.iter().map(|b| &**b))
+        };
+        json!(rules::estimate_list(&list(i).map(len).collect::<Vec<_>>()))
     });
 }
 

@@ -1,14 +1,18 @@
-//! OpenCode's rules as pure functions (docs/sources/opencode.md §1-4): size limits, start of the
-//! tail, selection of messages.
+//! OpenCode's rules as pure functions (docs/sources/opencode.md §1-4, §6): size limits, the plan of
+//! a compaction, pruning, selection of messages, breakpoints.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::settings::{Count, OpenCodeSettings};
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
-use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
+use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
+use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::tokens::{o200k, utf16_div4_round};
 use ctxbench_core::usage::Usage;
+
+use super::log::StoredMessage;
+use super::settings::{Count, OpenCodeSettings};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,12 @@ pub struct ModelLimits {
     pub output: u64,
     /// Separate limit on input.
     pub input: Option<u64>,
+}
+
+impl ModelLimits {
+    pub fn of(m: &Model) -> ModelLimits {
+        ModelLimits { context: m.window, output: m.max_output, input: m.input_limit }
+    }
 }
 
 /// `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`'s default: replies are capped at this
@@ -141,24 +151,89 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
     start.filter(|s| *s > 0)
 }
 
-/// Facts about a stored message for [`filter_compacted`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageView {
-    pub id: MessageId,
-    /// True for a message on the user's side.
-    pub user: bool,
-    /// A marker of a compaction, with the start of its verbatim tail.
-    pub marker: Option<Option<MessageId>>,
-    /// The user message that an assistant message answers.
-    pub parent: Option<MessageId>,
-    pub summary: bool,
-    /// True if the message is complete.
-    pub finished: bool,
-    pub error: bool,
+/// Returns the turns among these messages with the estimates of their suffixes.
+fn turns(log: &[StoredMessage], messages: &[usize]) -> Vec<TurnSpan> {
+    let starts: Vec<usize> =
+        (0..messages.len()).filter(|&k| log[messages[k]].is_prompt()).collect();
+    let lens: Vec<u64> = messages.iter().map(|&i| log[i].json_len()).collect();
+    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+    let turn = |(&first, end)| {
+        let suffix_tokens = (first..end).map(|k| estimate_list(&lens[k..end])).collect();
+        TurnSpan { first, end, suffix_tokens }
+    };
+    starts.iter().zip(ends).map(turn).collect()
+}
+
+/// Estimates a list of messages as JSON, brackets included: length / 4, rounded half up. Each entry
+/// is the length of a message's model messages, each with a comma.
+pub fn estimate_list(lens: &[u64]) -> u64 {
+    let members: u64 = lens.iter().sum();
+    (2 + members.saturating_sub(1) + 2) / 4
+}
+
+/// Limits of the verbatim tail.
+#[derive(Clone, Copy, Debug)]
+pub struct TailRule {
+    /// Maximum number of turns; `None` = no limit.
+    pub turns: Option<i64>,
+    /// Tokens.
+    pub budget: u64,
+}
+
+/// Messages that a compaction summarises, keeps and repeats, as indexes in the log.
+#[derive(Debug, Default)]
+pub struct CompactionPlan {
+    pub head: Vec<usize>,
+    /// First message of the verbatim tail; `None` = no tail.
+    pub tail: Option<usize>,
+    /// The summary that the new one continues.
+    pub prior: Option<usize>,
+    /// User message that is sent again after the summary.
+    pub replay: Option<usize>,
+}
+
+/// Plans a compaction for the message `parent`: its marker, or the newest user message if the
+/// compaction is older than that message (docs/sources/opencode.md §3.2). After a refused prompt
+/// (`overflow`), the nearest user message before the parent is repeated and not summarised, unless it
+/// is the first. Without a rule for a tail, as in 1.3, everything is summarised, earlier summaries
+/// included.
+pub fn plan_compaction(
+    log: &[StoredMessage],
+    parent: MessageId,
+    overflow: bool,
+    tail: Option<TailRule>,
+) -> CompactionPlan {
+    let view = filter_compacted(log);
+    let at_parent = view.iter().position(|&i| log[i].id == parent).unwrap_or(view.len());
+    let mut prompts = (0..at_parent).rev().filter(|&k| log[view[k]].is_prompt());
+    let replay = prompts.next().filter(|_| overflow && prompts.next().is_some());
+    let mut head = view[..replay.unwrap_or(view.len())].to_vec();
+    let replay = replay.map(|k| view[k]);
+    let Some(rule) = tail else { return CompactionPlan { head, replay, ..Default::default() } };
+    head.pop_if(|&mut i| log[i].id == parent && log[i].is_marker());
+    let prior = strip_compactions(log, &mut head);
+    let start = select_tail(&turns(log, &head), rule.turns, rule.budget);
+    let tail = start.map(|k| head[k]);
+    head.truncate(start.unwrap_or(head.len()));
+    CompactionPlan { head, tail, prior, replay }
+}
+
+/// Removes finished marker-summary pairs and returns the last summary by position, if it has text: if
+/// a tail contains an older pair, that pair's summary is passed on and the newer one is lost.
+fn strip_compactions(log: &[StoredMessage], messages: &mut Vec<usize>) -> Option<usize> {
+    let marker_of = |i: usize| {
+        let parent = log[i].parent.filter(|_| log[i].is_summary())?;
+        messages.iter().copied().find(|&k| log[k].id == parent && log[k].is_marker())
+    };
+    let pairs: Vec<[usize; 2]> =
+        messages.iter().filter_map(|&i| Some([marker_of(i)?, i])).collect();
+    let hidden: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    messages.retain(|i| !hidden.contains(i));
+    pairs.last().map(|&[_, summary]| summary).filter(|&i| !log[i].text().is_empty())
 }
 
 /// Returns the indexes of the stored messages to send, in order (docs/sources/opencode.md §4).
-pub fn filter_compacted(messages: &[MessageView]) -> Vec<usize> {
+pub fn filter_compacted(messages: &[StoredMessage]) -> Vec<usize> {
     let mut done: Vec<MessageId> = Vec::new();
     let mut until: Option<MessageId> = None;
     let mut out = Vec::new();
@@ -177,7 +252,7 @@ pub fn filter_compacted(messages: &[MessageView]) -> Vec<usize> {
                 Some(Some(start)) => until = Some(start),
                 None => {}
             }
-        } else if !m.user && m.summary && m.finished && !m.error {
+        } else if !m.user && m.is_summary() {
             done.extend(m.parent);
         }
     }
@@ -186,7 +261,7 @@ pub fn filter_compacted(messages: &[MessageView]) -> Vec<usize> {
 }
 
 /// Orders a marker and its summary before the tail, and later messages after it.
-fn tail_behind_summary(messages: &[MessageView], order: &[usize]) -> Option<Vec<usize>> {
+fn tail_behind_summary(messages: &[StoredMessage], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
         .rposition(|&i| messages[i].user && matches!(messages[i].marker, Some(Some(_))))?;
@@ -208,26 +283,6 @@ pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Number of newest user turns in which nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
-/// Facts about a tool result for [`prune`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PruneResult<'a> {
-    pub tool: &'a str,
-    pub output: &'a str,
-    /// True if the call did not fail.
-    pub completed: bool,
-    pub cleared: bool,
-}
-
-/// Facts about a stored message for [`prune`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PruneMessage<'a> {
-    /// True for a message on the user's side.
-    pub user: bool,
-    pub summary: bool,
-    /// Tool results in order.
-    pub results: Vec<PruneResult<'a>>,
-}
-
 /// Builds the pruning rule from the settings. Results that free exactly the minimum are not cleared
 /// (docs/sources/opencode.md §1).
 pub fn prune_rule(s: &OpenCodeSettings) -> PruneRule {
@@ -242,15 +297,14 @@ pub fn size_of(count: Count) -> fn(&str) -> u64 {
     }
 }
 
-/// Returns the results to clear after a turn, as message index and index among its results, oldest
-/// first (docs/sources/opencode.md §1). `size` measures a result. Without a rule nothing is
-/// cleared.
+/// Returns the results to clear after a turn, as message index and index among its blocks, oldest
+/// first (docs/sources/opencode.md §1). `size` measures a result; results of the `exempt` tools stay.
 pub fn prune(
-    messages: &[PruneMessage<'_>],
-    rule: Option<PruneRule>,
+    messages: &[StoredMessage],
+    rule: PruneRule,
+    exempt: &[&str],
     size: fn(&str) -> u64,
 ) -> Vec<(usize, usize)> {
-    let Some(rule) = rule else { return Vec::new() };
     let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
     'walk: for (i, m) in messages.iter().enumerate().rev() {
         turns += usize::from(m.user);
@@ -260,41 +314,39 @@ pub fn prune(
         if m.summary {
             break;
         }
-        for (j, r) in m.results.iter().enumerate().rev() {
-            if !r.completed || PRUNE_EXEMPT.contains(&r.tool) {
+        for (j, b) in m.blocks.iter().enumerate().rev() {
+            let is_exempt = b.call.as_ref().is_some_and(|c| exempt.contains(&&*c.name));
+            if b.kind != BlockKind::Output || b.is_error || is_exempt {
                 continue;
             }
-            if r.cleared {
+            if b.form == BlockForm::Cleared {
                 break 'walk;
             }
-            steps.push(PruneStep::Result(size(r.output)));
+            steps.push(PruneStep::Result(size(&b.text)));
             places.push((i, j));
         }
     }
     prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
 }
 
-/// Selects the results of a view to clear, as positions with their token estimates, according to
-/// docs/sources/opencode-vs-claude-code.md and docs/sources/login-bug.md §4. The search starts
-/// before the newest two user messages and continues to older results until one that was cleared
-/// before. Results of the `exempt` tools stay.
-pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Vec<(usize, u64)> {
-    let turns = turn_starts(blocks);
-    let Some(&end) = turns.len().checked_sub(PRUNE_TURNS).and_then(|i| turns.get(i)) else {
+/// Returns the breakpoints, which only Anthropic needs: the first two system messages and the last
+/// two other messages (docs/sources/opencode.md §6).
+pub fn breakpoints(provider: Provider, blocks: &[Arc<Block>]) -> Vec<usize> {
+    if provider != Provider::Anthropic {
         return Vec::new();
+    }
+    let is_system = |&i: &usize| blocks[i].role == Role::System;
+    let ends = |&i: &usize| {
+        blocks.get(i + 1).is_none_or(|b| {
+            let a = &blocks[i];
+            a.message != b.message && (a.role, b.role) != (Role::Tool, Role::Tool)
+        })
     };
-    let at: Vec<usize> = (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
-    let step = |&i: &usize| {
-        let b = &blocks[i];
-        match b.call.as_ref() {
-            _ if b.is_error => PruneStep::Exempt,
-            Some(c) if exempt.contains(&&*c.name) => PruneStep::Exempt,
-            _ if b.form == BlockForm::Cleared => PruneStep::Stop,
-            _ => PruneStep::Result(utf16_div4_round(&b.text)),
-        }
-    };
-    let chosen = prune_walk(at.iter().map(step), rule);
-    chosen.into_iter().map(|k| (at[k], utf16_div4_round(&blocks[at[k]].text))).collect()
+    let systems = (0..blocks.len()).filter(is_system).take(2);
+    let others = (0..blocks.len()).rev().filter(|i| !is_system(i) && ends(i));
+    let mut last: Vec<usize> = others.take(2).collect();
+    last.reverse();
+    systems.chain(last).collect()
 }
 
 /// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
@@ -312,18 +364,19 @@ pub fn transcript_output(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::call_block;
 
     #[test]
     fn a_tokenizer_sees_what_characters_do_not() {
         // A rare character is a quarter of a token by its length, but at least one token to a
         // tokenizer.
-        let output = "鑰".repeat(100);
-        let result = PruneResult { tool: "read", output: &output, completed: true, cleared: false };
-        let said = |user, results| PruneMessage { user, summary: false, results };
-        let messages =
-            [said(true, vec![]), said(false, vec![result]), said(true, vec![]), said(true, vec![])];
-        let rule = Some(PruneRule { protect: 0, minimum: 99, minimum_suffices: false });
-        assert_eq!(prune(&messages, rule, size_of(Count::Characters)), []);
-        assert_eq!(prune(&messages, rule, size_of(Count::Tokens)), [(1, 0)]);
+        let result = call_block(BlockKind::Output, "1", "read", &"鑰".repeat(100));
+        let message = |user, blocks| StoredMessage::new(MessageId(0), user, blocks);
+        let said = || message(true, vec![]);
+        let messages = [said(), message(false, vec![result]), said(), said()];
+        let rule = PruneRule { protect: 0, minimum: 99, minimum_suffices: false };
+        let pruned = |count| prune(&messages, rule, PRUNE_EXEMPT, size_of(count));
+        assert_eq!(pruned(Count::Characters), []);
+        assert_eq!(pruned(Count::Tokens), [(1, 0)]);
     }
 }

@@ -182,44 +182,6 @@ fn the_sdk_prompt_has_five_sections() {
 }
 
 #[test]
-fn an_older_pair_inside_the_tail_hands_its_summary_on() {
-    // docs/sources/opencode.md §3.2.3: the last summary by position counts; §3.4: the older pair is
-    // in the middle of the tail.
-    let mut script = three_turns(1_680);
-    script.replies[3] = using(text_answer("on 1"), 1_680);
-    script.replies.extend([using(text_answer("on 2"), 1_680), text_answer("on 3")]);
-    script.summaries = vec![text_answer("S-ONE"), text_answer("S-TWO"), text_answer("S-THREE")];
-    let p = play("opencode:tail_turns=2", script);
-    assert!(!prompt(&p, 0).contains("S-ONE"));
-    assert!(prompt(&p, 1).contains("S-ONE"));
-    let second = p.samples()[4];
-    let texts: Vec<&str> =
-        second.blocks.iter().map(|b| &*b.text).filter(|t| t.starts_with("S-")).collect();
-    assert_eq!(texts, ["S-TWO", "S-ONE"]);
-    assert!(prompt(&p, 2).contains("S-ONE") && !prompt(&p, 2).contains("S-TWO"));
-}
-
-#[test]
-fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
-    // docs/sources/opencode.md §3.4, s12 and s13: a tool call, or an error other than an overflow.
-    for bad in [calls("", "c", "read", "{}"), failure(ErrorKind::Invalid, 400, "bad")] {
-        let mut script = three_turns(1_680);
-        script.actions.push(user("4", "ten"));
-        script.summaries = vec![bad, text_answer("S")];
-        let p = play("opencode", script);
-        assert_eq!(p.summaries().len(), 2);
-        assert!(prompt(&p, 1).contains("[User]: ten"));
-        assert_eq!(
-            kinds(last(&p)),
-            [
-                Base, User, Assistant, User, Assistant, User, Assistant, Marker, User, Summary,
-                Continue
-            ]
-        );
-    }
-}
-
-#[test]
 fn passing_failures_are_tried_five_times_more() {
     // docs/sources/opencode.md §3.1: at most five retries, and none after permanent failures.
     let busy = || failure(ErrorKind::RateLimited, 429, "rate limit");

@@ -59,8 +59,9 @@ impl OpenCodeWords {
     /// Builds the summary request of a plugin with its own prompt. The conversation follows the
     /// prompt; the previous summary is not included.
     pub(crate) fn prompt_of_plugin(&self, transcript: &Transcript) -> Transcript {
-        let mut out = Transcript::quoted(BlockKind::SummaryPrompt, &*self.template);
-        out.append(&Transcript::quoted(BlockKind::SummaryPrompt, &*self.hook_history));
+        let mut out = Transcript::default();
+        out.instruct(&self.template);
+        out.instruct(&self.hook_history);
         out.append(transcript);
         out
     }
@@ -68,18 +69,18 @@ impl OpenCodeWords {
     /// Builds the summary request around a transcript and the previous summary
     /// (docs/sources/opencode.md §3.2.7).
     pub(crate) fn prompt(&self, transcript: &Transcript, prior: Option<&str>) -> Transcript {
-        let ask = |words: &str| Transcript::quoted(BlockKind::SummaryPrompt, words);
-        let mut out = ask(&self.intro);
+        let mut out = Transcript::default();
+        out.instruct(&self.intro);
         out.append(transcript);
         match prior {
-            None => out.append(&ask(&self.first)),
+            None => out.instruct(&self.first),
             Some(p) => {
-                out.append(&ask(&self.prior_open));
+                out.instruct(&self.prior_open);
                 out.recall(&Transcript::quoted(BlockKind::Summary, p));
-                out.append(&ask(&self.prior_close));
+                out.instruct(&self.prior_close);
             }
         }
-        out.append(&ask(&self.template));
+        out.instruct(&self.template);
         out
     }
 }

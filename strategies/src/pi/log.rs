@@ -2,7 +2,6 @@
 //! Entries never change. An edit hides a message, and a compaction replaces the messages before its
 //! tail.
 
-use std::ops::Index;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
@@ -14,7 +13,7 @@ use ctxbench_core::usage::Usage;
 use ctxbench_util::json::Json;
 
 use super::summary::FileLists;
-use crate::shared::{interrupted, recorded_since};
+use crate::shared::interrupted;
 
 /// Characters that the estimators count for an image (docs/sources/pi.md §1).
 const IMAGE_CHARS: u64 = 4_800;
@@ -22,13 +21,6 @@ const IMAGE_CHARS: u64 = 4_800;
 const NO_RESULT: &str = "No result provided";
 /// Text that is sent for a result without text (docs/sources/pi.md §7).
 const NO_OUTPUT: &str = "(no tool output)";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PiSpeaker {
-    User,
-    Assistant,
-    Tool,
-}
 
 /// Usage and outcome of a model's message.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +46,7 @@ impl Report {
 
 #[derive(Debug)]
 pub(super) struct PiMessage {
-    pub(super) speaker: PiSpeaker,
+    pub(super) role: Role,
     /// Blocks that are sent for the message.
     pub(super) blocks: Vec<Arc<Block>>,
     /// Characters, as both estimators count them.
@@ -86,7 +78,7 @@ pub(super) enum EntryContent {
 
 #[derive(Debug)]
 pub(super) struct LogEntry {
-    pub(super) id: MessageId,
+    id: MessageId,
     pub(super) content: EntryContent,
 }
 
@@ -102,137 +94,93 @@ impl LogEntry {
     pub(super) fn is_compaction(&self) -> bool {
         matches!(self.content, EntryContent::Compaction(_))
     }
+
+    pub(super) fn is_edit(&self) -> bool {
+        matches!(self.content, EntryContent::Edit)
+    }
 }
 
 /// All entries, oldest first.
 #[derive(Default)]
-pub(super) struct Log {
-    entries: Vec<LogEntry>,
-    synced: u32,
-}
-
-impl Index<usize> for Log {
-    type Output = LogEntry;
-    fn index(&self, i: usize) -> &LogEntry {
-        &self.entries[i]
-    }
-}
+pub(super) struct Log(pub(super) Vec<LogEntry>);
 
 impl Log {
-    pub(super) fn entries(&self) -> &[LogEntry] {
-        &self.entries
-    }
-
-    /// Appends the messages that the engine recorded since the last call. `report` belongs to the
-    /// newest reply. Returns true if the log sends different content than the engine shows.
-    pub(super) fn sync(&mut self, s: &Engine, report: &mut Option<Report>) -> bool {
-        let mut changed = false;
-        for (m, blocks) in recorded_since(s, self.synced) {
-            let speaker = match m.role {
-                Role::Tool => PiSpeaker::Tool,
-                Role::Assistant => PiSpeaker::Assistant,
-                _ => PiSpeaker::User,
-            };
-            let mut message = PiMessage::new(speaker, blocks);
-            changed |= message.tidy();
-            if speaker == PiSpeaker::Assistant {
-                message.report = report.take().unwrap_or_default();
-            }
-            self.entries.push(LogEntry { id: m.id, content: EntryContent::Message(message) });
-        }
-        self.synced = s.history.messages().len() as u32;
+    /// Adds a message with its blocks. Returns true if the log sends other blocks.
+    pub(super) fn push_message(
+        &mut self,
+        id: MessageId,
+        role: Role,
+        blocks: Vec<Arc<Block>>,
+        report: Report,
+    ) -> bool {
+        let chars = blocks.iter().map(|b| chars(b)).sum();
+        let mut message = PiMessage { role, blocks, chars, report, hidden: false };
+        let changed = message.tidy();
+        self.0.push(LogEntry { id, content: EntryContent::Message(message) });
         changed
-    }
-
-    fn push(&mut self, id: MessageId, content: EntryContent) {
-        self.synced = self.synced.max(id.0 + 1);
-        self.entries.push(LogEntry { id, content });
     }
 
     /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
         let id = s.append(Role::Assistant, vec![]);
-        let mut message = PiMessage::new(PiSpeaker::Assistant, vec![]);
-        message.report.failed = Some(e.clone());
-        self.push(id, EntryContent::Message(message));
-        self.entries.len() - 1
+        let report = Report { failed: Some(e.clone()), ..Report::default() };
+        self.push_message(id, Role::Assistant, vec![], report);
+        self.0.len() - 1
     }
 
     pub(super) fn push_compaction(&mut self, c: PiCompaction) {
-        self.push(c.block.message, EntryContent::Compaction(c));
+        self.0.push(LogEntry { id: c.block.message, content: EntryContent::Compaction(c) });
     }
 
     /// Hides a message by an edit.
     pub(super) fn hide(&mut self, at: usize) {
-        if let EntryContent::Message(m) = &mut self.entries[at].content {
+        if let EntryContent::Message(m) = &mut self.0[at].content {
             m.hidden = true;
             // A rewind to the message also removes the edit, because both have the same ID.
-            let id = self.entries[at].id;
-            self.push(id, EntryContent::Edit);
+            let id = self.0[at].id;
+            self.0.push(LogEntry { id, content: EntryContent::Edit });
         }
     }
 
     /// Adds an error result to each call without a result, as the next request sends it. Returns
     /// true if there were such calls.
     pub(super) fn close_calls(&mut self, s: &mut Engine) -> bool {
-        let newest = self.entries.iter().rposition(
-            |e| matches!(&e.content, EntryContent::Message(m) if m.speaker == PiSpeaker::Assistant),
+        let newest = self.0.iter().rposition(
+            |e| matches!(&e.content, EntryContent::Message(m) if m.role == Role::Assistant),
         );
         let Some(at) = newest else { return false };
-        let visible = self.entries[at..].iter().filter_map(LogEntry::visible);
+        let visible = self.0[at..].iter().filter_map(LogEntry::visible);
         let blocks: Vec<Arc<Block>> = visible.flat_map(|m| m.blocks.iter().cloned()).collect();
         let open = unanswered(&blocks);
-        for b in &open {
-            let result = interrupted(s, b, NO_RESULT);
-            self.synced = self.synced.max(result.message.0 + 1);
-            // The result belongs to the request and not to the session, so it is never counted.
-            if let EntryContent::Message(m) = &mut self.entries[at].content {
-                m.blocks.push(result);
-            }
+        // The results belong to the request and not to the session, so they are never counted.
+        if let EntryContent::Message(m) = &mut self.0[at].content {
+            m.blocks.extend(open.iter().map(|b| interrupted(s, b, NO_RESULT)));
         }
         !open.is_empty()
-    }
-
-    /// Removes all entries: the session starts again after the messages recorded so far.
-    pub(super) fn clear(&mut self, s: &Engine) {
-        *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
     }
 
     /// Removes the entries after a message. The program keeps them on another branch of its tree of
     /// entries.
     pub(super) fn rewind(&mut self, to: MessageId) {
-        self.entries.retain(|e| e.id <= to);
+        self.0.retain(|e| e.id <= to);
     }
 }
 
 impl PiMessage {
-    fn new(speaker: PiSpeaker, blocks: Vec<Arc<Block>>) -> PiMessage {
-        let chars = blocks.iter().map(|b| chars(b)).sum();
-        PiMessage { speaker, blocks, chars, report: Report::default(), hidden: false }
-    }
-
     /// Removes blank replies and replaces blank results, as the program does before it sends them.
     /// Returns true if a block changed.
     fn tidy(&mut self) -> bool {
-        let blank = |b: &Block| b.text.trim().is_empty();
-        match self.speaker {
-            PiSpeaker::User => false,
-            PiSpeaker::Assistant => {
-                let before = self.blocks.len();
-                self.blocks.retain(|b| b.kind != BlockKind::Assistant || !blank(b));
-                self.blocks.len() < before
-            }
-            PiSpeaker::Tool => {
-                let mut changed = false;
-                for b in &mut self.blocks {
-                    if b.kind == BlockKind::Output && blank(b) {
-                        *b = b.with_text(BlockForm::Verbatim, NO_OUTPUT);
-                        changed = true;
-                    }
-                }
-                changed
-            }
+        let blank = |b: &Block, kind| b.kind == kind && b.text.trim().is_empty();
+        let before = self.blocks.len();
+        if self.role == Role::Assistant {
+            self.blocks.retain(|b| !blank(b, BlockKind::Assistant));
         }
+        let mut changed = self.blocks.len() < before;
+        for b in self.blocks.iter_mut().filter(|b| blank(b, BlockKind::Output)) {
+            *b = b.with_text(BlockForm::Verbatim, NO_OUTPUT);
+            changed = true;
+        }
+        changed
     }
 }
 

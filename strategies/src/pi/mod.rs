@@ -2,16 +2,15 @@
 //! within a turn.
 //!
 //! The session is a log of entries (`log.rs`) from which `projection.rs` derives the view.
-//! `program.rs` models the released program.
+//! `rules.rs` contains the rules without state, and `strategy.rs` the hooks.
 
-mod errors;
-mod estimate;
 mod files;
 mod log;
 pub(crate) mod persist;
-mod program;
 mod projection;
+mod rules;
 mod settings;
+mod strategy;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -22,7 +21,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
-use program::PiProgram;
+use strategy::PiProgram;
 pub use summary::FileLists;
 
 pub(crate) struct Pi;

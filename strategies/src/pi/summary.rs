@@ -6,7 +6,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::{Transcript, head_cut};
 use ctxbench_core::tokens::utf16_len;
 
-use super::log::{PiMessage, PiSpeaker, arguments};
+use super::log::{PiMessage, arguments};
 use super::words::PiWords;
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
@@ -71,14 +71,14 @@ pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a PiMessage>) -> T
     let mut out = Transcript::default();
     for m in messages {
         let blocks = m.blocks.iter().map(|b| &**b);
-        match m.speaker {
-            PiSpeaker::User => prose(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
-            PiSpeaker::Assistant => {
+        match m.role {
+            Role::User => prose(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
+            Role::Assistant => {
                 let texts = blocks.clone().filter(|b| b.kind == BlockKind::Assistant);
                 prose(&mut out, "[Assistant]: ", "\n", texts);
                 calls(&mut out, blocks.filter(|b| b.kind == BlockKind::Call));
             }
-            PiSpeaker::Tool => {
+            _ => {
                 for b in blocks.filter(|b| b.kind == BlockKind::Output && !b.text.is_empty()) {
                     label(&mut out, "[Tool result]: ");
                     out.quote(b, &result(&b.text));
@@ -143,54 +143,46 @@ fn result(text: &str) -> String {
     }
 }
 
-/// Prompt of a summary request, sent as a single user message.
-pub(super) struct Prompt<'a> {
-    pub(super) words: &'a PiWords,
-    pub(super) transcript: Transcript,
-    /// Topic that the user wants the summary to focus on.
-    pub(super) focus: Option<&'a str>,
+/// Builds the prompt for whole turns, sent as a single user message. If there is a previous summary,
+/// the prompt asks to update it. `focus` = topic that the user wants the summary to focus on.
+pub(super) fn history_prompt(
+    w: &PiWords,
+    transcript: &Transcript,
+    prior: Option<&str>,
+    focus: Option<&str>,
+) -> Draft {
+    let mut out = Transcript::default();
+    out.instruct(&w.open);
+    out.append(transcript);
+    out.instruct(&w.close);
+    match prior.filter(|p| !p.is_empty()) {
+        None => out.instruct(&w.initial),
+        Some(p) => {
+            out.instruct(&w.prior_open);
+            out.recall(&Transcript::quoted(BlockKind::Summary, p));
+            out.instruct(&w.prior_close);
+            out.instruct(&w.update);
+        }
+    }
+    focused(w, out, focus)
 }
 
-impl Prompt<'_> {
-    /// Builds the prompt for whole turns. If there is a previous summary, the prompt asks to update
-    /// it.
-    pub(super) fn of_history(self, prior: Option<&str>) -> Draft {
-        let w = self.words;
-        let mut out = ask(&w.open);
-        out.append(&self.transcript);
-        out.append(&ask(&w.close));
-        match prior.filter(|p| !p.is_empty()) {
-            None => out.append(&ask(&w.initial)),
-            Some(p) => {
-                out.append(&ask(&w.prior_open));
-                out.recall(&Transcript::quoted(BlockKind::Summary, p));
-                out.append(&ask(&w.prior_close));
-                out.append(&ask(&w.update));
-            }
-        }
-        self.focused(out)
-    }
-
-    /// Builds the prompt for the beginning of a turn.
-    pub(super) fn of_turn(self) -> Draft {
-        let mut out = ask(&self.words.prefix_open);
-        out.append(&self.transcript);
-        out.append(&ask(&self.words.prefix_close));
-        out.append(&ask(&self.words.prefix));
-        self.focused(out)
-    }
-
-    fn focused(&self, mut out: Transcript) -> Draft {
-        if let Some(focus) = self.focus.filter(|f| !f.is_empty()) {
-            out.append(&ask(&self.words.focus));
-            out.append(&ask(focus));
-        }
-        out.draft(BlockKind::SummaryPrompt, Role::User)
-    }
+/// Builds the prompt for the beginning of a turn.
+pub(super) fn turn_prompt(w: &PiWords, transcript: &Transcript, focus: Option<&str>) -> Draft {
+    let mut out = Transcript::default();
+    out.instruct(&w.prefix_open);
+    out.append(transcript);
+    out.instruct(&w.prefix_close);
+    out.instruct(&w.prefix);
+    focused(w, out, focus)
 }
 
-fn ask(words: &str) -> Transcript {
-    Transcript::quoted(BlockKind::SummaryPrompt, words)
+fn focused(w: &PiWords, mut out: Transcript, focus: Option<&str>) -> Draft {
+    if let Some(focus) = focus.filter(|f| !f.is_empty()) {
+        out.instruct(&w.focus);
+        out.instruct(focus);
+    }
+    out.draft(BlockKind::SummaryPrompt, Role::User)
 }
 
 #[cfg(test)]

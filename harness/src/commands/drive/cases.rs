@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_scenarios::Scenario;
 
-use ctxbench_agents::conform::shorten;
+use ctxbench_conform::shorten;
 use ctxbench_agents::drive::Driven;
 use ctxbench_agents::drive::agent::Agent;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::conform::Case;
+use ctxbench_conform::Case;
 
 pub(super) fn text(case: &Case) -> String {
     let all = json!(case);

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use super::agent::{Agent, Deliver};
 use super::{Driven, Exchange, Purpose};
-use crate::conform::{self, Case, CaseError, CaseVerdict};
+use ctxbench_conform::{self as conform, Case, CaseError, CaseVerdict};
 use ctxbench_os::sha256;
 
 /// Error that prevents the recording of a case.

@@ -6,10 +6,11 @@ use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::build;
+use crate::{Replay, RequestView, SetUp, SummaryForm};
 use crate::case::{Case, CaseError};
 use crate::text::filler;
-use crate::{Replay, RequestView, SetUp, SummaryForm};
+use super::build;
+use super::rules::OutputPolicy;
 
 pub(super) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],

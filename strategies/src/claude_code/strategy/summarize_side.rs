@@ -37,27 +37,15 @@ impl ClaudeCodeProgram {
         }
         let only = before.last().filter(|_| from_here).map(|b| only_after(b));
         let extra: Vec<&str> = only.iter().map(String::as_str).chain(instructions).collect();
-        let written = self
-            .asked
-            .ask(
-                s,
-                &self.state.deleted,
-                Phase::StandaloneTurn,
-                Some(&extra.join("\n")),
-                None,
-                (&fixed, shown),
-            )
-            .await?;
+        let extra = extra.join("\n");
+        let phase = Phase::StandaloneTurn;
+        let written = self.asked.ask(s, phase, Some(&extra), None, (&fixed, shown)).await?;
         if written.upto < shown.len() {
             return Err("the conversation is too long to be summarised at once".into());
         }
-        let summary = vec![self.asked.block(s, &written.text, gone)];
-        let view = if from_here {
-            [fixed, before.to_vec(), summary].concat()
-        } else {
-            [fixed, summary, after.to_vec()].concat()
-        };
-        self.replace(s, mode.word(), Phase::StandaloneTurn, view)?;
+        let summary = [self.asked.block(s, &written.text, gone)];
+        let sides = if from_here { [before, &summary] } else { [&summary, after] };
+        self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
         self.memory.forget(s);
         self.state.prepared.cancel(s);
         Ok(())

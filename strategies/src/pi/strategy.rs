@@ -16,12 +16,11 @@ use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-use super::errors::{is_overflow, is_retryable};
-use super::estimate::{Base, largest_reply};
-use super::log::{EntryContent, Log, PiCompaction, Report};
+use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};
 use super::projection::CompactionPlan;
+use super::rules::{Base, is_overflow, is_retryable, largest_reply};
 use super::settings::PiSettings;
-use super::summary::{Prompt, transcript};
+use super::summary::{history_prompt, transcript, turn_prompt};
 use super::words::PiWords;
 use crate::shared::{is_fixed, summary_base};
 
@@ -58,13 +57,6 @@ impl Reason {
     }
 }
 
-/// Reason for a missing summary.
-enum NoSummary {
-    /// The session is over.
-    Over,
-    Failed,
-}
-
 impl PiProgram {
     pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
         PiProgram {
@@ -85,12 +77,6 @@ impl PiProgram {
 
     fn limit(&self, s: &Engine) -> u64 {
         s.model.window.saturating_sub(self.settings.reserve)
-    }
-
-    fn sync(&mut self, s: &mut Engine) {
-        if self.log.sync(s, &mut self.report) {
-            self.update_view(s);
-        }
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
@@ -118,15 +104,14 @@ impl PiProgram {
         if !self.settings.auto || self.log.compaction().is_some_and(|(c, _)| at < c) {
             return false;
         }
-        let EntryContent::Message(m) = &self.log[at].content else { return false };
+        let EntryContent::Message(m) = &self.log.0[at].content else { return false };
         let (usage, window) = (m.report.usage, s.model.window);
         let failed = m.report.failed.as_ref();
         let cut_off = m.report.cut_off;
         let calls = m.blocks.iter().any(|b| b.kind == BlockKind::Call);
         let over = failed.is_none() && !cut_off && !calls;
         let projected = self.log.is_projected(at);
-        let edited =
-            self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, EntryContent::Edit));
+        let edited = self.log.0[at + 1..].iter().any(LogEntry::is_edit);
         let input = usage.input + usage.cache_read;
         // Some providers accept a prompt that is too large; others truncate it and have no room for
         // a reply.
@@ -186,19 +171,12 @@ impl PiProgram {
         s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
         // A manual compaction reports to the user that there is nothing to compact.
         let Some(plan) = plan else { return false };
-        let summary = match self.summary(s, &plan, phase, focus).await {
-            Ok(summary) => summary,
-            Err(NoSummary::Over) => return false,
-            Err(NoSummary::Failed) => {
-                s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
-                return false;
-            }
-        };
+        let Some(summary) = self.summary(s, &plan, phase, focus).await else { return false };
         let covered = || plan.history.iter().chain(&plan.turn).copied();
         let files = self.log.files(covered());
         let summary = summary + &files.render();
         let before = self.log.compaction().map(|(_, c)| c.block.origin.clone());
-        let messages = covered().filter_map(|i| self.log[i].visible());
+        let messages = covered().filter_map(|i| self.log.0[i].visible());
         let messages = messages.flat_map(|m| m.blocks.iter().map(|b| &b.origin));
         let origin: Origins = before.iter().chain(messages).collect();
         let text = format!("{}{summary}{}", self.words.summary_head, self.words.summary_tail);
@@ -220,28 +198,28 @@ impl PiProgram {
         plan: &CompactionPlan,
         phase: Phase,
         focus: Option<&str>,
-    ) -> Result<String, NoSummary> {
+    ) -> Option<String> {
         let words = &self.words;
         let prior = self.log.compaction().map(|(_, c)| c.summary.as_str());
-        let prompt = |entries: &[usize]| Prompt {
-            words,
-            transcript: transcript(entries.iter().filter_map(|&i| self.log[i].visible())),
-            focus,
-        };
+        let told =
+            |entries: &[usize]| transcript(entries.iter().filter_map(|&i| self.log.0[i].visible()));
         let history = if plan.history.is_empty() {
             prior.unwrap_or(&words.no_history).to_string()
         } else {
-            self.ask(s, phase, prompt(&plan.history).of_history(prior)).await?
+            let prompt = history_prompt(words, &told(&plan.history), prior, focus);
+            self.ask(s, phase, prompt).await?
         };
         if !plan.split {
-            return Ok(history);
+            return Some(history);
         }
-        let turn = self.ask(s, phase, prompt(&plan.turn).of_turn()).await?;
-        Ok(format!("{history}{}{turn}", words.split_join))
+        let prompt = turn_prompt(words, &told(&plan.turn), focus);
+        let turn = self.ask(s, phase, prompt).await?;
+        Some(format!("{history}{}{turn}", words.split_join))
     }
 
-    /// Sends a summary request and returns the answer. Retries transient failures.
-    async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
+    /// Sends a summary request and returns the answer. Retries transient failures, and records any
+    /// other failure.
+    async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Option<String> {
         let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
         blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
         let input = Base::by_blocks(&blocks);
@@ -249,21 +227,17 @@ impl PiProgram {
         request.max_tokens = Some(self.largest_reply(s, input));
         // A one-time prompt is not worth a cache entry (docs/sources/pi.md §8).
         request.breakpoints = Vec::new();
-        let mut retried = 0;
-        let reply = loop {
-            match s.send(&request).await {
-                Ok(reply) => break reply,
-                Err(e) if e.kind == ErrorKind::SessionEnd => return Err(NoSummary::Over),
-                Err(e) if is_retryable(&e) && retried < self.settings.retries => retried += 1,
-                Err(_) => return Err(NoSummary::Failed),
+        match s.send_retrying(&request, self.settings.retries, is_retryable).await {
+            Ok(reply) if reply.stop != StopReason::MaxTokens && !reply.has_calls() => {
+                // An empty answer is a valid summary (docs/sources/pi.md §6).
+                let texts: Vec<&str> = reply.parts.iter().filter_map(|p| p.as_text()).collect();
+                return Some(texts.join("\n"));
             }
-        };
-        if reply.stop == StopReason::MaxTokens || reply.has_calls() {
-            return Err(NoSummary::Failed);
+            // The session is over.
+            Err(e) if e.kind == ErrorKind::SessionEnd => {}
+            _ => s.note(Event::CompactionFailed { mechanism: "summary", dangling: false }),
         }
-        // An empty answer is a valid summary (docs/sources/pi.md §6).
-        let texts: Vec<&str> = reply.parts.iter().filter_map(|p| p.as_text()).collect();
-        Ok(texts.join("\n"))
+        None
     }
 
     fn largest_reply(&self, s: &Engine, input: u64) -> u64 {
@@ -280,19 +254,25 @@ impl Strategy for PiProgram {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        self.log.clear(s);
+        self.log = Log::default();
         (self.report, self.batch_done, self.recovered, self.retried) = (None, false, false, 0);
         s.show_fixed();
     }
 
-    async fn on_restart(&mut self, s: &mut Engine) {
+    async fn on_restart(&mut self, _s: &mut Engine) {
         // The session is restored from its file, but the state of the process is lost.
-        self.sync(s);
         (self.batch_done, self.recovered, self.retried) = (false, false, 0);
     }
 
+    fn on_recorded(&mut self, s: &mut Engine, id: MessageId) {
+        let Some(role) = s.history.get(id).map(|m| m.role) else { return };
+        let report = self.report.take_if(|_| role == Role::Assistant).unwrap_or_default();
+        if self.log.push_message(id, role, s.newest_blocks(), report) {
+            self.update_view(s);
+        }
+    }
+
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        self.sync(s);
         if let Some(at) = self.log.newest_reply() {
             self.check_reply(s, at, Phase::PreTurn).await;
         }
@@ -304,7 +284,6 @@ impl Strategy for PiProgram {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        self.sync(s);
         if std::mem::take(&mut self.batch_done) && s.model.window > 0 {
             let tokens = self.log.tokens(self.base(s));
             self.check_threshold(s, Phase::MidTurn, tokens).await;
@@ -333,7 +312,6 @@ impl Strategy for PiProgram {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        self.sync(s);
         self.batch_done = had_calls;
         let at = self.log.newest_reply().filter(|_| !had_calls);
         match at {
@@ -343,7 +321,6 @@ impl Strategy for PiProgram {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
-        self.sync(s);
         let at = self.log.push_failed(s, e);
         if is_retryable(e) && self.retried < self.settings.retries {
             self.retried += 1;
@@ -358,7 +335,6 @@ impl Strategy for PiProgram {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.sync(s);
         self.log.rewind(to);
         self.update_view(s);
     }
@@ -368,7 +344,6 @@ impl Strategy for PiProgram {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        self.sync(s);
         self.compaction(s, Reason::Manual, Phase::StandaloneTurn, instructions).await;
         Ok(())
     }

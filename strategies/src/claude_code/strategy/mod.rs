@@ -8,26 +8,25 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::Millis;
-use ctxbench_core::block::is_fixed;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
-use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role, is_fixed};
+use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, origins};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::host::{Event, Incoming};
+use ctxbench_core::host::{Event, Incoming, RewindMode};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::claude_code::files::OF_FOLDERS;
-use crate::claude_code::memory::{SessionMemory, notes_block};
-use crate::claude_code::micro::{Deleted, provider_deletes};
-use crate::claude_code::restore::{cut_indexes, restored};
-use crate::claude_code::rules::{
-    Levels, active, clearable, estimate, excess, is_too_long, last_messages, levels, too_much,
+use super::files::OF_FOLDERS;
+use super::memory::SessionMemory;
+use super::micro::Deleted;
+use super::restore::{cut_indexes, restored};
+use super::rules::{
+    Levels, active, believed, clearable, estimate, excess, is_too_long, last_messages, levels,
+    new_from, too_much,
 };
-use crate::claude_code::settings::{ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
-use crate::claude_code::words::ClaudeCodeWords;
+use super::settings::{ClaudeCodeSettings, Micro, Trigger};
+use super::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
+use super::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -39,8 +38,6 @@ const ATTEMPTS: u32 = 10;
 const RIGHT_AFTER: u32 = 1;
 
 pub(crate) struct ClaudeCodeProgram {
-    settings: Arc<ClaudeCodeSettings>,
-    pub words: ClaudeCodeWords,
     /// True for the account with two tiers before each request (`described.rs`). It says nothing about
     /// a restart and about summaries of one side of a message.
     described: bool,
@@ -68,38 +65,7 @@ pub(crate) struct ProgramState {
     pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
-    /// Results that the provider removes.
-    pub deleted: Deleted,
     scoped: Scoped,
-}
-
-/// Returns the index of the first block that the last usage does not include.
-fn new_from(blocks: &[Arc<Block>]) -> usize {
-    blocks.iter().rposition(|b| is_reply(b)).map_or(0, |i| i + 1)
-}
-
-/// Estimates the tokens of the context: the last usage plus the new blocks at four bytes a token.
-/// Without a usage, everything including tools is estimated.
-pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
-    let blocks = s.context.blocks();
-    match reported {
-        Some(n) => n + estimate(&blocks[new_from(blocks)..]),
-        None => {
-            estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| bytes_div4_up(t.json.get()))
-        }
-    }
-}
-
-/// Subtracts the cleared tokens from the last usage.
-pub(crate) fn discount_cleared(
-    reported: Option<u64>,
-    before: &[Arc<Block>],
-    after: &[Arc<Block>],
-) -> Option<u64> {
-    let known = new_from(after);
-    reported.map(|n| {
-        n.saturating_sub(estimate(&before[..known]).saturating_sub(estimate(&after[..known])))
-    })
 }
 
 /// Replaces a result by a note that it was saved to a file.
@@ -111,19 +77,24 @@ fn to_file(d: &mut Draft) {
 
 impl ClaudeCodeProgram {
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords, described: bool) -> Self {
-        let settings = Arc::new(settings);
         ClaudeCodeProgram {
-            asked: Summaries { settings: settings.clone(), words: words.clone() },
-            memory: SessionMemory::new(settings.clone(), words.clone()),
+            asked: Summaries::new(settings, words),
+            memory: SessionMemory::default(),
             state: ProgramState::default(),
-            settings,
-            words,
             described,
         }
     }
 
+    fn settings(&self) -> &ClaudeCodeSettings {
+        &self.asked.settings
+    }
+
+    fn words(&self) -> &ClaudeCodeWords {
+        &self.asked.words
+    }
+
     pub fn levels(&self, s: &Engine) -> Levels {
-        levels(&self.settings, s.model.window, s.model.max_output)
+        levels(self.settings(), s.model.window, s.model.max_output)
     }
 
     pub fn believed(&self, s: &Engine) -> u64 {
@@ -132,37 +103,37 @@ impl ClaudeCodeProgram {
 
     /// Returns the number of newest messages that a compaction keeps unchanged.
     pub fn keep(&self) -> usize {
-        self.settings.keep_messages as usize
+        self.settings().keep_messages as usize
     }
 
     pub fn gave_up(&self) -> bool {
-        !self.settings.auto
-            || self.state.failures >= self.settings.max_failures
-            || self.state.refills >= self.settings.max_refills
+        !self.settings().auto
+            || self.state.failures >= self.settings().max_failures
+            || self.state.refills >= self.settings().max_refills
     }
 
     /// Runs the first layer before every request (docs/sources/claude-code.md §1.2).
     fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
         let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
-        let set = &self.settings;
-        let old = |s: &Engine, keep: u64, minimum| {
-            clearable(s.context.blocks(), keep as usize, minimum, &self.words.cleared)
-        };
+        let set = self.settings();
+        let old =
+            |keep, minimum| clearable(s.context.blocks(), keep, minimum, &self.words().cleared);
         match set.microcompact {
             Micro::Count if self.believed(s) >= levels.warning => {
-                let at = old(s, set.micro_keep, set.micro_minimum);
+                let at = old(set.micro_keep, set.micro_minimum);
                 self.clear(s, &at, Some(("warning_level", levels.warning)));
             }
             Micro::Time if idle > set.micro_gap_ms => {
-                let at = old(s, set.micro_gap_keep, 0);
+                let at = old(set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
             Micro::CacheEdits
-                if provider_deletes(s)
-                    && active(s.context.blocks()) > set.micro_active as usize =>
+                if s.model.capabilities.context_editing
+                    && active(s.context.blocks()) > set.micro_active =>
             {
-                let at = old(s, set.micro_active, 0);
-                let view = self.state.deleted.delete(s.context.blocks(), &at, &self.words.cleared);
+                let at = old(set.micro_active, 0);
+                let placeholder = self.words().cleared.clone();
+                let view = self.asked.deleted.delete(s.context.blocks(), &at, &placeholder);
                 self.smaller(s, "cache_edits", view);
             }
             _ => {}
@@ -177,13 +148,16 @@ impl ClaudeCodeProgram {
         if let Some((check, limit)) = check {
             s.trigger(check, self.believed(s), limit);
         }
-        let view = clear_outputs(s.context.blocks(), at, &self.words.cleared);
+        let view = clear_outputs(s.context.blocks(), at, &self.words().cleared);
         self.smaller(s, "microcompact", view);
     }
 
     /// Sets a view with smaller results.
     pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
-        self.state.reported = discount_cleared(self.state.reported, s.context.blocks(), &view);
+        // The last usage includes the cleared tokens.
+        let known = new_from(&view);
+        let freed = estimate(&s.context.blocks()[..known]).saturating_sub(estimate(&view[..known]));
+        self.state.reported = self.state.reported.map(|n| n.saturating_sub(freed));
         // Smaller results do not separate a call from its result.
         let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
@@ -192,7 +166,7 @@ impl ClaudeCodeProgram {
     /// enough.
     fn fit_results(&self, s: &mut Engine) {
         let blocks = s.context.blocks();
-        let gone = too_much(blocks, new_from(blocks), self.settings.results_chars);
+        let gone = too_much(blocks, new_from(blocks), self.settings().results_chars);
         if gone.is_empty() {
             return;
         }
@@ -204,7 +178,7 @@ impl ClaudeCodeProgram {
 
     /// Returns the positions of old results, without the newest `keep`.
     pub fn old_results(&self, s: &Engine) -> Vec<usize> {
-        clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.words.cleared)
+        clearable(s.context.blocks(), self.settings().micro_keep, 0, &self.words().cleared)
     }
 
     /// Splits the view into the blocks that always stay and the conversation. A rule for some paths
@@ -230,18 +204,17 @@ impl ClaudeCodeProgram {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
-            Phase::MidTurn if over.is_none() && self.settings.hook_before.is_none() => {
+            Phase::MidTurn if over.is_none() && self.settings().hook_before.is_none() => {
                 self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
             }
             _ => None,
         };
-        let extra = self.settings.instructions(extra);
+        let extra = self.settings().instructions(extra);
         let written = match ready {
             Some(written) => written,
             None => {
-                self.asked
-                    .ask(s, &self.state.deleted, phase, extra.as_deref(), over, (&fixed, &history))
-                    .await?
+                let shown = (&fixed[..], &history[..]);
+                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
             }
         };
         self.install_summary(s, phase, &written, fixed, &history, keep)
@@ -260,14 +233,9 @@ impl ClaudeCodeProgram {
         let kept = last_messages(history, keep);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
-        let mut restored = restored(&self.settings, s, tail);
-        restored.extend(self.settings.hook_block(s));
-        self.replace(
-            s,
-            "compact",
-            phase,
-            [fixed, vec![summary], restored, tail.to_vec()].concat(),
-        )?;
+        let mut restored = restored(self.settings(), s, tail);
+        restored.extend(self.settings().hook_block(s));
+        self.replace(s, "compact", phase, [&fixed[..], &[summary], &restored, tail].concat())?;
         self.memory.forget(s);
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
@@ -278,21 +246,21 @@ impl ClaudeCodeProgram {
     /// notes are missing or would not free enough space.
     async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
         let (fixed, history) = self.split_fixed(s);
-        let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
+        let Some((text, from)) = self.memory.stand_in(s, &self.asked.settings, &history).await
+        else {
+            return Ok(false);
+        };
         let (gone, tail) = history.split_at(from);
         // Do not use notes that are larger than the blocks they replace. This is our choice.
-        let freed = estimate(gone)
-            .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.words.notes_lead_in));
+        let lead_in = self.words().notes_lead_in.clone();
+        let freed = estimate(gone).saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&lead_in));
         if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {
             return Ok(false);
         }
-        let notes = notes_block(s, &self.words.notes_lead_in, &text, gone);
-        self.replace(
-            s,
-            "session_memory",
-            Phase::MidTurn,
-            [fixed, vec![notes], tail.to_vec()].concat(),
-        )?;
+        let text = format!("{lead_in}\n\n{text}");
+        let notes = s.synthetic(BlockKind::Summary, Role::User, text, origins(gone));
+        let view = [&fixed[..], &[notes], tail].concat();
+        self.replace(s, "session_memory", Phase::MidTurn, view)?;
         self.memory.used(self.believed(s));
         Ok(true)
     }
@@ -320,7 +288,7 @@ impl ClaudeCodeProgram {
     async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
         let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
         self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
-        if self.state.refills >= self.settings.max_refills {
+        if self.state.refills >= self.settings().max_refills {
             let times = self.state.refills;
             return Flow::FailTurn(format!(
                 "the context was full again right after each of the last {times} compactions, so \
@@ -349,7 +317,8 @@ impl ClaudeCodeProgram {
 impl Strategy for ClaudeCodeProgram {
     fn admit(&self, mut raw: Draft) -> Draft {
         let tool = raw.call.as_ref().map_or("", |c| &c.name);
-        if raw.kind == BlockKind::Output && is_too_long(&self.settings, tool, raw.text.len() as u64)
+        if raw.kind == BlockKind::Output
+            && is_too_long(self.settings(), tool, raw.text.len() as u64)
         {
             to_file(&mut raw);
         }
@@ -360,10 +329,11 @@ impl Strategy for ClaudeCodeProgram {
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
         self.state = ProgramState::default();
+        self.asked.deleted = Deleted::default();
         self.memory.forget(s);
         cut_indexes(s);
         s.show_fixed();
-        if self.settings.scoped_rules {
+        if self.settings().scoped_rules {
             self.state.scoped = Scoped::set_aside(s, &OF_FOLDERS);
         }
     }
@@ -391,16 +361,18 @@ impl Strategy for ClaudeCodeProgram {
         let levels = self.levels(s);
         self.micro_compact(s, &levels);
         let believed = self.believed(s);
-        if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
+        if !self.gave_up()
+            && self.settings().trigger != Trigger::Limit
+            && believed >= levels.compact
         {
-            if self.settings.blocks_compaction(false) {
+            if self.settings().blocks_compaction(false) {
                 s.trigger("blocked_by_hook", believed, levels.compact);
                 return Flow::Proceed;
             }
             s.trigger("auto_compact", believed, levels.compact);
             return self.auto_compact(s, levels.compact).await;
         }
-        let blocked = levels.effective.saturating_sub(self.settings.blocking_buffer);
+        let blocked = levels.effective.saturating_sub(self.settings().blocking_buffer);
         if self.gave_up() && believed >= blocked {
             s.trigger("blocking_limit", believed, blocked);
             s.note(Event::Intervention("the context is full: /compact or /clear".into()));
@@ -412,7 +384,7 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        let (blocks, server_edits) = self.state.deleted.as_sent(s.context.blocks());
+        let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
         Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
     }
 
@@ -429,11 +401,10 @@ impl Strategy for ClaudeCodeProgram {
             self.state.scoped.add_to_view(s);
         }
         let believed = self.believed(s);
-        self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
-        if self.settings.precompute && !self.gave_up() && believed >= self.levels(s).warning {
-            let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
-            let (asked, wire) = (&self.asked, &self.state.deleted);
-            self.state.prepared.begin(s, asked, wire, blocks, prompt).await;
+        self.memory.tend(s, &self.asked, believed).await;
+        if self.settings().precompute && !self.gave_up() && believed >= self.levels(s).warning {
+            let prompt = self.asked.instruction(None);
+            self.state.prepared.begin(s, &self.asked, [prompt]).await;
         }
         Flow::Proceed
     }
@@ -444,8 +415,8 @@ impl Strategy for ClaudeCodeProgram {
         }
         let tries = e.is_overflow()
             && !self.gave_up()
-            && u64::from(attempt) <= self.settings.overflow_retries;
-        if tries && self.settings.blocks_compaction(false) {
+            && u64::from(attempt) <= self.settings().overflow_retries;
+        if tries && self.settings().blocks_compaction(false) {
             return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
         }
         if !tries {
@@ -508,7 +479,7 @@ impl Strategy for ClaudeCodeProgram {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        if self.settings.blocks_compaction(true) {
+        if self.settings().blocks_compaction(true) {
             s.trigger("blocked_by_hook", self.believed(s), 0);
             return Ok(());
         }

@@ -1,5 +1,4 @@
-//! Aider as released and as intended. The differences of its published description are data
-//! (docs/sources/aider.md §1).
+//! Aider's hooks, as released, as intended and as described (docs/sources/aider.md §1).
 
 mod architect;
 mod background;
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::compaction::{Transcript, ephemeral_block};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
@@ -19,16 +19,15 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::o200k;
 
-use crate::aider::AiderVersion;
-use crate::aider::chunks::Chunks;
-use crate::aider::created::{Created, block, written};
-use crate::aider::described::{Contents, SPLIT_RULES};
-use crate::aider::keepalive::KeepAlive;
-use crate::aider::map::{cut_map, map_budget, map_tokens};
-use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{ChatLine, Exact, OBSERVED, SplitRules, TokenCount, history_budget};
-use crate::aider::words::AiderWords;
-use ctxbench_core::compaction::tools::is_edit;
+use super::AiderVersion;
+use super::chunks::Chunks;
+use super::created::{Created, block, written};
+use super::described::CONTENTS;
+use super::keepalive::KeepAlive;
+use super::map::{cut_map, map_budget, map_tokens};
+use super::rules::{ChatLine, EXACT, TokenCount, history_budget};
+use super::settings::{AiderSettings, Oversize, Reminder};
+use super::words::AiderWords;
 
 use background::PendingSummary;
 use counted::MessageTokens;
@@ -37,57 +36,17 @@ use counted::MessageTokens;
 /// minute (docs/sources/aider.md §1.1).
 const ATTEMPTS: u32 = 8;
 
-/// Differences between the program and its published description.
-struct Behaviour {
-    split_rules: SplitRules,
-    count: &'static dyn TokenCount,
-    /// True if the main model is used after the weak one fails.
-    asks_main: bool,
-    /// True if every turn becomes history, and not only one with an edit.
-    every_turn: bool,
-    /// True if the program adds messages: two after an edit, and an assent if a summarised history
-    /// ends with the user.
-    own_messages: bool,
-    /// True if a prompt of exactly the window is too large.
-    full_is_oversize: bool,
-    /// True if files created by the model are added to the chat. Without any, a message says so.
-    shares_files: bool,
-}
-
-/// Behaviour of the released program (docs/sources/aider.md §1).
-const RELEASED: Behaviour = Behaviour {
-    split_rules: OBSERVED,
-    count: &Exact,
-    asks_main: true,
-    every_turn: false,
-    own_messages: true,
-    full_is_oversize: true,
-    shares_files: true,
-};
-
-/// Behaviour of the published description (`described.rs`).
-const DESCRIBED: Behaviour = Behaviour {
-    split_rules: SPLIT_RULES,
-    count: &Contents,
-    asks_main: false,
-    every_turn: true,
-    own_messages: false,
-    full_is_oversize: false,
-    shares_files: false,
-};
-
 pub(crate) struct AiderProgram {
     settings: AiderSettings,
     as_released: bool,
+    /// True for the published description, which differs from the program as told in
+    /// `described.rs`.
+    described: bool,
     keep_alive: KeepAlive,
     scale: f64,
     words: AiderWords,
-    /// Text before a summary.
-    prefix: Arc<str>,
-    behaviour: Behaviour,
-    /// The prompt in parts. [`AiderProgram::sync`] updates `cur`. The reminder is added only to
-    /// requests.
-    chunks: Chunks<Arc<Block>>,
+    /// The prompt in parts. The reminder is added only to requests.
+    chunks: Chunks,
     /// True if an editing tool was called in this turn.
     edited: bool,
     /// Files in the chat created by the model.
@@ -105,14 +64,12 @@ impl AiderProgram {
         words: AiderWords,
         scale: f64,
     ) -> Self {
-        let described = version == AiderVersion::Described003;
         AiderProgram {
             as_released: version == AiderVersion::Released,
+            described: version == AiderVersion::Described003,
             keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
-            prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
             words,
-            behaviour: if described { DESCRIBED } else { RELEASED },
             chunks: Chunks::default(),
             edited: false,
             created: Created::default(),
@@ -134,7 +91,7 @@ impl AiderProgram {
     /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
     /// model that receives it (docs/sources/aider.md §1.2, `check_tokens`).
     fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
-        if believed < limit || (believed == limit && !self.behaviour.full_is_oversize) {
+        if believed < limit || (believed == limit && self.described) {
             return true;
         }
         let billed = s.tokens_of(blocks);
@@ -153,10 +110,14 @@ impl AiderProgram {
         self.settings.max_chat_history_tokens.map_or_else(by_window, |n| n as f64)
     }
 
+    fn count(&self) -> TokenCount {
+        if self.described { CONTENTS } else { EXACT }
+    }
+
     /// Returns the models for a summary, the weak one first.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
         let weak = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
-        if self.behaviour.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
+        if self.described { vec![weak] } else { vec![weak, s.model.name.clone()] }
     }
 
     /// Returns a part of the prompt followed by the assistant's assent, or nothing if the part is
@@ -172,30 +133,21 @@ impl AiderProgram {
     /// Returns the editable files: those of the session and those made by the model. If there are
     /// none, returns a message that says so (docs/sources/aider.md §1.4).
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        if !self.behaviour.shares_files {
-            return self.assented(&s.fixed.files);
-        }
-        if self.created.is_empty() && !s.fixed.files.is_empty() {
+        if self.described || (self.created.is_empty() && !s.fixed.files.is_empty()) {
             return self.assented(&s.fixed.files);
         }
         let words = &self.words;
-        let mut shown: Vec<_> =
-            s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
-        let assent = if !self.created.is_empty() {
-            let text: Arc<str> = format!("{}{}", words.files, self.created.listing()).into();
-            shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
-            &words.files_ok
-        } else {
-            let (text, assent) = if self.chunks.repo.is_empty() {
-                (&words.no_files, &words.ok)
-            } else {
-                (&words.no_files_but_map, &words.no_files_but_map_ok)
-            };
-            shown.push(ephemeral_block(BlockKind::User, Role::User, text.clone()));
-            assent
+        let (text, assent) = match (self.created.is_empty(), self.chunks.repo.is_empty()) {
+            (false, _) => {
+                let text = format!("{}{}", words.files, self.created.listing());
+                (s.synthetic(BlockKind::File, Role::User, text, vec![]), &words.files_ok)
+            }
+            (true, true) => (as_user(&words.no_files), &words.ok),
+            (true, false) => (as_user(&words.no_files_but_map), &words.no_files_but_map_ok),
         };
-        shown.push(ephemeral_block(BlockKind::Assistant, Role::Assistant, assent.clone()));
-        shown
+        let files = s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User));
+        let assent = ephemeral_block(BlockKind::Assistant, Role::Assistant, assent.clone());
+        files.chain([text, assent]).collect()
     }
 
     /// Sets the view to the chunks.
@@ -205,40 +157,18 @@ impl AiderProgram {
         let _ = s.set_view(self.chunks.all());
     }
 
-    /// Copies the blocks that the engine appended to the current turns, without reasoning.
-    fn sync(&mut self, s: &mut Engine) {
-        let shown = &s.context.blocks()[self.chunks.before_cur()..];
-        // An edit without recorded output has no text for the model.
-        let stays = |b: &&Arc<Block>| {
-            b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
-        };
-        let all = shown.iter().all(|b| stays(&b));
-        self.chunks.cur = shown.iter().filter(stays).cloned().collect();
-        if !all {
-            self.update_view(s);
-        }
-    }
-
     /// Moves the current turns to the history, and adds two messages after an edit
     /// (docs/sources/aider.md §1.2, `move_back_cur_messages`).
     async fn move_back(&mut self, s: &mut Engine, edited: bool) {
         let mut cur = std::mem::take(&mut self.chunks.cur);
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
-        let own = self.behaviour.own_messages && edited;
-        let notice = match self.settings.architect {
-            true => &self.words.edited,
-            false => &self.words.committed,
-        };
-        for (kind, role, text) in [
-            (BlockKind::User, Role::User, notice),
-            (BlockKind::Assistant, Role::Assistant, &self.words.ok),
-        ]
-        .into_iter()
-        .filter(|_| own)
-        {
-            let block = s.synthetic(kind, role, text.clone(), vec![]);
-            self.chunks.done.push(block);
+        if edited && !self.described {
+            let AiderWords { edited, committed, ok, .. } = &self.words;
+            let notice = if self.settings.architect { edited } else { committed };
+            let notice = s.synthetic(BlockKind::User, Role::User, notice.clone(), vec![]);
+            let ok = s.synthetic(BlockKind::Assistant, Role::Assistant, ok.clone(), vec![]);
+            self.chunks.done.extend([notice, ok]);
         }
         self.update_view(s);
     }
@@ -250,7 +180,7 @@ impl AiderProgram {
         if self.settings.architect {
             return blocks;
         }
-        let from = self.chunks.before_cur().min(blocks.len());
+        let from = self.chunks.len_before_cur().min(blocks.len());
         self.reminded(s, blocks, from, Self::max_input(s))
     }
 
@@ -263,7 +193,7 @@ impl AiderProgram {
         from: usize,
         limit: u64,
     ) -> Vec<Arc<Block>> {
-        let words = self.reminder(s);
+        let words = s.fixed.reminder.as_ref().unwrap_or(&self.words.reminder);
         let reminder = ephemeral_block(BlockKind::Reminder, Role::System, words.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
         if parts.iter().map(|p| self.counted.list(p)).sum::<u64>() >= limit {
@@ -282,47 +212,30 @@ impl AiderProgram {
         blocks
     }
 
-    fn reminder(&self, s: &Engine) -> Arc<str> {
-        s.fixed.reminder.clone().unwrap_or_else(|| self.words.reminder.clone())
-    }
-
     /// Returns the session's repository map, cut to the budget: one text, or nothing.
     fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
         let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
-        let window = Self::max_input(s);
-        let tokens =
-            self.settings.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
+        let (window, set) = (Self::max_input(s), &self.settings);
+        let tokens = set.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
         if tokens == 0.0 {
             return Vec::new();
         }
-        let budget = map_budget(
-            tokens,
-            !s.fixed.files.is_empty(),
-            self.settings.map_multiplier_no_files,
-            window,
-            self.scale,
-        );
+        let (files, multiplier) = (!s.fixed.files.is_empty(), set.map_multiplier_no_files);
+        let budget = map_budget(tokens, files, multiplier, window, self.scale);
         let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
-        cut_map(&text, budget, o200k)
-            .map(|t| first.map_draft(|d| d.text = t.into()))
-            .into_iter()
-            .collect()
+        let cut = cut_map(&text, budget, o200k).map(|t| first.map_draft(|d| d.text = t.into()));
+        cut.into_iter().collect()
     }
 }
 
-/// Returns the ranges of successive blocks that form one of Aider's messages, which have a common
-/// message and role.
-fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
-    let mut out: Vec<std::ops::Range<usize>> = Vec::new();
-    for (i, b) in blocks.iter().enumerate() {
-        match out.last_mut() {
-            Some(g) if blocks[g.start].message == b.message && blocks[g.start].role == b.role => {
-                g.end = i + 1
-            }
-            _ => out.push(i..i + 1),
-        }
-    }
-    out
+/// Returns the successive blocks that form each of Aider's messages, which have a common message and
+/// role.
+fn groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<Block>]> {
+    blocks.chunk_by(|a, b| a.message == b.message && a.role == b.role)
+}
+
+fn as_user(text: &Arc<str>) -> Arc<Block> {
+    ephemeral_block(BlockKind::User, Role::User, text.clone())
 }
 
 fn has_edit(reply: &Reply) -> bool {
@@ -361,6 +274,7 @@ fn as_text(mut raw: Draft) -> Draft {
     Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
 
+/// Returns the message that blocks of one role form.
 fn message(blocks: &[Arc<Block>]) -> ChatLine {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
     let mut text = Transcript::default();
@@ -368,11 +282,11 @@ fn message(blocks: &[Arc<Block>]) -> ChatLine {
         text.push(if i > 0 { "\n" } else { "" });
         text.push_block(b);
     }
-    ChatLine::text(role, text)
+    ChatLine::new(role, text)
 }
 
 fn messages(blocks: &[Arc<Block>]) -> Vec<ChatLine> {
-    groups(blocks).into_iter().map(|g| message(&blocks[g])).collect()
+    groups(blocks).map(message).collect()
 }
 
 #[async_trait]
@@ -402,6 +316,19 @@ impl Strategy for AiderProgram {
         self.update_view(s);
     }
 
+    /// Adds the message to the current turns, without reasoning.
+    fn on_recorded(&mut self, s: &mut Engine, _id: MessageId) {
+        let new = s.newest_blocks();
+        // An edit without recorded output has no text for the model.
+        let stays = |b: &&Arc<Block>| {
+            b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
+        };
+        self.chunks.cur.extend(new.iter().filter(stays).cloned());
+        if !new.iter().all(|b| stays(&b)) {
+            self.update_view(s);
+        }
+    }
+
     async fn on_restart(&mut self, s: &mut Engine) {
         self.keep_alive.stop();
         if let Some(p) = self.pending.take() {
@@ -425,7 +352,6 @@ impl Strategy for AiderProgram {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        self.sync(s);
         self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
         let blocks = self.prompt(s);
@@ -463,13 +389,12 @@ impl Strategy for AiderProgram {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        self.sync(s);
         let edited = std::mem::take(&mut self.edited);
         if std::mem::take(&mut self.newer_files) {
             self.chunks.chat_files = self.chat_files(s);
             self.update_view(s);
         }
-        if edited || self.behaviour.every_turn {
+        if edited || self.described {
             self.move_back(s, edited).await;
         }
     }
@@ -481,12 +406,9 @@ impl Strategy for AiderProgram {
         if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {
             // The program answers in place of the model and changes nothing else
             // (docs/sources/aider.md §1.2).
-            let block = s.synthetic(
-                BlockKind::Assistant,
-                Role::Assistant,
-                self.words.too_long.clone(),
-                vec![],
-            );
+            let text = self.words.too_long.clone();
+            let block = s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![]);
+            self.chunks.cur.push(block.clone());
             s.show(block);
         }
         Flow::FailTurn(e.to_string())
@@ -505,12 +427,10 @@ impl Strategy for AiderProgram {
 
     async fn on_idle(&mut self, s: &mut Engine, _gap_ms: u64) {
         // A second step may start in the background, as in the program's worker.
-        self.sync(s);
         while self.advance(s, false).await {}
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.sync(s);
         let stays =
             |b: &Arc<Block>| b.origin.iter().map(|o| o.message).min().unwrap_or(b.message) <= to;
         self.chunks.done.retain(stays);

@@ -211,15 +211,13 @@ impl GeminiCliProgram {
         let mut request = s.summary_request(phase, blocks, false);
         // Keeps the draft as a separate message even if the message before it has the same role.
         request.keep_messages = true;
-        for attempt in 1.. {
-            let last = attempt >= SUMMARY_ATTEMPTS;
+        for left in (0..SUMMARY_ATTEMPTS).rev() {
             match s.send(&request).await {
-                Err(e) if !last && is_retryable(&e) => {}
+                Err(e) if left > 0 && is_retryable(&e) => {}
                 Err(e) => return Err(e.to_string()),
                 Ok(reply) => match reply_text(&reply) {
-                    text if !text.trim().is_empty() => return Ok(text),
-                    _ if last => break,
-                    _ => {}
+                    text if text.trim().is_empty() => {}
+                    text => return Ok(text),
                 },
             }
         }
@@ -231,15 +229,10 @@ impl GeminiCliProgram {
         if !self.settings.mask {
             return;
         }
-        let history = Self::history(s, pending);
-        let spread: Vec<ContentMessage> = messages(self.copies.spread(&history));
+        let mut new = Self::history(s, pending);
         let rule =
             MaskRule { protect: self.settings.mask_protect, minimum: self.settings.mask_minimum };
-        let chosen = to_mask(&spread, rule, &mut self.sizes);
-        if chosen.is_empty() {
-            return;
-        }
-        let mut new = history;
+        let chosen = to_mask(&messages(self.copies.spread(&new)), rule, &mut self.sizes);
         let mut smaller = false;
         for b in new.iter_mut().filter(|b| b.kind == BlockKind::Output) {
             let Some(call) = b.call.clone().filter(|c| chosen.contains(&c.id)) else { continue };
@@ -262,14 +255,14 @@ impl GeminiCliProgram {
         let _ = s.compacted(CompactionKind::Clear, "mask_results", phase, view);
     }
 
-    /// Removes a pending prompt from the history. Pending results stay with their calls.
-    fn take_back(s: &mut Engine) {
+    /// Fails the prompt and removes it from the history. Pending results stay with their calls.
+    fn fail(s: &mut Engine, reason: String) -> Flow {
         let at = pending(s.context.blocks());
-        let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
-        if prompt {
+        if is_prompt(&s.context.blocks()[at..]) {
             let kept = s.context.blocks()[..at].to_vec();
             let _ = s.set_view(kept);
         }
+        Flow::FailTurn(reason)
     }
 
     /// Adds a result that reports the interruption to each call without a result.
@@ -301,6 +294,11 @@ fn pending(blocks: &[Arc<Block>]) -> usize {
         !is_fixed(b) && b.role != Role::Assistant && (results || b.message == last.message)
     };
     blocks.len() - blocks.iter().rev().take_while(|b| belongs(b)).count()
+}
+
+/// Returns whether pending blocks are a prompt, and not results.
+fn is_prompt(pending: &[Arc<Block>]) -> bool {
+    pending.iter().all(|b| b.kind != BlockKind::Output)
 }
 
 /// Replaces results with their cut versions. If a result has several copies, the newest one counts.
@@ -371,12 +369,11 @@ impl Strategy for GeminiCliProgram {
             return Flow::Proceed;
         }
         let at = pending(s.context.blocks());
-        let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
+        let prompt = is_prompt(&s.context.blocks()[at..]);
         let phase = if prompt { Phase::PreTurn } else { Phase::MidTurn };
         if let Err(reason) = self.compress(s, at, phase, false).await {
             s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
-            Self::take_back(s);
-            return Flow::FailTurn(reason);
+            return Self::fail(s, reason);
         }
         let left = s.model.window.saturating_sub(self.count);
         let at = pending(s.context.blocks());
@@ -384,10 +381,10 @@ impl Strategy for GeminiCliProgram {
         let at = pending(s.context.blocks());
         let wanted = self.sizes.estimate(&s.context.blocks()[at..]);
         if wanted > left {
-            Self::take_back(s);
-            return Flow::FailTurn(format!(
+            let reason = format!(
                 "the message is believed to have {wanted} tokens, and {left} are left in the window"
-            ));
+            );
+            return Self::fail(s, reason);
         }
         Flow::Proceed
     }
@@ -401,8 +398,7 @@ impl Strategy for GeminiCliProgram {
                 self.again = true;
                 return ReplyFlow::DropReply;
             }
-            Self::take_back(s);
-            return ReplyFlow::FailTurn("the model answered without a word".into());
+            return Self::fail(s, "the model answered without a word".into());
         }
         self.empty = 0;
         if reply.usage.prompt() > 0 {
@@ -437,8 +433,7 @@ impl Strategy for GeminiCliProgram {
             self.again = true;
             return Flow::Again;
         }
-        Self::take_back(s);
-        Flow::FailTurn(e.to_string())
+        Self::fail(s, e.to_string())
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

@@ -18,14 +18,13 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_kit::rollout::{Record, TokenTotals, reconstruct, surviving};
 
-use super::count::{
-    Release, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
-    must_compact, usable_window,
-};
-use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{
     SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout,
     sample_request, show_fixed,
+};
+use super::rules::{
+    OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
+    must_compact, output_policy, reached_after_prefix, tokens_in_use, usable_window,
 };
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
@@ -49,8 +48,6 @@ pub(crate) struct CodexProgram {
     reopened: bool,
     /// The rollout: the lines that a resume reads.
     log: Vec<Record<Arc<Block>>>,
-    /// Number of context blocks in the log.
-    logged: usize,
 }
 
 impl CodexProgram {
@@ -66,7 +63,6 @@ impl CodexProgram {
             prefix_tokens: None,
             reopened: false,
             log: Vec::new(),
-            logged: 0,
             settings: s,
         }
     }
@@ -75,48 +71,25 @@ impl CodexProgram {
         effective_limit(self.release, s.model.window, self.settings.auto_compact_limit)
     }
 
-    /// Returns the tokens in use: the last total, estimates of the items after the model's last
-    /// item, and encrypted reasoning before the last user message.
     fn active(&self, s: &Engine) -> u64 {
-        let blocks = s.context.blocks();
-        let after = blocks.iter().rposition(|b| is_model_made(b)).map_or(blocks.len(), |i| i + 1);
-        let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User).unwrap_or(0);
-        let reasoning = blocks[..last_user]
-            .iter()
-            .filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
-        let added = estimate_items(self.release, &blocks[after..]);
-        active_tokens(
-            self.release,
-            self.counted.last,
-            [added],
-            reasoning.map(|b| estimate_item(self.release, b)),
-        )
+        tokens_in_use(self.release, self.counted.last, s.context.blocks())
     }
 
+    /// Returns whether the tokens in use require a compaction.
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
-        let active = self.active(s);
-        let (used, limit, full) = if self.settings.limit_scope == LimitScope::AfterPrefix {
-            // The configured limit is not capped here; the usable window is a separate stop
-            // (docs/sources/codex.md §1.2).
-            let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
-            (
-                used,
-                self.settings.auto_compact_limit.or(self.limit(s)),
-                active >= usable_window(s.model.window),
-            )
-        } else {
-            (active, self.limit(s), false)
+        let (active, limit) = (self.active(s), self.limit(s));
+        let reached = match self.settings.limit_scope {
+            LimitScope::Total => limit.filter(|l| must_compact(active, Some(*l))),
+            LimitScope::AfterPrefix => {
+                let prefix = self.prefix_tokens.unwrap_or(active).min(active);
+                let limit = self.settings.auto_compact_limit.or(limit);
+                reached_after_prefix(active, prefix, limit, s.model.window)
+            }
         };
-        let over = full || must_compact(used, limit);
-        if over {
-            let reached = if full {
-                usable_window(s.model.window)
-            } else {
-                active - used + limit.unwrap_or(0)
-            };
-            s.trigger(check, active, reached);
+        if let Some(limit) = reached {
+            s.trigger(check, active, limit);
         }
-        over
+        reached.is_some()
     }
 
     /// Runs a compaction: sends the summary request, then replaces the history.
@@ -168,7 +141,6 @@ impl CodexProgram {
         mechanism: &'static str,
         summary: Arc<Block>,
     ) -> Result<(), String> {
-        self.write_down(s);
         let blocks = self.replacement(s.context.blocks(), &s.fixed.context, &summary);
         // Calls go together with their results, so the edit is always valid.
         s.compacted(CompactionKind::Summarise, mechanism, phase, blocks)
@@ -178,7 +150,6 @@ impl CodexProgram {
         let stored = self.settings.remote || self.release == Release::V169;
         let replacement = stored.then(|| s.context.blocks().to_vec());
         self.log.push(Record::Compacted { summary, replacement });
-        self.logged = s.context.blocks().len();
         self.prefix_tokens = None;
         let last = self.estimate_context(s);
         self.count(TokenTotals { last, ..self.counted });
@@ -257,16 +228,10 @@ impl CodexProgram {
         self.count(TokenTotals { last: session.saturating_sub(self.counted.session), session });
     }
 
-    /// Appends the conversation's new blocks to the log.
-    fn write_down(&mut self, s: &Engine) {
-        let new = s.context.blocks().iter().skip(self.logged);
-        // Images of tools appear as user items too.
-        let of_user = |b: &Block| {
-            s.history.get(b.message).is_some_and(|m| m.role == Role::User && !m.synthetic)
-        };
-        let user = |b: &Block| matches!(b.kind, BlockKind::User | BlockKind::Image) && of_user(b);
-        self.log.extend(new.map(|b| Record::Item { item: b.clone(), user: user(b) }));
-        self.logged = s.context.blocks().len();
+    /// Appends the shown blocks from an index on to the log. They are not part of the session.
+    fn log_shown(&mut self, s: &Engine, from: usize) {
+        let shown = s.context.blocks()[from..].iter().cloned();
+        self.log.extend(shown.map(|item| Record::Item { item, user: false }));
     }
 
     /// Shows the log's contents, as a reopened session does.
@@ -276,16 +241,8 @@ impl CodexProgram {
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
         // Every call precedes its output in the log.
         let _ = s.set_view(resumed.items);
-        self.logged = s.context.blocks().len();
         resumed.counted
     }
-}
-
-fn is_model_made(b: &Block) -> bool {
-    matches!(
-        b.kind,
-        BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call | BlockKind::Compaction
-    )
 }
 
 /// Returns the last non-empty message of an answer.
@@ -316,12 +273,21 @@ impl Strategy for CodexProgram {
 
     async fn on_start(&mut self, s: &mut Engine) {
         (self.counted, self.prefix_tokens, self.reopened) = (TokenTotals::default(), None, false);
-        (self.log, self.logged) = (Vec::new(), 0);
+        self.log.clear();
         show_fixed(self.release, s);
+        self.log_shown(s, 0);
+    }
+
+    fn on_recorded(&mut self, s: &mut Engine, id: MessageId) {
+        let of_user = s.history.get(id).is_some_and(|m| m.role == Role::User);
+        self.log.extend(s.newest_blocks().into_iter().map(|item| {
+            // Images of tools appear as user items too.
+            let user = of_user && matches!(item.kind, BlockKind::User | BlockKind::Image);
+            Record::Item { item, user }
+        }));
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        self.write_down(s);
         let counted = self.reopen(s);
         // 0.63 discards the count (docs/sources/codex.md §1.1). Every version determines the size
         // of the prefix again (§1.2).
@@ -331,14 +297,15 @@ impl Strategy for CodexProgram {
     }
 
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
-        self.write_down(s);
         self.log.push(Record::TurnStarted);
         if std::mem::take(&mut self.reopened) && self.release == Release::V104 {
             // This version shows the context again after a resume and counts it
             // (docs/sources/codex.md §8).
+            let from = s.context.blocks().len();
             for b in &s.fixed.context.clone() {
                 s.show(b.clone());
             }
+            self.log_shown(s, from);
         }
         if self.release != Release::V063
             && self.over(s, "pre_turn")
@@ -400,7 +367,6 @@ impl Strategy for CodexProgram {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.write_down(s);
         let item = |r: &Record<Arc<Block>>| match r {
             Record::Item { item, user: true } if item.message > to => Some(item.message),
             _ => None,
@@ -423,7 +389,6 @@ impl Strategy for CodexProgram {
             let replacement = Some(s.context.blocks().to_vec());
             let summary = Draft::synthetic(BlockKind::Marker, Role::User, "").build(to, vec![]);
             self.log.push(Record::Compacted { summary, replacement });
-            self.logged = s.context.blocks().len();
         }
         self.prefix_tokens = None;
         let last = self.estimate_context(s);
@@ -435,7 +400,6 @@ impl Strategy for CodexProgram {
         s: &mut Engine,
         _instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        self.write_down(s);
         self.log.push(Record::TurnStarted);
         // A failed manual compaction changes nothing and is shown to the user.
         let _ = self.compaction(s, Phase::StandaloneTurn).await;

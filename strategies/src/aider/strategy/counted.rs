@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, Role};
 
 use super::{groups, message};
-use crate::aider::summary::Exact;
+use crate::aider::rules::{in_list, list_tokens};
 
 /// Cache of token counts of the messages in a list, keyed by the role and the hashes of their
 /// blocks.
@@ -14,15 +14,15 @@ use crate::aider::summary::Exact;
 pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
 
 impl MessageTokens {
-    /// Returns the tokens of blocks as messages, as [`Exact`] counts a list.
+    /// Returns the tokens of blocks as messages, as [`EXACT`](crate::aider::rules::EXACT) counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
-        Exact::total(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
+        list_tokens(groups(blocks).map(|g| self.message(g)))
     }
 
     fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {
         let shown = blocks.iter().map(|b| b.hash).collect();
         let key = (blocks[0].role == Role::Assistant, shown);
-        *self.0.entry(key).or_insert_with(|| Exact::in_list(&message(blocks)))
+        *self.0.entry(key).or_insert_with(|| in_list(&message(blocks)))
     }
 }
 
@@ -32,7 +32,6 @@ mod tests {
 
     use super::super::messages;
     use super::*;
-    use crate::aider::summary::TokenCount;
 
     #[test]
     fn known_messages_count_as_they_do_at_first() {
@@ -48,7 +47,7 @@ mod tests {
             block(Role::Assistant, "a few words", 3),
         ];
         for upto in [1, 2, 3, 4, 4] {
-            let own = Exact.list(&messages(&blocks[..upto]));
+            let own = list_tokens(messages(&blocks[..upto]).iter().map(in_list));
             assert_eq!(counted.list(&blocks[..upto]), own, "{upto}");
         }
         assert_eq!(counted.0.len(), 3, "the last is the second as it was before it grew");

@@ -42,12 +42,12 @@ impl ClaudeCodeProgram {
     /// one.
     pub fn pause_begins(&mut self, s: &Engine) {
         let long_lived = self.asked.ttl(s) == Ttl::OneHour;
-        let worth_it = self.settings.idle_compaction
+        let worth_it = self.asked.settings.idle_compaction
             && long_lived
             && !self.gave_up()
-            && !self.settings.blocks_compaction(false)
-            && self.believed(s) >= self.settings.idle_min_tokens;
-        let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
+            && !self.asked.settings.blocks_compaction(false)
+            && self.believed(s) >= self.asked.settings.idle_min_tokens;
+        let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.asked.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
     }
 
@@ -56,13 +56,11 @@ impl ClaudeCodeProgram {
         if self.state.pause.summary.is_under_way() {
             self.pause_summary(s, IfNotReady::Keep).await;
         } else {
-            s.trigger("idle", self.believed(s), self.settings.idle_min_tokens);
+            s.trigger("idle", self.believed(s), self.asked.settings.idle_min_tokens);
             self.state.prepared.cancel(s);
-            let extra = self.settings.instructions(None);
+            let extra = self.asked.settings.instructions(None);
             let prompt = self.asked.instruction(extra.as_deref());
-            let blocks = s.context.blocks().to_vec();
-            let (asked, wire) = (&self.asked, &self.state.deleted);
-            self.state.pause.summary.begin(s, asked, wire, blocks, prompt).await;
+            self.state.pause.summary.begin(s, &self.asked, [prompt]).await;
         }
         let looks = self.state.pause.summary.is_under_way();
         self.state.pause.at = looks.then(|| s.now() + LOOK_MS);

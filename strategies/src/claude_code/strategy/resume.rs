@@ -15,16 +15,16 @@ impl ClaudeCodeProgram {
     /// Applies the user's choice if the reopened session offers one.
     pub(super) async fn offer(&mut self, s: &mut Engine) {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
-        let (believed, least) = (self.believed(s), self.settings.resume_min_tokens);
-        let offered = away > self.settings.resume_idle_ms && believed > least;
+        let (believed, least) = (self.believed(s), self.asked.settings.resume_min_tokens);
+        let offered = away > self.asked.settings.resume_idle_ms && believed > least;
         if !offered
-            || self.settings.resume != Resume::Summary
-            || self.settings.blocks_compaction(true)
+            || self.asked.settings.resume != Resume::Summary
+            || self.asked.settings.blocks_compaction(true)
         {
             return;
         }
         s.trigger("resume_offer", believed, least);
-        let keep = self.settings.resume_keep_messages as usize;
+        let keep = self.asked.settings.resume_keep_messages as usize;
         // After a failure the whole conversation stays, as if the user had chosen that.
         let _ = self.compaction(s, Phase::StandaloneTurn, None, None, keep).await;
     }

@@ -1,0 +1,174 @@
+//! Background summary of the finished history (docs/sources/aider.md §1.2).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::host::{Event, Task};
+use ctxbench_core::model::find;
+use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::Millis;
+
+use super::{AiderProgram, groups, messages};
+use crate::aider::job::Job;
+use crate::aider::rules::{Ending, SummaryRules, ending, head_limit};
+
+/// Interval between two checks for an answer, ms. The program's worker waits continuously; one
+/// second is close enough.
+const LOOK_MS: Millis = 1_000;
+
+/// Summary in progress.
+pub(super) struct PendingSummary {
+    pub(super) task: Task,
+    /// Time of the next check for its answer if nothing happens before, ms of virtual time.
+    pub(super) look_at: Millis,
+    request: Request,
+    covered: Covered,
+    /// Models not yet used at this step.
+    fallback: Vec<Arc<str>>,
+    /// Text of the request, for the next model.
+    asked: Transcript,
+}
+
+/// The finished history that a summary covers.
+struct Covered {
+    job: Job,
+    snapshot: Vec<Arc<Block>>,
+}
+
+impl AiderProgram {
+    /// Returns the input limit of the first model without the reserve, both scaled.
+    fn head_limit(&self, first: &str) -> i64 {
+        head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
+    }
+
+    /// Starts a summary if the finished history is larger than its budget.
+    pub(super) async fn summarize_start(&mut self, s: &mut Engine) {
+        let budget = self.budget(s);
+        let tokens = |blocks| messages(blocks).iter().map(self.count().message).sum::<u64>();
+        if tokens(&self.chunks.done) as f64 <= budget {
+            return;
+        }
+        // The program starts its worker even if the summary in progress makes the history small
+        // enough again.
+        self.summarize_end(s).await;
+        let snapshot = self.chunks.done.clone();
+        s.note(Event::Trigger {
+            check: "summarize_start",
+            believed: messages(&snapshot).iter().map(self.count().message).sum(),
+            billed: s.tokens_of(&snapshot),
+            limit: budget as u64,
+        });
+        let (models, words) = (self.models(s), &self.words);
+        let prefix = if self.described { &words.described_prefix } else { &words.summary_prefix };
+        let rules = SummaryRules {
+            max_tokens: budget,
+            head_limit: self.head_limit(&models[0]),
+            prefix: prefix.to_string(),
+            count: self.count(),
+            described: self.described,
+        };
+        let mut job = Job::new(messages(&snapshot), rules);
+        if let Some(text) = job.start() {
+            self.pending = Some(self.ask(s, None, Covered { job, snapshot }, text, models).await);
+        }
+    }
+
+    /// Starts a request to the first of the models. `before` is the previous request for the same
+    /// summary.
+    async fn ask(
+        &self,
+        s: &mut Engine,
+        before: Option<Task>,
+        covered: Covered,
+        asked: Transcript,
+        mut models: Vec<Arc<str>>,
+    ) -> PendingSummary {
+        let model = models.remove(0);
+        let prompt = asked.clone().draft(BlockKind::SummaryPrompt, Role::User);
+        let blocks = vec![
+            ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
+            prompt.build(MessageId(u32::MAX), vec![]),
+        ];
+        let mut request = s.summary_request(Phase::Background, blocks, false);
+        request.model = s.model.named(&model);
+        request.breakpoints.clear();
+        let task = match before {
+            Some(before) => s.spawn_next(before, &request).await,
+            None => s.spawn(&request).await,
+        };
+        let look_at = s.now() + LOOK_MS;
+        PendingSummary { task, look_at, request, covered, fallback: models, asked }
+    }
+
+    /// Takes an answer if it is ready. Returns true while more requests follow.
+    pub(super) async fn advance(&mut self, s: &mut Engine, wait: bool) -> bool {
+        let Some(mut p) = self.pending.take() else { return false };
+        let Some(result) = s.collect(p.task, &p.request, wait).await else {
+            p.look_at = s.now() + LOOK_MS;
+            self.pending = Some(p);
+            return false;
+        };
+        let (next, summarised) = match result.ok().and_then(|r| r.text()) {
+            Some(answer) => {
+                (p.covered.job.answer(&answer).map(|text| (text, self.models(s))), true)
+            }
+            None if p.fallback.is_empty() => (None, false),
+            None => (Some((p.asked, p.fallback)), false),
+        };
+        match next {
+            Some((text, models)) => {
+                self.pending = Some(self.ask(s, Some(p.task), p.covered, text, models).await);
+                true
+            }
+            None => {
+                self.finish(s, p.task, p.covered, summarised);
+                false
+            }
+        }
+    }
+
+    /// Waits for the summary and applies or discards it (docs/sources/aider.md §1.2,
+    /// `summarize_end`).
+    pub(super) async fn summarize_end(&mut self, s: &mut Engine) {
+        while self.advance(s, true).await {}
+    }
+
+    fn finish(&mut self, s: &mut Engine, task: Task, covered: Covered, summarised: bool) {
+        let Covered { job, snapshot } = covered;
+        if !summarised {
+            s.unusable(task);
+        }
+        let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
+        let (done, known) = (same(&self.chunks.done), same(&snapshot));
+        match ending(&done, &known, summarised, self.as_released) {
+            Ending::Discarded if summarised => s.stale(task),
+            Ending::Discarded => {}
+            Ending::Emptied => {
+                self.chunks.done.clear();
+                self.compacted(s, CompactionKind::Drop, "emptied");
+            }
+            Ending::Applied => {
+                let Some(summary) = job.summary() else { return };
+                let from = groups(&snapshot).take(job.tail()).map(<[_]>::len).sum();
+                let origin = origins(&snapshot[..from]);
+                let mut new =
+                    vec![s.synthetic(BlockKind::Summary, Role::User, &*summary.text, origin)];
+                new.extend_from_slice(&snapshot[from..]);
+                if !self.described && new.last().is_some_and(|b| b.role != Role::Assistant) {
+                    let ok = self.words.ok.clone();
+                    new.push(s.synthetic(BlockKind::Assistant, Role::Assistant, ok, vec![]));
+                }
+                new.extend_from_slice(&self.chunks.done[snapshot.len()..]);
+                self.chunks.done = new;
+                self.compacted(s, CompactionKind::Summarise, "summary");
+            }
+        }
+    }
+
+    fn compacted(&self, s: &mut Engine, kind: CompactionKind, mechanism: &'static str) {
+        // No call is separated from its result, so the change is always valid.
+        let _ = s.compacted(kind, mechanism, Phase::Background, self.chunks.all());
+    }
+}
