@@ -2,23 +2,16 @@
 
 use std::path::PathBuf;
 
+pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
+use ctxbench_formats::lines::objects as objects_of_line;
 use serde_json::{Map, Value};
 
 use super::recording::Recording;
 use super::source::Source;
 use super::{Sink, companions};
 use crate::error::InputError;
-use crate::escapes;
 
-/// A JSON object of a recording with its line number.
-#[derive(Clone, Debug)]
-pub struct RecordedLine {
-    /// Line number, from 1.
-    pub number: usize,
-    pub object: Map<String, Value>,
-}
-
-/// Reads the objects of a format with one object per line. Broken lines are left out with a note.
+/// Reads the objects of a format with one object per line. Other text is left out with a note.
 pub(super) fn of_lines(
     source: &Source<'_>,
     notes: &mut Recording,
@@ -28,14 +21,16 @@ pub(super) fn of_lines(
     let file = source.name();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        match escapes::from_str(&content) {
-            Ok(object) => out.push(RecordedLine { number, object }),
-            Err(e) if lines.peek().is_none() && e.is_eof() => {
+        let (objects, error) = objects_of_line(&content);
+        out.extend(objects.into_iter().map(|object| RecordedLine { number, object }));
+        match error {
+            None => {}
+            Some(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
                     "{file}:{number}: the last line breaks off; the lines before it are used"
                 ));
             }
-            Err(e) => {
+            Some(e) => {
                 let what = format!("not a JSON object ({e})");
                 notes.warnings.push(format!("{file}:{number}: {what}; left out"));
                 notes.broken.get_or_insert((number, what));

@@ -2,7 +2,7 @@
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockForm, BlockKind, Draft};
-use ctxbench_core::compaction::{Keep, middle_cut, newest_first};
+use ctxbench_core::compaction::middle_cut;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 use serde::{Deserialize, Serialize};
@@ -58,27 +58,6 @@ pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft)
         }
     }
     raw
-}
-
-/// Selects the user messages that a compaction keeps, oldest first, each with its index and its
-/// text parts (docs/sources/codex.md §1.4).
-pub fn retained_user_messages(
-    release: Release,
-    messages: &[&str],
-    budget: u64,
-) -> Vec<(usize, Vec<String>)> {
-    let sizes: Vec<u64> = messages.iter().map(|m| bytes_div4_up(m)).collect();
-    let kept = newest_first(&sizes, budget);
-    messages
-        .iter()
-        .zip(kept)
-        .enumerate()
-        .filter_map(|(i, (m, k))| match k {
-            Keep::Drop => None,
-            Keep::Full => Some((i, vec![(*m).to_string()])),
-            Keep::Truncate(tokens) => Some((i, cut_message(release, m, tokens))),
-        })
-        .collect()
 }
 
 /// Cuts a message to a token budget: head, marker and tail. These are separate parts in 0.169 and a

@@ -13,8 +13,6 @@ mod program;
 mod record;
 #[cfg(test)]
 mod recorded_tests;
-pub mod reopened;
-mod rollout;
 mod settings;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_kit::rollout::{Record, TokenTotals, reconstruct, surviving};
+use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::count::{
     Release, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,

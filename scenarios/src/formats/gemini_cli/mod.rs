@@ -11,10 +11,9 @@
 //!   messages, as a compression does: the file then lacks the earlier ones.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
 
-use std::collections::HashMap;
-
 use ctxbench_core::content::Part;
 use ctxbench_core::plural::pluralize;
+use ctxbench_formats::gemini_cli::{self, Chat};
 use serde_json::{Map, Value};
 
 use super::json::Document;
@@ -74,48 +73,14 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
 
 /// Returns the messages that result from the lines of changes.
 fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
-    let mut messages: Vec<RecordedLine> = Vec::new();
-    // Position of each id, until a rewind or a replacement removes it.
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for RecordedLine { number, mut object } in lines {
-        if let Some(id) = string(&object, "$rewindTo") {
-            let from = messages.iter().position(|m| str_of(&m.object, "id") == Some(&id));
-            messages.truncate(from.unwrap_or(messages.len()));
-            continue;
-        }
-        let set = match object.remove("$set") {
-            Some(Value::Object(set)) => Some(set),
-            _ if object.contains_key("sessionId") => Some(object.clone()),
-            _ => None,
-        };
-        if let Some(set) = set {
-            out.title = string(&set, "summary").or(out.title.take());
-            out.of_subagent |= str_of(&set, "kind") == Some("subagent");
-            if let Some(Value::Array(list)) = set.get("messages") {
-                if !messages.is_empty() {
-                    out.left_out.push(format!(
-                        "line {number} replaces {}, as a compression does; left out",
-                        pluralize(messages.len(), "message")
-                    ));
-                }
-                let message =
-                    |v: &Value| Some(RecordedLine { number, object: v.as_object()?.clone() });
-                messages = list.iter().filter_map(message).collect();
-            }
-            continue;
-        }
-        // A message that grows is written again completely.
-        let id = string(&object, "id");
-        let known = id.as_ref().and_then(|id| places.get(id)).and_then(|at| messages.get_mut(*at));
-        match known.filter(|m| string(&m.object, "id") == id) {
-            Some(known) => known.object = object,
-            None => {
-                places.extend(id.map(|id| (id, messages.len())));
-                messages.push(RecordedLine { number, object });
-            }
-        }
-    }
-    messages
+    let chat = Chat::from_lines(lines);
+    out.title = string(&chat.properties, "summary");
+    out.of_subagent = str_of(&chat.properties, "kind") == Some("subagent");
+    out.left_out.extend(chat.replaced.iter().map(|(line, messages)| {
+        let gone = pluralize(*messages, "message");
+        format!("line {line} replaces {gone}, as a compression does; left out")
+    }));
+    chat.messages
 }
 
 fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
@@ -182,22 +147,14 @@ fn content(value: Option<&Value>) -> Vec<MessagePart> {
 }
 
 fn piece(part: &Map<String, Value>) -> Option<MessagePart> {
-    if let Some(text) = str_of(part, "text") {
-        let thought = part.get("thought").is_some_and(|t| *t == true);
-        return Some(if thought {
-            MessagePart::Shown(Part::Reasoning { text: text.into(), encrypted: None })
-        } else {
-            MessagePart::text(text)
-        });
+    match gemini_cli::part(part) {
+        Some(Part::Text(text)) => Some(MessagePart::text(&text)),
+        Some(thought @ Part::Reasoning { .. }) => Some(MessagePart::Shown(thought)),
+        // `toolCalls` contains calls and results as well.
+        Some(Part::Call(_) | Part::Result { .. }) => None,
+        Some(part) => Some(MessagePart::Said(part)),
+        None => Some(MessagePart::Opaque),
     }
-    if let Some(data) = object_of(part, "inlineData") {
-        let kind = str_of(data, "mimeType").unwrap_or("image/*");
-        let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
-        return Some(MessagePart::image(&url));
-    }
-    // `toolCalls` contains calls and results as well.
-    let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
-    (!repeated).then_some(MessagePart::Opaque)
 }
 
 /// Returns the result of a call, or `None` if the call did not return.
@@ -205,17 +162,12 @@ fn result(call: &Map<String, Value>) -> Option<Vec<MessagePart>> {
     let result = call.get("result").filter(|r| !r.is_null())?;
     let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
     let piece = |part: &Value| -> Vec<MessagePart> {
-        let Some(response) = part.get("functionResponse") else { return content(Some(part)) };
-        let said = response.get("response");
-        let text = said.and_then(|r| ["output", "error"].iter().find_map(|k| r.get(*k)));
-        let mut pieces = match text.or(said) {
-            Some(Value::String(text)) => vec![MessagePart::text(text)],
-            Some(other) => vec![MessagePart::text(&other.to_string())],
-            None => Vec::new(),
+        let Some(Part::Result { output, .. }) = part.as_object().and_then(gemini_cli::part) else {
+            return content(Some(part));
         };
+        let text = (!output.is_empty()).then(|| MessagePart::text(&output));
         // Images and files that a tool returned.
-        pieces.extend(content(response.get("parts")));
-        pieces
+        text.into_iter().chain(content(part["functionResponse"].get("parts"))).collect()
     };
     Some(list.iter().flat_map(piece).collect())
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
+use ctxbench_formats::opencode;
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, object_of, objects, str_of, string};
@@ -238,48 +239,25 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
     if flag(part, "ignored") {
         return None;
     }
-    match str_of(part, "type").unwrap_or_default() {
-        "text" => {
-            let text = Part::Text(str_of(part, "text").filter(|t| !t.is_empty())?.into());
-            let typed = !flag(part, "synthetic");
-            Some(if typed {
-                MessagePart::Said(text)
-            } else {
-                MessagePart::Added(text, ContextPlace::Message)
-            })
+    let kind = str_of(part, "mime").unwrap_or_default();
+    match opencode::part(part) {
+        Some(Part::Text(text)) if text.is_empty() => None,
+        Some(Part::Reasoning { text, encrypted: None }) if text.is_empty() => None,
+        // The content of a text file is in a synthetic part.
+        Some(Part::Image(_)) if kind.starts_with("text/") || kind == "application/x-directory" => {
+            None
         }
-        "reasoning" => {
-            let text = str_of(part, "text").unwrap_or_default();
-            // Data of each provider that must be sent back.
-            let kept = object_of(part, "metadata").into_iter().flatten();
-            let names = ["signature", "reasoningEncryptedContent"];
-            let encrypted =
-                kept.filter_map(|(_, of)| names.iter().find_map(|n| of.get(*n)?.as_str())).next();
-            if text.is_empty() && encrypted.is_none() {
-                return None;
-            }
-            Some(MessagePart::reasoning(text, encrypted))
+        Some(text @ Part::Text(_)) if flag(part, "synthetic") => {
+            Some(MessagePart::Added(text, ContextPlace::Message))
         }
-        "file" => {
-            let kind = str_of(part, "mime").unwrap_or_default();
-            // The content of a text file is in a synthetic part.
-            if kind.starts_with("text/") || kind == "application/x-directory" {
-                return None;
-            }
-            let url = str_of(part, "url")?;
-            let mut image = match kind {
-                "" => MessagePart::image(url),
-                kind => MessagePart::image_of(kind, url),
-            };
-            if let MessagePart::Said(Part::Image(media)) = &mut image {
-                media.name = string(part, "filename");
-            }
-            Some(image)
-        }
-        // The call contains a subagent's task as well. The other parts are about files and steps.
-        "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
-        | "subtask" | "tool" => None,
-        kind => Some(MessagePart::Unknown(kind.to_string())),
+        Some(part) => Some(MessagePart::Said(part)),
+        None => match str_of(part, "type").unwrap_or_default() {
+            // The call contains a subagent's task as well. The other parts are about files and
+            // steps.
+            "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent"
+            | "retry" | "subtask" | "tool" | "file" => None,
+            kind => Some(MessagePart::Unknown(kind.to_string())),
+        },
     }
 }
 

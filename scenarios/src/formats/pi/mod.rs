@@ -11,10 +11,12 @@
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
 //!   are visible in the replies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
 use ctxbench_core::plural::pluralize;
+use ctxbench_formats::lines::way;
+use ctxbench_formats::pi;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
@@ -46,16 +48,17 @@ fn sniff(head: &Head) -> bool {
 
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let left = left_out(&lines);
-    if !left.is_empty() {
+    let messages = lines.iter().enumerate().filter(|(i, l)| left[*i] && is_message(l)).count();
+    if messages > 0 {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            pluralize(left.len(), "message")
+            pluralize(messages, "message")
         ));
     }
     out.route = ProviderRoute::Unknown("pi records no request ids".into());
     let mut reader = PiReader::default();
-    for line in &lines {
-        reader.line(line, if left.contains(&line.number) { View::Calls } else { View::Both });
+    for (line, left) in lines.iter().zip(left) {
+        reader.line(line, if left { View::Calls } else { View::Both });
     }
     out.steps = reader.steps;
 }
@@ -64,25 +67,18 @@ fn is_message(line: &RecordedLine) -> bool {
     str_of(&line.object, "type") == Some("message")
 }
 
-/// Returns the messages that are not on the path from the first to the last message, by line
-/// number.
-fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
-    let by_id: HashMap<&str, usize> =
-        lines.iter().enumerate().filter_map(|(i, l)| Some((str_of(&l.object, "id")?, i))).collect();
-    let Some(mut at) =
-        lines.iter().rposition(is_message).filter(|i| lines[*i].object.contains_key("parentId"))
-    else {
-        return HashSet::new();
-    };
-    let mut on_way = HashSet::new();
-    while on_way.insert(lines[at].number) {
-        match str_of(&lines[at].object, "parentId").and_then(|p| by_id.get(p)) {
-            Some(p) => at = *p,
-            None => break,
-        }
-    }
-    let messages = lines.iter().filter(|l| is_message(l)).map(|l| l.number);
-    messages.filter(|number| !on_way.contains(number)).collect()
+/// Returns for each line whether it is an entry of a branch that was given up: not on the way from
+/// the first to the last entry.
+fn left_out(lines: &[RecordedLine]) -> Vec<bool> {
+    let id = |l: &RecordedLine| l.object.contains_key("parentId").then(|| string(&l.object, "id"));
+    let (places, ids): (Vec<usize>, Vec<String>) =
+        lines.iter().enumerate().filter_map(|(i, l)| Some((i, id(l)??))).unzip();
+    let parent = |at: &usize| str_of(&lines[*at].object, "parentId");
+    let tree: Vec<_> = places.iter().zip(&ids).map(|(at, id)| (&**id, parent(at))).collect();
+    let mut out = vec![false; lines.len()];
+    places.iter().for_each(|at| out[*at] = true);
+    way(&tree).into_iter().for_each(|at| out[places[at]] = false);
+    out
 }
 
 #[derive(Default)]
@@ -254,28 +250,12 @@ fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
     match m.get("content") {
         Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| b.as_object().and_then(part).unwrap_or(MessagePart::Opaque);
+            let part = |b: &Value| b.as_object().and_then(pi::part).map(MessagePart::Said);
+            let piece = |b: &Value| part(b).unwrap_or(MessagePart::Opaque);
             (list.iter().map(piece).collect(), list.len())
         }
         _ => (Vec::new(), 0),
     }
-}
-
-fn part(p: &Map<String, Value>) -> Option<MessagePart> {
-    let text = |key: &str| str_of(p, key).unwrap_or_default();
-    Some(match text("type") {
-        "text" => MessagePart::text(text("text")),
-        "thinking" => {
-            let encrypted = str_of(p, "thinkingSignature").filter(|s| !s.is_empty());
-            MessagePart::reasoning(text("thinking"), encrypted)
-        }
-        "toolCall" => MessagePart::call(text("id"), text("name"), p.get("arguments")),
-        "image" => {
-            let url = format!("data:{};base64,{}", text("mimeType"), text("data"));
-            MessagePart::image_of(text("mimeType"), &url)
-        }
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
