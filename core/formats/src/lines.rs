@@ -1,5 +1,7 @@
 //! Files with a JSON object on each line.
 
+use std::collections::{BTreeSet, HashMap};
+
 use ctxbench_core::escapes;
 use serde_json::{Map, Value};
 
@@ -14,22 +16,43 @@ pub struct ObjectLine {
 /// Maximum number of places in a torn line at which another object is searched for.
 const MAX_PLACES: usize = 64;
 
-/// Reads the objects of a line. A line holds several objects if writers did not end their lines, and
-/// a torn object loses only itself. Returns the error of a text that is not an object.
-pub fn objects(text: &str) -> (Vec<Map<String, Value>>, Option<serde_json::Error>) {
-    if let Ok(object) = escapes::from_str(text) {
-        return (vec![object], None);
+/// Reader of the objects of lines.
+#[derive(Debug, Default)]
+pub struct LineReader {
+    /// Beginnings of the objects so far, up to the first name.
+    beginnings: BTreeSet<String>,
+}
+
+impl LineReader {
+    /// Reads the objects of a line. A line holds several objects if writers did not end their lines,
+    /// and a torn object loses only itself: what follows it begins like another line. Returns the
+    /// error of a text that is not an object.
+    pub fn objects(&mut self, text: &str) -> (Vec<Map<String, Value>>, Option<serde_json::Error>) {
+        let beginning = beginning(text);
+        if let Ok(object) = escapes::from_str(text) {
+            if let Some(beginning) = beginning.filter(|b| !self.beginnings.contains(*b)) {
+                self.beginnings.insert(beginning.to_string());
+            }
+            return (vec![object], None);
+        }
+        let text = escapes::replace_lone_surrogates(text);
+        let (mut out, torn) = whole(&text);
+        let Some((at, error)) = torn else { return (out, None) };
+        let torn = text[at..].trim_start();
+        let beginnings = self.beginnings.iter().map(String::as_str).chain(beginning);
+        let places: BTreeSet<usize> =
+            beginnings.flat_map(|b| torn.match_indices(b)).map(|(place, _)| place).collect();
+        let places = places.into_iter().filter(|place| *place > 0).take(MAX_PLACES);
+        let rest = places.map(|place| whole(&torn[place..])).find(|(_, torn)| torn.is_none());
+        out.extend(rest.map(|(rest, _)| rest).unwrap_or_default());
+        (out, Some(error))
     }
-    let text = escapes::replace_lone_surrogates(text);
-    let (mut out, torn) = whole(&text);
-    let Some((at, error)) = torn else { return (out, None) };
-    // The objects of a file begin with the same member. What follows the torn one is whole.
-    let torn = text[at..].trim_start();
-    let beginning = text.split_inclusive(':').next().filter(|b| b.starts_with('{'));
-    let places = beginning.into_iter().flat_map(|b| torn.match_indices(b)).skip(1);
-    let mut rests = places.take(MAX_PLACES).map(|(place, _)| whole(&torn[place..]));
-    out.extend(rests.find(|(_, torn)| torn.is_none()).map(|(rest, _)| rest).unwrap_or_default());
-    (out, Some(error))
+}
+
+/// Returns the beginning of an object, up to its first name.
+fn beginning(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("{\"")?;
+    Some(&text[..2 + name.find('"')? + 1])
 }
 
 /// Returns the objects at the beginning of a text, and the position after them with the error there.
@@ -50,7 +73,7 @@ fn whole(text: &str) -> (Vec<Map<String, Value>>, Option<(usize, serde_json::Err
 /// entry is its id and the id of its parent. A parent that is not in the file, because its line was
 /// lost, is replaced by the entry before.
 pub fn way(entries: &[(&str, Option<&str>)]) -> Vec<usize> {
-    let place: std::collections::HashMap<&str, usize> =
+    let place: HashMap<&str, usize> =
         entries.iter().enumerate().map(|(i, (id, _))| (*id, i)).collect();
     let mut out = Vec::new();
     let mut next = entries.len().checked_sub(1);
@@ -73,7 +96,7 @@ mod tests {
     #[test]
     fn a_torn_object_loses_only_itself() {
         let read = |text: &str| {
-            let (objects, error) = objects(text);
+            let (objects, error) = LineReader::default().objects(text);
             (
                 Value::from(objects.into_iter().map(Value::Object).collect::<Vec<_>>()),
                 error.is_some(),

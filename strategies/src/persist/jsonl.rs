@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ctxbench_formats::lines;
+use ctxbench_formats::lines::LineReader;
 use serde_json::Value;
 
 use super::error::PersistError;
@@ -85,10 +85,10 @@ pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
 /// Returns the objects of a file, and a note for each line with other text.
 pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistError> {
     let text = text(path)?;
-    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    let (mut reader, mut out, mut notes) = (LineReader::default(), Vec::new(), Vec::new());
     for (i, raw) in text.split_inclusive('\n').enumerate() {
         let line = raw.trim();
-        let (objects, error) = lines::objects(line);
+        let (objects, error) = reader.objects(line);
         out.extend(objects.into_iter().map(Value::Object));
         if let Some(e) = error {
             let whole = raw.ends_with('\n');
