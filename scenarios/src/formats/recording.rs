@@ -7,10 +7,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::{Billing, Trigger};
+use ctxbench_core::tokens::o200k;
 use serde_json::{Map, Value};
 
 use crate::bounds::{self, TAKEN};
@@ -103,16 +105,7 @@ pub enum StepKind {
     /// Text of a compaction that replaces the removed messages.
     Summary(Input),
     Reply(RecordingReply),
-    /// Counters for the reply made of the parts since the last counters.
-    Counted {
-        counters: Counters,
-        model: String,
-    },
     Compaction(RecordingCompaction),
-    /// The newest turns of the user were taken back.
-    RolledBack {
-        turns: usize,
-    },
     /// The user cleared the conversation.
     Cleared,
     /// An event that can explain a cache miss.
@@ -171,8 +164,7 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct RecordingReply {
     pub id: Option<String>,
-    /// Id that all parts of a reply share. `None` = the part belongs to the parts before it, and
-    /// its counters follow as [`StepKind::Counted`].
+    /// Id that all parts of a reply share. `None` = the part belongs to the parts before it.
     pub response: Option<String>,
     pub model: Option<String>,
     pub pieces: Vec<MessagePart>,
@@ -218,6 +210,30 @@ impl RecordingReply {
         if more.counters.is_ok() {
             (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
         }
+    }
+}
+
+/// Maximum tokens of the reasoning of a reply.
+const MAX_REASONING: u64 = 1 << 20;
+
+/// Gives encrypted reasoning the size that the provider counted for it, `tokens` of a reply. The
+/// envelope of a short thought is many times as large, and nobody can read it.
+pub(super) fn weigh_reasoning(pieces: Vec<&mut MessagePart>, tokens: u64) {
+    let parts = pieces.into_iter().filter_map(|piece| match piece {
+        MessagePart::Said(Part::Reasoning { text, encrypted: Some(envelope) })
+        | MessagePart::Shown(Part::Reasoning { text, encrypted: Some(envelope) }) => {
+            Some((text.clone(), envelope))
+        }
+        _ => None,
+    });
+    let mut parts: Vec<(Arc<str>, &mut Arc<str>)> = parts.collect();
+    let total: u64 = parts.iter().map(|(_, envelope)| envelope.len() as u64).sum();
+    for (text, envelope) in &mut parts {
+        let own = tokens.min(MAX_REASONING) * envelope.len() as u64 / total.max(1);
+        // A readable summary counts with the envelope, which is base64 and has four bytes a token.
+        let letters = (own.saturating_sub(o200k(text)) * 16).div_ceil(3);
+        let sized: String = envelope.chars().cycle().take(letters as usize).collect();
+        **envelope = sized.into();
     }
 }
 

@@ -69,9 +69,24 @@ fn start(steps: &[RecordingStep]) -> Option<i64> {
 /// time.
 fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
     let key = |s: &RecordingStep, r: &RecordingReply| Some((s.agent.clone(), r.response.clone()?));
+    let replies: HashSet<Option<&String>> = steps
+        .iter()
+        .filter_map(|s| match &s.what {
+            StepKind::Reply(reply) => Some(reply.response.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let replies = &replies;
     let of = |wanted: bool| {
-        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(|s| {
-            let StepKind::Reply(reply) = &s.what else { return None };
+        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(move |s| {
+            let reply = match &s.what {
+                StepKind::Reply(reply) => reply,
+                // The request for the summary of a compaction that was given up.
+                StepKind::Compaction(c) if wanted => {
+                    c.reply.as_deref().filter(|r| !replies.contains(&r.response.as_ref()))?
+                }
+                _ => return None,
+            };
             Some((s, reply, key(s, reply)?))
         })
     };
@@ -79,6 +94,7 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     // The request for a summary belongs to its compaction.
     let summaries: HashSet<&String> = steps
         .iter()
+        .filter(|s| s.view != View::Calls)
         .filter_map(|s| match &s.what {
             StepKind::Compaction(c) => c.reply.as_ref()?.response.as_ref(),
             _ => None,
@@ -134,17 +150,6 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     None => open = Some(out.len()),
                 }
             }
-            StepKind::Counted { counters, .. } => {
-                if let Some(StepKind::Reply(reply)) = open.map(|i| &mut out[i].what)
-                    && reply.counters.is_err()
-                    && counters.prompt() > 0
-                {
-                    // Formats with separate counters bill a write as input.
-                    let input = counters.input.saturating_add(counters.write);
-                    reply.counters = Ok(Counters { input, write: 0, ..counters.clone() });
-                }
-                continue;
-            }
             StepKind::Summary(input) => {
                 note_unknown(&input.pieces, unknown);
                 let words = std::mem::take(&mut input.pieces).into_iter();
@@ -172,9 +177,7 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            StepKind::Compaction(_) | StepKind::RolledBack { .. } | StepKind::Cleared => {
-                open = None
-            }
+            StepKind::Compaction(_) | StepKind::Cleared => open = None,
             StepKind::Unknown(kind) => {
                 *unknown.entry(format!("{kind}{UNKNOWN}")).or_default() += 1;
                 continue;
@@ -243,7 +246,6 @@ impl SessionBuilder {
             // Compactions in a subagent's window do not count as compactions of the session.
             StepKind::Compaction(_) if self.agent.is_some() => {}
             StepKind::Compaction(c) => self.compaction(line, c, stamp),
-            StepKind::RolledBack { turns } => self.roll_back(turns),
             StepKind::Cleared if self.agent.is_some() => {}
             StepKind::Cleared => {
                 self.held.remove(&None);
@@ -437,17 +439,6 @@ impl SessionBuilder {
             extra: Map::new(),
         };
         self.entry(line, Entry::RecordedCompaction(entry));
-    }
-
-    /// Removes everything from the `turns`-th last user message on.
-    fn roll_back(&mut self, turns: usize) {
-        let users: Vec<usize> = (0..self.items.len())
-            .filter(|i| matches!(self.items[*i].entry, Entry::User(_)))
-            .collect();
-        if let Some(from) = users.len().checked_sub(turns.max(1)).map(|i| users[i]) {
-            self.items.truncate(from);
-        }
-        self.held.clear();
     }
 
     /// Returns the milliseconds since the session began. If the main conversation has no time, the

@@ -1,7 +1,6 @@
 //! Contents of messages and outputs in a Codex rollout.
 
 use ctxbench_formats::codex::content_part;
-pub(super) use ctxbench_formats::codex::context_path;
 use serde_json::Value;
 
 use super::super::recording::MessagePart;
