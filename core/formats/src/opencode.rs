@@ -5,8 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::{image, object_of, reasoning, str_of, text_of};
 
-/// Members of a part's data for the provider with its encrypted reasoning.
-const ENCRYPTED: [&str; 2] = ["signature", "reasoningEncryptedContent"];
+/// Member of a part's data for OpenAI with its encrypted reasoning.
+const ENVELOPE: &str = "reasoningEncryptedContent";
+
+/// Returns whether a part has reasoning that only its provider can read.
+pub fn is_sealed(p: &Map<String, Value>) -> bool {
+    let mut kept = object_of(p, "metadata").into_iter().flatten();
+    kept.any(|(_, of)| of.get(ENVELOPE).is_some_and(Value::is_string))
+}
 
 /// Converts a part: text, reasoning or a file. Returns `None` for calls, which contain their result,
 /// and for parts without content for the model.
@@ -18,7 +24,7 @@ pub fn part(p: &Map<String, Value>) -> Option<Part> {
             // Data of each provider that must be sent back.
             let kept = object_of(p, "metadata").into_iter().flatten();
             let found = |(_, of): (_, &Value)| {
-                ENCRYPTED.iter().find_map(|n| of.get(*n)?.as_str()).map(str::to_string)
+                ["signature", ENVELOPE].iter().find_map(|n| of.get(*n)?.as_str()).map(str::to_string)
             };
             reasoning(text("text"), kept.filter_map(found).next().as_deref())
         }

@@ -231,6 +231,9 @@ impl CallBuilder {
         let Some(response) = &reply.response else { return Ok(()) };
         match &reply.counters {
             Err(why) => self.note(&at, conversation, NoteKind::Uncounted, why),
+            // Only its cost is known.
+            Ok(counters)
+                if counters.prompt().max(counters.output) == 0 && counters.wrong.is_empty() => {}
             Ok(counters) => self.reply(ReplyPart {
                 at: LinePosition { stamp: reply.sent_ms.or(at.stamp), ..at },
                 conversation: conversation.to_string(),

@@ -231,7 +231,7 @@ pub(super) fn weigh_reasoning(pieces: Vec<&mut MessagePart>, tokens: u64) {
     for (text, envelope) in &mut parts {
         let own = tokens.min(MAX_REASONING) * envelope.len() as u64 / total.max(1);
         // A readable summary counts with the envelope, which is base64 and has four bytes a token.
-        let letters = (own.saturating_sub(o200k(text)) * 16).div_ceil(3);
+        let letters = (own.saturating_sub(o200k(text)).max(1) * 16).div_ceil(3);
         let sized: String = envelope.chars().cycle().take(letters as usize).collect();
         **envelope = sized.into();
     }

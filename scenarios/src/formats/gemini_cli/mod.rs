@@ -49,6 +49,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let head = source.head()?;
     let mut out = Recording::default();
     let whole = head.value().get("messages").is_some();
+    let session = head.value().get("sessionId").and_then(Value::as_str).unwrap_or_default();
     let messages = if whole || head.objects().next().is_none() {
         let text = source.text()?;
         document(&Document::new(&text, source.name()), &mut out)?
@@ -58,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     out.last_line = messages.last().map_or(1, |m| m.number);
     out.route = ProviderRoute::Unknown("Gemini CLI records no request ids".into());
     for (n, message) in (1..).zip(messages) {
-        steps(n, message, &mut out.steps);
+        steps(n, message, session, &mut out.steps);
     }
     let _ = sink(Ok(out));
     Ok(())
@@ -83,13 +84,13 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
     chat.messages
 }
 
-fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
+fn steps(n: usize, message: RecordedLine, session: &str, out: &mut Vec<RecordingStep>) {
     let RecordedLine { number: line, object: o } = message;
     let stamp = string(&o, "timestamp");
     let id = string(&o, "id");
     let what = match str_of(&o, "type") {
         Some("user") => StepKind::question(id, content(o.get("content"))),
-        Some("gemini") => StepKind::Reply(reply(n, id, &o)),
+        Some("gemini") => StepKind::Reply(reply(n, id, session, &o)),
         Some("info" | "error" | "warning") => return,
         kind => StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
     };
@@ -103,7 +104,7 @@ fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
     }
 }
 
-fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply {
+fn reply(n: usize, id: Option<String>, session: &str, o: &Map<String, Value>) -> RecordingReply {
     let mut pieces = Vec::new();
     for thought in objects(o, "thoughts") {
         let words = ["subject", "description"].map(|k| str_of(thought, k));
@@ -118,10 +119,14 @@ fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply
         let name = str_of(call, "name").unwrap_or_default();
         MessagePart::call(&call_id(call, n, i), name, call.get("args"))
     }));
+    let counters = counters(o).map(|counters| match &id {
+        Some(id) => counters.called(&format!("{session} {id}")),
+        None => counters,
+    });
     RecordingReply {
         id,
         model: string(o, "model"),
-        counters: known(counters(o)),
+        counters: known(counters),
         ..RecordingReply::new(format!("message {n}"), pieces)
     }
 }
@@ -137,7 +142,7 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
 }
 
 /// Converts a list of parts, a part or a text.
-fn content(value: Option<&Value>) -> Vec<MessagePart> {
+pub(super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
         Some(Value::String(text)) if !text.trim().is_empty() => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => list.iter().flat_map(|p| content(Some(p))).collect(),

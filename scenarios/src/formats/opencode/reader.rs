@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::messages::text_of;
 use super::super::recording::{
-    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind,
+    self, ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, weigh_reasoning,
 };
 use super::super::time;
 use super::{MessageRow, StoredSession, parent_of};
@@ -121,21 +121,26 @@ impl OpenCodeReader<'_, '_> {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "step-finish" => {
-                    asked.counters = part.get("tokens").and_then(counters);
+                    asked.counted(part);
                     replies.push(std::mem::take(&mut asked));
                 }
                 "tool" => asked.tool(part),
-                _ => asked.pieces.extend(piece_of(part)),
+                _ => {
+                    asked.is_sealed |= opencode::is_sealed(part);
+                    asked.pieces.extend(piece_of(part));
+                }
             }
         }
         if !asked.is_empty() {
             replies.push(asked);
         }
         if let [one] = replies.as_mut_slice() {
-            one.counters = one.counters.take().or(info.get("tokens").and_then(counters));
+            if one.counters.is_none() {
+                one.counted(&info);
+            }
         }
         for (n, asked) in replies.into_iter().enumerate() {
-            let PendingReply { pieces, results, counters } = asked;
+            let PendingReply { pieces, results, counters, .. } = asked;
             let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
@@ -143,6 +148,12 @@ impl OpenCodeReader<'_, '_> {
                 *context = Some(c.prompt().saturating_add(c.output));
             }
             let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
+            // A fork gives new ids to the messages that it repeats, and keeps their times.
+            let times = object_of(&info, "time").filter(|t| t.contains_key("created"));
+            let counters = counters.map(|c| match times {
+                Some(times) => c.called(&format!("{} {n}", Value::from(times.clone()))),
+                None => c,
+            });
             let reply = RecordingReply {
                 id: id.filter(|_| n == 0),
                 model: string(&info, "modelID"),
@@ -202,11 +213,23 @@ struct PendingReply {
     /// time.
     results: Vec<(MessagePart, Option<String>, bool, Option<String>)>,
     counters: Option<Counters>,
+    /// Whether only the provider can read its reasoning.
+    is_sealed: bool,
 }
 
 impl PendingReply {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// Takes the counters of a step or a message.
+    fn counted(&mut self, o: &Map<String, Value>) {
+        let Some(tokens) = object_of(o, "tokens") else { return };
+        self.counters = Some(counters(tokens));
+        let reasoning = tokens.get("reasoning").filter(|_| self.is_sealed);
+        if let Some(reasoning) = reasoning.and_then(recording::tokens) {
+            weigh_reasoning(self.pieces.iter_mut().collect(), reasoning);
+        }
     }
 
     fn tool(&mut self, part: &Map<String, Value>) {
@@ -261,12 +284,11 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
     }
 }
 
-fn counters(tokens: &Value) -> Option<Counters> {
-    let tokens = tokens.as_object()?;
+fn counters(tokens: &Map<String, Value>) -> Counters {
     let mut flat = tokens.clone();
     flat.extend(object_of(tokens, "cache").cloned().unwrap_or_default());
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
-    Some(all.and_output(tokens, "reasoning"))
+    all.and_output(tokens, "reasoning")
 }
 
 fn time_of(info: &Map<String, Value>) -> Option<String> {

@@ -201,7 +201,7 @@ fn output_only(
     pieces: &[MessagePart],
     line: usize,
 ) -> Option<RecordingReply> {
-    let counters = counters(m);
+    let counters = identified(counters(m), id, m);
     (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
         id: id.clone(),
         model: string(m, "model"),
@@ -216,6 +216,14 @@ fn counters(m: &Map<String, Value>) -> Counters {
     Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
 }
 
+/// Names the call by its entry and time, which a fork of the session repeats.
+fn identified(counters: Counters, id: &Option<String>, m: &Map<String, Value>) -> Counters {
+    match (id, m.get("timestamp")) {
+        (Some(id), Some(time)) => counters.called(&format!("{id} {time}")),
+        _ => counters,
+    }
+}
+
 fn reply(
     id: Option<String>,
     m: &Map<String, Value>,
@@ -223,7 +231,7 @@ fn reply(
     blocks: usize,
     line: usize,
 ) -> StepKind {
-    let counters = counters(m);
+    let counters = identified(counters(m), &id, m);
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
     } else {
@@ -260,6 +268,8 @@ fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use crate::Loaded;
     use crate::formats::testing::{assert_contains, counted, describe, times};
     use crate::formats::{Source, testing};
@@ -313,6 +323,41 @@ mod tests {
 {"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"whole"}],"usage":{"input":910,"output":9},"stopReason":"stop"}}"#;
         let told = describe(&import(text).session);
         assert_eq!(told, ["user: go", "user: again", "model: whole", "call: 900"]);
+    }
+
+    #[test]
+    fn a_torn_line_loses_only_itself_and_an_older_entry_gives_up_a_compaction() {
+        let entry = |id: &str, parent: &str, rest: Value| {
+            let mut entry = json!({"type": "message", "id": id, "parentId": parent});
+            entry.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            entry.to_string()
+        };
+        let said = |role: &str, text: &str| {
+            let content = [json!({"type": "text", "text": text})];
+            let usage = json!({"input": 7, "output": 1});
+            json!({"message": {"role": role, "content": content, "usage": usage, "timestamp": 5}})
+        };
+        let header = json!({"type": "session", "id": "s", "timestamp": "2026-01-08T20:00:00.000Z", "cwd": "/w"});
+        let torn = entry("2", "1", said("assistant", "lost"));
+        let lines = [
+            header.to_string(),
+            entry("1", "", said("user", "one")),
+            torn[..40].to_string() + &entry("3", "2", said("user", "two")),
+            entry("4", "3", said("assistant", "2")),
+        ];
+        let loaded = import(&lines.join("\n"));
+        assert_eq!(describe(&loaded.session), ["user: one", "user: two", "model: 2"]);
+        assert_contains(
+            &loaded.warnings.join("\n"),
+            &["s.jsonl:3: 1 object on one line, after one"],
+        );
+        let later = [
+            entry("5", "4", json!({"type": "compaction", "summary": "so far", "tokensBefore": 9})),
+            entry("6", "5", said("assistant", "given up")),
+            entry("7", "4", said("user", "three")),
+        ];
+        let told = describe(&import(&[&lines[..], &later].concat().join("\n")).session);
+        assert_eq!(told, ["user: one", "user: two", "model: 2", "user: three", "call: 7"]);
     }
 
     #[test]
