@@ -9,7 +9,6 @@ use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::usage::Ttl;
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
-use ctxbench_kit::rollout::{Rollout, records};
 use ctxbench_mock::summarise;
 use ctxbench_mock::summarise::endpoint::Cassette;
 use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
@@ -19,14 +18,13 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
-use ctxbench_strategies::codex::reopened::Reopened;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 
 /// Name of a parser and a function that feeds it bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const DOORS: [Door; 22] = [
+pub const DOORS: [Door; 21] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
@@ -103,12 +101,6 @@ pub const DOORS: [Door; 22] = [
     ("reply", |b| {
         WIRES.iter().for_each(|w| drop(((w.decode_reply)(b), w.decode_count_reply(b))));
         apis().iter().for_each(|a| drop(a.decode_error(400, b)));
-    }),
-    ("rollout", |b| {
-        let rollout = Rollout::parse(&lossy(b));
-        records(&rollout.lines);
-        rollout.resume(|kept, _| kept.to_vec());
-        drop(Reopened::from_rollout(&rollout));
     }),
     // Every product reads the settings file; its values are applied.
     ("settings file", |b| {

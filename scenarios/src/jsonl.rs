@@ -204,8 +204,17 @@ fn header(content: &str, line: usize) -> Result<Header, LineFault> {
         _ => Some(("the first line has no \"type\"".to_string(), String::new())),
     };
     if let Some((what, found)) = wrong_type {
-        let fix = nearest::hint_or(&found, &["session"], "put the header first");
-        return Err(LineFault::new(line, what, HEADER, fix));
+        if fields::KINDS.iter().any(|k| k.tag == found) {
+            return Err(LineFault::new(line, what, HEADER, "put the header first"));
+        }
+        let what = format!("not a format that ctxbench reads ({what})");
+        let fix = "`ctxbench import --help` lists the formats";
+        return Err(LineFault::new(
+            line,
+            what,
+            HEADER,
+            nearest::hint_or(&found, &["session"], fix),
+        ));
     }
     match object.get("version").and_then(Value::as_u64) {
         Some(v) if v == u64::from(VERSION) => {}

@@ -268,6 +268,9 @@ fn of_source(
         return Err(LoadError::Tar { path: path.to_path_buf() });
     }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
+    if matches!(kind, None | Some(InputKind::Session)) {
+        formats::others::refuse(&head)?;
+    }
     let is_blank = head.text.trim().is_empty();
     // Frees a long beginning before the rest is read.
     drop(head);

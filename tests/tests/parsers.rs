@@ -31,10 +31,6 @@ fn good(door: &str) -> Vec<Vec<u8>> {
             all.retain(|p| !p.ends_with("README.md"));
             all
         }
-        "rollout" => {
-            [files(&data.join("validate"), ".jsonl"), files(&data.join("rollouts"), ".jsonl")]
-                .concat()
-        }
         "settings file" => files(&data.join("settings"), ""),
         "packed" => [".zst", ".zip"].iter().flat_map(|e| files(&data.join("packed"), e)).collect(),
         "case" => files(&data.join("conformance"), ".json"),

@@ -50,9 +50,7 @@ fn torn_last_line_is_skipped_with_a_note() {
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
         said.iter().for_each(|s| append(&mut *p, s).unwrap());
         drop(p);
-        let is_session = |p: &PathBuf| {
-            p.extension().is_some_and(|x| x == "jsonl") && !p.ends_with("history.jsonl")
-        };
+        let is_session = |p: &PathBuf| p.extension().is_some_and(|x| x == "jsonl");
         let file = files(dir.path()).into_iter().find(is_session).unwrap();
         let bytes = std::fs::read(&file).unwrap();
         let start = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;

@@ -15,4 +15,4 @@ pub use format::{
     AssistantEntry, Effect, Entry, FileMode, Header, Session, Source, ToolEntry, UnwritableSession,
     UserEntry,
 };
-pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
+pub use recorded::{Billing, RecordedCall, RecordedCompaction, RecordedUsage, Trigger};

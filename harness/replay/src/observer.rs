@@ -346,7 +346,10 @@ impl Observer {
         let reasoned = |m| self.reasoned.contains(&m);
         let wire = wire::for_model(&self.model);
         let broken = integrity::broken(wire, logical, self.newest_user, reasoned);
-        if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
+        // A provider wants only the reasoning back that it signed. Programs show other thoughts to
+        // the user alone.
+        let signed = |p: &Part| matches!(p, Part::Reasoning { encrypted: Some(_), .. });
+        if reply.is_some_and(|r| r.parts.iter().any(signed)) {
             self.reasoned.insert(COMING);
         }
         broken

@@ -2,45 +2,47 @@
 
 use std::path::PathBuf;
 
+use ctxbench_util::plural::pluralize;
+use ctxbench_formats::lines::LineReader;
+pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use serde_json::{Map, Value};
 
 use super::recording::Recording;
 use super::source::Source;
 use super::{Sink, companions};
 use crate::error::InputError;
-use crate::escapes;
 
-/// A JSON object of a recording with its line number.
-#[derive(Clone, Debug)]
-pub struct RecordedLine {
-    /// Line number, from 1.
-    pub number: usize,
-    pub object: Map<String, Value>,
-}
-
-/// Reads the objects of a format with one object per line. Broken lines are left out with a note.
+/// Reads the objects of a format with one object per line. Other text is left out with a note.
+/// Objects that two writers put on one line are read one by one.
 pub(super) fn of_lines(
     source: &Source<'_>,
     notes: &mut Recording,
 ) -> Result<Vec<RecordedLine>, InputError> {
-    let mut out = Vec::new();
+    let (mut reader, mut out) = (LineReader::default(), Vec::new());
     let mut lines = source.lines()?.peekable();
     let file = source.name();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        match escapes::from_str(&content) {
-            Ok(object) => out.push(RecordedLine { number, object }),
-            Err(e) if lines.peek().is_none() && e.is_eof() => {
-                notes.warnings.push(format!(
-                    "{file}:{number}: the last line breaks off; the lines before it are used"
-                ));
+        let (objects, error) = reader.objects(&content);
+        let what = error.as_ref().map(|e| format!("not a JSON object ({e})"));
+        let is_cut = error.is_some_and(|e| e.is_eof()) && lines.peek().is_none();
+        let told = match (objects.len(), &what) {
+            (1, None) => None,
+            (0, Some(_)) if is_cut => {
+                Some("the last line breaks off; the lines before it are used".to_string())
             }
-            Err(e) => {
-                let what = format!("not a JSON object ({e})");
-                notes.warnings.push(format!("{file}:{number}: {what}; left out"));
-                notes.broken.get_or_insert((number, what));
+            (0, Some(what)) => Some(format!("{what}; left out")),
+            (n, None) => Some(format!("{} on one line; read", pluralize(n, "object"))),
+            (n, Some(_)) => {
+                let read = pluralize(n, "object");
+                Some(format!("{read} on one line, after one that breaks off; read"))
             }
+        };
+        notes.warnings.extend(told.map(|told| format!("{file}:{number}: {told}")));
+        if let Some(what) = what.filter(|_| !is_cut) {
+            notes.broken.get_or_insert((number, what));
         }
+        out.extend(objects.into_iter().map(|object| RecordedLine { number, object }));
     }
     Ok(out)
 }
@@ -123,6 +125,25 @@ mod tests {
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");
         assert!(warnings[1].starts_with("r.jsonl:5: the last line breaks off"), "{warnings:?}");
         assert!(matches!(notes.broken, Some((2, _))));
+    }
+
+    #[test]
+    fn objects_that_share_a_line_are_read_one_by_one() {
+        let read = |text: &str| {
+            let mut notes = Recording::default();
+            let source = Source::of_bytes(text.as_bytes(), "r.jsonl");
+            let lines = of_lines(&source, &mut notes).unwrap();
+            let lines = lines.into_iter().map(|l| (l.number, l.object["a"].to_string()));
+            (lines.collect::<Vec<_>>(), notes.warnings)
+        };
+        let line = |n: usize, a: &str| (n, a.to_string());
+        let (lines, told) = read("{\"a\":1}{\"a\":{\"a\":2}}\n{\"a\":3}");
+        assert_eq!(lines, [line(1, "1"), line(1, "{\"a\":2}"), line(2, "3")]);
+        assert_eq!(told, ["r.jsonl:1: 2 objects on one line; read"]);
+        // The first of two breaks off, within an object that begins like a line.
+        let (lines, told) = read("{\"a\":1}\n{\"b\":[{\"a\":5},{\"a\":{\"a\":2}}");
+        assert_eq!(lines, [line(1, "1"), line(2, "{\"a\":2}")]);
+        assert_eq!(told, ["r.jsonl:2: 1 object on one line, after one that breaks off; read"]);
     }
 
     #[test]

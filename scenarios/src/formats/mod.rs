@@ -22,9 +22,11 @@ mod messages;
 mod mini_swe_agent;
 mod opencode;
 mod openhands;
+pub(crate) mod others;
 #[cfg(test)]
 mod packed_tests;
 mod pi;
+mod qwen_code;
 mod recording;
 mod session;
 mod source;
@@ -85,6 +87,7 @@ pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> 
 /// All recording formats, in the order in which they are tried.
 pub static ALL: &[&Format] = &[
     &exchanges::FORMAT,
+    &qwen_code::FORMAT,
     &claude_code::FORMAT,
     &codex::FORMAT,
     &pi::FORMAT,

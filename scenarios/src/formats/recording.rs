@@ -7,9 +7,12 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_session::Billing;
+use ctxbench_core::tokens::o200k;
 use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
@@ -103,16 +106,7 @@ pub enum StepKind {
     /// Text of a compaction that replaces the removed messages.
     Summary(Input),
     Reply(RecordingReply),
-    /// Counters for the reply made of the parts since the last counters.
-    Counted {
-        counters: Counters,
-        model: String,
-    },
     Compaction(RecordingCompaction),
-    /// The newest turns of the user were taken back.
-    RolledBack {
-        turns: usize,
-    },
     /// The user cleared the conversation.
     Cleared,
     /// An event that can explain a cache miss.
@@ -171,8 +165,7 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct RecordingReply {
     pub id: Option<String>,
-    /// Id that all parts of a reply share. `None` = the part belongs to the parts before it, and
-    /// its counters follow as [`StepKind::Counted`].
+    /// Id that all parts of a reply share. `None` = the part belongs to the parts before it.
     pub response: Option<String>,
     pub model: Option<String>,
     pub pieces: Vec<MessagePart>,
@@ -218,6 +211,30 @@ impl RecordingReply {
         if more.counters.is_ok() {
             (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
         }
+    }
+}
+
+/// Maximum tokens of the reasoning of a reply.
+const MAX_REASONING: u64 = 1 << 20;
+
+/// Gives encrypted reasoning the size that the provider counted for it, `tokens` of a reply. The
+/// envelope of a short thought is many times as large, and nobody can read it.
+pub(super) fn weigh_reasoning(pieces: Vec<&mut MessagePart>, tokens: u64) {
+    let parts = pieces.into_iter().filter_map(|piece| match piece {
+        MessagePart::Said(Part::Reasoning { text, encrypted: Some(envelope) })
+        | MessagePart::Shown(Part::Reasoning { text, encrypted: Some(envelope) }) => {
+            Some((text.clone(), envelope))
+        }
+        _ => None,
+    });
+    let mut parts: Vec<(Arc<str>, &mut Arc<str>)> = parts.collect();
+    let total: u64 = parts.iter().map(|(_, envelope)| envelope.len() as u64).sum();
+    for (text, envelope) in &mut parts {
+        let own = tokens.min(MAX_REASONING) * envelope.len() as u64 / total.max(1);
+        // A readable summary counts with the envelope, which is base64 and has four bytes a token.
+        let letters = (own.saturating_sub(o200k(text)).max(1) * 16).div_ceil(3);
+        let sized: String = envelope.chars().cycle().take(letters as usize).collect();
+        **envelope = sized.into();
     }
 }
 
@@ -307,7 +324,7 @@ impl MessagePart {
 }
 
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Input tokens neither read from nor written to the cache.
     pub input: u64,
@@ -316,9 +333,11 @@ pub struct Counters {
     /// Input tokens written to the cache.
     pub write: u64,
     pub output: u64,
-    /// Whether cache writes have the long lifetime. `None` if nothing was written or the lifetime
-    /// is unknown.
-    pub long: Option<bool>,
+    /// Written tokens with the long lifetime; the others have the short one. `None` if the
+    /// lifetime is unknown.
+    pub write_1h: Option<u64>,
+    /// Identity of the call and what changes its price.
+    pub billing: Billing,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<InvalidCounter>,
 }
@@ -338,6 +357,27 @@ impl Counters {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }
 
+    /// Returns whether most cache writes have the long lifetime. `None` if nothing was written or
+    /// the lifetime is unknown.
+    pub fn is_long(&self) -> Option<bool> {
+        self.write_1h.filter(|_| self.write > 0).map(|long| long > self.write / 2)
+    }
+
+    /// Sets the identity of the call. Its prompt and its price are part of the identity, because
+    /// gateways and tests number their replies from 1.
+    pub(super) fn called(mut self, id: &str) -> Counters {
+        let Counters { input, read, write, billing: b, .. } = &self;
+        let mut name = format!("{id} {input}+{read}+{write}");
+        for term in [&b.speed, &b.tier, &b.region].into_iter().flatten() {
+            name += &format!(" {term}");
+        }
+        if b.web_searches > 0 {
+            name += &format!(" {} searches", b.web_searches);
+        }
+        self.billing.call_id = Some(name.into());
+        self
+    }
+
     /// Converts counters of a provider that includes read and written tokens in the input.
     pub(super) fn of_whole_prompt(self) -> Counters {
         let read = self.read.min(self.input);
@@ -349,7 +389,7 @@ impl Counters {
     pub fn read(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
         let mut wrong = Vec::new();
         let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
-        Counters { input, read, write, output, long: None, wrong }
+        Counters { input, read, write, output, wrong, ..Counters::default() }
     }
 
     /// Adds an output counter with another name.

@@ -70,9 +70,24 @@ fn start(steps: &[RecordingStep]) -> Option<i64> {
 /// time.
 fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
     let key = |s: &RecordingStep, r: &RecordingReply| Some((s.agent.clone(), r.response.clone()?));
+    let replies: HashSet<Option<&String>> = steps
+        .iter()
+        .filter_map(|s| match &s.what {
+            StepKind::Reply(reply) => Some(reply.response.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let replies = &replies;
     let of = |wanted: bool| {
-        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(|s| {
-            let StepKind::Reply(reply) = &s.what else { return None };
+        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(move |s| {
+            let reply = match &s.what {
+                StepKind::Reply(reply) => reply,
+                // The request for the summary of a compaction that was given up.
+                StepKind::Compaction(c) if wanted => {
+                    c.reply.as_deref().filter(|r| !replies.contains(&r.response.as_ref()))?
+                }
+                _ => return None,
+            };
             Some((s, reply, key(s, reply)?))
         })
     };
@@ -80,6 +95,7 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     // The request for a summary belongs to its compaction.
     let summaries: HashSet<&String> = steps
         .iter()
+        .filter(|s| s.view != View::Calls)
         .filter_map(|s| match &s.what {
             StepKind::Compaction(c) => c.reply.as_ref()?.response.as_ref(),
             _ => None,
@@ -92,12 +108,6 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     for (step, reply, key) in of(true).filter(|(.., key)| !elsewhere(key)) {
         let Some(usage) = counted(reply) else { continue };
         let at = *places.entry(key).or_insert(out.len());
-        let call = RecordedCall {
-            usage,
-            model: reply.model.clone(),
-            agent: step.agent.clone(),
-            ..RecordedCall::default()
-        };
         match out.get_mut(at) {
             // Each line of a reply repeats its counters. Their parts are added.
             Some((_, known, _)) => {
@@ -105,7 +115,11 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
                 known.usage = usage;
                 known.usage.output_estimate = shown.map(|(a, b)| a + b);
             }
-            None => out.push((step.line, call, step.stamp.clone())),
+            None => {
+                let (model, agent) = (reply.model.clone(), step.agent.clone());
+                let call = RecordedCall { usage, model, agent, ..RecordedCall::default() };
+                out.push((step.line, call, step.stamp.clone()));
+            }
         }
     }
     out
@@ -137,17 +151,6 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     None => open = Some(out.len()),
                 }
             }
-            StepKind::Counted { counters, .. } => {
-                if let Some(StepKind::Reply(reply)) = open.map(|i| &mut out[i].what)
-                    && reply.counters.is_err()
-                    && counters.prompt() > 0
-                {
-                    // Formats with separate counters bill a write as input.
-                    let input = counters.input.saturating_add(counters.write);
-                    reply.counters = Ok(Counters { input, write: 0, ..counters.clone() });
-                }
-                continue;
-            }
             StepKind::Summary(input) => {
                 note_unknown(&input.pieces, unknown);
                 let words = std::mem::take(&mut input.pieces).into_iter();
@@ -175,9 +178,7 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            StepKind::Compaction(_) | StepKind::RolledBack { .. } | StepKind::Cleared => {
-                open = None
-            }
+            StepKind::Compaction(_) | StepKind::Cleared => open = None,
             StepKind::Unknown(kind) => {
                 *unknown.entry(format!("{kind}{UNKNOWN}")).or_default() += 1;
                 continue;
@@ -246,7 +247,6 @@ impl SessionBuilder {
             // Compactions in a subagent's window do not count as compactions of the session.
             StepKind::Compaction(_) if self.agent.is_some() => {}
             StepKind::Compaction(c) => self.compaction(line, c, stamp),
-            StepKind::RolledBack { turns } => self.roll_back(turns),
             StepKind::Cleared if self.agent.is_some() => {}
             StepKind::Cleared => {
                 self.held.remove(&None);
@@ -442,17 +442,6 @@ impl SessionBuilder {
         self.entry(line, Entry::RecordedCompaction(entry));
     }
 
-    /// Removes everything from the `turns`-th last user message on.
-    fn roll_back(&mut self, turns: usize) {
-        let users: Vec<usize> = (0..self.items.len())
-            .filter(|i| matches!(self.items[*i].entry, Entry::User(_)))
-            .collect();
-        if let Some(from) = users.len().checked_sub(turns.max(1)).map(|i| users[i]) {
-            self.items.truncate(from);
-        }
-        self.held.clear();
-    }
-
     /// Returns the milliseconds since the session began. If the main conversation has no time, the
     /// first requested stamp is the beginning.
     fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
@@ -529,15 +518,16 @@ impl SessionBuilder {
 
 impl From<Counters> for RecordedUsage {
     fn from(c: Counters) -> RecordedUsage {
-        let Counters { input, output, read, write, long, .. } = c;
-        let (short, long) = if long == Some(true) { (0, write) } else { (write, 0) };
+        let Counters { input, output, read, write, write_1h, billing, .. } = c;
+        let long = write_1h.unwrap_or_default().min(write);
         RecordedUsage {
             input,
             output,
             cache_read: read,
-            cache_write: short,
+            cache_write: write - long,
             cache_write_1h: long,
             output_estimate: None,
+            billing,
         }
     }
 }

@@ -13,177 +13,115 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_kit::transcript;
+use ctxbench_core::content::Part;
+use ctxbench_formats::claude_code::{block, part};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
-use crate::persist::jsonl::{self, Appender};
+use crate::persist::line_session::{Cursor, LineFormat, LineSession, Shown};
 use crate::persist::{
-    BEGIN, CWD, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
-    StoredMessage, name_results, pruned,
+    BEGIN, CWD, PersistError, PersistFormat, SESSION, StoredMessage, jsonl, name_results, pruned,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "claude-code-jsonl",
     about: "one JSONL file per session, lines chained by parentUuid, boundaries, a registry of \
         sessions",
-    open: |dir, seed| Ok(Box::new(TranscriptFile::open(dir, seed)?)),
+    open: |dir, seed| {
+        let session = LineSession::open(&LINES, dir, seed)?;
+        register(&dir.join(".claude.json"))?;
+        Ok(session)
+    },
 };
 
-struct TranscriptFile {
-    file: Appender,
-    seed: u64,
-    lines: u64,
-    /// Id of the last line, the parent of the next one.
-    last: Option<String>,
-    /// Current view, each message with the ids of its lines.
-    shown: Vec<(StoredMessage, Vec<String>)>,
+static LINES: LineFormat = LineFormat {
+    // Every character of the folder's path except letters and digits becomes a hyphen.
+    path: ".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl",
+    header: || None,
+    id: |line| line["uuid"].as_str(),
+    message: |at, said| message(at, said, None),
+    view,
+    shown: |lines| {
+        let (shown, unfinished) = chain(lines);
+        let passed = pluralize(unfinished, "compaction");
+        let note = (unfinished > 0).then(|| format!("passed over {passed} with no summary"));
+        (shown, note.into_iter().collect())
+    },
+    log: |lines| messages(lines.iter()).into_iter().map(|(said, _)| said).collect(),
+};
+
+/// Gives a line its id, parent and the properties of the session.
+fn placed(at: &mut Cursor, mut line: Value) -> Value {
+    at.lines += 1;
+    let (n, seed) = (at.lines & 0xffff_ffff, at.seed & 0xffff_ffff_ffff);
+    let id = format!("{n:08x}-0000-4000-8000-{seed:012x}");
+    let parent = at.last.replace(id.clone());
+    if line.get("parentUuid").is_none() {
+        line["parentUuid"] = parent.into();
+    }
+    for (key, value) in [
+        ("uuid", json!(id)),
+        ("sessionId", SESSION.into()),
+        ("cwd", CWD.into()),
+        ("version", "2.1.0".into()),
+        ("isSidechain", false.into()),
+        ("timestamp", BEGIN.into()),
+    ] {
+        line[key] = value;
+    }
+    line
 }
 
-impl TranscriptFile {
-    fn open(dir: &Path, seed: u64) -> Result<TranscriptFile, PersistError> {
-        // Every character except letters and digits becomes a hyphen.
-        let folder: String =
-            CWD.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let path = dir.join(".claude/projects").join(folder).join(format!("{SESSION}.jsonl"));
-        let file = Appender::open(&path)?;
-        register(&dir.join(".claude.json"))?;
-        let (lines, _) = file.objects()?;
-        let last = lines.iter().rev().find_map(|l| l["uuid"].as_str().map(str::to_string));
-        let (shown, _) = chain(&lines);
-        Ok(TranscriptFile { file, seed, lines: lines.len() as u64, last, shown })
-    }
-
-    fn uuid(&mut self) -> String {
-        self.lines += 1;
-        format!(
-            "{:08x}-0000-4000-8000-{:012x}",
-            self.lines & 0xffff_ffff,
-            self.seed & 0xffff_ffff_ffff
-        )
-    }
-
-    /// Writes a line and returns its id.
-    fn line(&mut self, mut object: Value) -> Result<String, PersistError> {
-        let id = self.uuid();
-        if object.get("parentUuid").is_none() {
-            object["parentUuid"] = self.last.clone().into();
+fn message(at: &mut Cursor, said: &StoredMessage, flag: Option<&str>) -> Vec<Value> {
+    let flagged = |mut line: Value| {
+        if let Some(flag) = flag {
+            line[flag] = true.into();
+            line["isVisibleInTranscriptOnly"] = (flag == "isCompactSummary").into();
         }
-        for (key, value) in [
-            ("uuid", json!(id)),
-            ("sessionId", SESSION.into()),
-            ("cwd", CWD.into()),
-            ("version", "2.1.0".into()),
-            ("isSidechain", false.into()),
-            ("timestamp", BEGIN.into()),
-        ] {
-            object[key] = value;
-        }
-        self.file.line(&object)?;
-        self.last = Some(id.clone());
-        Ok(id)
+        line
+    };
+    let content = said.parts.iter().filter_map(block);
+    if said.role != Role::Assistant {
+        let message = json!({"role": "user", "content": content.collect::<Vec<_>>()});
+        return vec![placed(at, flagged(json!({"type": "user", "message": message})))];
     }
-
-    fn append_message(
-        &mut self,
-        said: &StoredMessage,
-        flag: Option<&str>,
-    ) -> Result<(), PersistError> {
-        let mut ids = Vec::new();
-        let flagged = |mut line: Value| {
-            if let Some(flag) = flag {
-                line[flag] = true.into();
-                line["isVisibleInTranscriptOnly"] = (flag == "isCompactSummary").into();
-            }
-            line
-        };
-        if said.role == Role::Assistant {
-            let message = format!("msg_{:x}_{}", self.seed, self.lines);
-            for content in said.parts.iter().filter_map(block) {
-                let message =
-                    json!({"id": message, "role": "assistant", "content": [content], "usage": {}});
-                ids.push(self.line(flagged(
-                    json!({"type": "assistant", "requestId": message["id"], "message": message}),
-                ))?);
-            }
-        } else {
-            let content: Vec<Value> = said.parts.iter().filter_map(block).collect();
-            ids.push(self.line(flagged(
-                json!({"type": "user", "message": {"role": "user", "content": content}}),
-            ))?);
-        }
-        self.shown.push((said.clone(), ids));
-        Ok(())
-    }
-
-    fn compact(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
-        let before: Vec<StoredMessage> = self.shown.iter().map(|(s, _)| s.clone()).collect();
-        let Some(at) = view
-            .iter()
-            .position(StoredMessage::is_summary)
-            .filter(|_| pruned(&before, view).is_none())
-        else {
-            return Ok(());
-        };
-        // Unchanged messages after the summary are listed, and all others are written again.
-        let kept: Vec<String> = view[at + 1..]
-            .iter()
-            .map_while(|s| self.shown.iter().rev().find(|(w, _)| w == s))
-            .flat_map(|(_, ids)| ids.clone())
-            .collect();
-        let named =
-            view[at + 1..].iter().take_while(|s| self.shown.iter().any(|(w, _)| w == *s)).count();
-        let preserved = (!kept.is_empty()).then(|| json!({"anchorUuid": null, "uuids": kept}));
-        let boundary = json!({
-            "type": "system", "subtype": "compact_boundary", "parentUuid": null, "logicalParentUuid": self.last,
-            "content": "Conversation \
-             compacted", "compactMetadata": {"trigger": "auto", "preservedMessages": preserved},
-        });
-        self.line(boundary)?;
-        self.shown.clear();
-        for s in &view[..at] {
-            self.append_message(s, Some("isMeta"))?;
-        }
-        self.append_message(&view[at], Some("isCompactSummary"))?;
-        for s in &view[at + 1 + named..] {
-            self.append_message(s, Some("isMeta"))?;
-        }
-        self.shown = chain(&self.file.objects()?.0).0;
-        Ok(())
-    }
+    let id = format!("msg_{:x}_{}", at.seed, at.lines);
+    let line = |content: Value| {
+        let message = json!({"id": id, "role": "assistant", "content": [content], "usage": {}});
+        placed(at, flagged(json!({"type": "assistant", "requestId": id, "message": message})))
+    };
+    content.map(line).collect()
 }
 
-impl Persistence for TranscriptFile {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
-        match entry {
-            JournalEntry::Message(said) => self.append_message(said, None),
-            JournalEntry::View(view) => self.compact(view),
-        }
+/// Writes a compaction. Other changes of the view are not recorded.
+fn view(at: &mut Cursor, view: &[StoredMessage]) -> Vec<Value> {
+    let Some(summary) = view
+        .iter()
+        .position(StoredMessage::is_summary)
+        .filter(|_| pruned(&at.messages(), view).is_none())
+    else {
+        return Vec::new();
+    };
+    // Unchanged messages after the summary are listed, and all others are written again.
+    let tail = &view[summary + 1..];
+    let known = |s: &StoredMessage| at.shown.iter().rev().find(|(w, _)| w == s);
+    let kept: Vec<&[String]> = tail.iter().map_while(known).map(|(_, ids)| &ids[..]).collect();
+    let named = kept.len();
+    let preserved = (named > 0).then(|| json!({"anchorUuid": null, "uuids": kept.concat()}));
+    let boundary = json!({
+        "type": "system", "subtype": "compact_boundary", "parentUuid": null,
+        "logicalParentUuid": at.last, "content": "Conversation compacted",
+        "compactMetadata": {"trigger": "auto", "preservedMessages": preserved},
+    });
+    let mut out = vec![placed(at, boundary)];
+    let flags = view
+        .iter()
+        .enumerate()
+        .map(|(i, s)| (s, if i == summary { "isCompactSummary" } else { "isMeta" }));
+    for (said, flag) in flags.take(summary + 1).chain(tail[named..].iter().map(|s| (s, "isMeta"))) {
+        out.extend(message(at, said, Some(flag)));
     }
-
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
-        let (lines, mut notes) = self.file.objects()?;
-        let (shown, unfinished) = chain(&lines);
-        if unfinished > 0 {
-            let passed = pluralize(unfinished, "compaction");
-            notes.push(format!("passed over {passed} with no summary"));
-        }
-        Ok(ReopenedSession {
-            context: shown.into_iter().map(|(s, _)| s).collect(),
-            bytes_read: self.size(),
-            notes,
-        })
-    }
-
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let (lines, _) = self.file.objects()?;
-        Ok(messages(lines.iter()).into_iter().map(|(s, _)| s).collect())
-    }
-
-    fn size(&self) -> u64 {
-        self.file.size()
-    }
+    out
 }
 
 /// Records the session in the registry by renaming a new file into place. Of two programs the later
@@ -201,7 +139,7 @@ fn register(path: &Path) -> Result<(), PersistError> {
 /// Follows the chain of parents from the last line back to the newest boundary with a summary, plus
 /// the lines preserved after it. Also returns the number of boundaries skipped. A parent lost in a
 /// crash is replaced by the line before it.
-fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
+fn chain(lines: &[Value]) -> (Vec<Shown>, usize) {
     let place: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
     let mut out = Vec::new();
@@ -239,8 +177,8 @@ fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
 }
 
 /// Converts lines to messages. Lines of one response form one message.
-fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, Vec<String>)> {
-    let mut out: Vec<(StoredMessage, Vec<String>)> = Vec::new();
+fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<Shown> {
+    let mut out: Vec<Shown> = Vec::new();
     let mut response: Option<&str> = None;
     for line in lines {
         let kind = line["type"].as_str().unwrap_or_default();
@@ -252,7 +190,7 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, V
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|b| part(b, summary))
+            .filter_map(|b| parse(b, summary))
             .collect();
         let id = line["uuid"].as_str().unwrap_or_default().to_string();
         let own = line["message"]["id"].as_str();
@@ -279,37 +217,11 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, V
     out
 }
 
-fn block(p: &Part) -> Option<Value> {
-    Some(match p {
-        Part::Text(t) | Part::Summary(t) => json!({"type": "text", "text": **t}),
-        Part::Reasoning { text, encrypted } => {
-            json!({"type": "thinking", "thinking": **text, "signature": encrypted.as_deref()})
-        }
-        Part::Call(ToolCall { id, name, arguments }) => {
-            // A JSON object in the request. Other text stays unchanged.
-            let (input, raw) = jsonl::arguments(arguments, json!(**arguments));
-            json!({"type": "tool_use", "id": **id, "name": **name, "input": input, "raw": raw})
-        }
-        Part::Result { id, output, is_error, .. } => {
-            json!({"type": "tool_result", "tool_use_id": **id, "content": **output, "is_error": is_error})
-        }
-        Part::Image(m) => {
-            json!({"type": "image", "source": {"type": "url", "media_type": m.media_type, "url": m.url}, "title": m.name})
-        }
-        Part::Compaction(Some(t)) => json!({"type": "compaction", "content": **t}),
-        _ => return None,
-    })
-}
-
-/// Parses a block. Facts that the product's format cannot express are in extra fields.
-fn part(b: &Value, summary: bool) -> Option<Part> {
+/// Parses a block.
+fn parse(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
-    Some(match (b["type"].as_str()?, transcript::parse_part(b.as_object()?)) {
+    Some(match (b["type"].as_str()?, part(b.as_object()?)) {
         (_, Some(Part::Text(said))) if summary => Part::Summary(said),
-        (_, Some(Part::Call(call))) => {
-            let arguments = b["raw"].as_str().map_or(call.arguments, Into::into);
-            Part::Call(ToolCall { arguments, ..call })
-        }
         (_, Some(part)) => part,
         ("tool_result", None) => Part::Result {
             id: text("tool_use_id"),

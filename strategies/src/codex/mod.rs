@@ -8,8 +8,6 @@ mod items;
 pub(crate) mod persist;
 #[cfg(test)]
 mod recorded_tests;
-pub mod reopened;
-mod rollout;
 mod rules;
 mod settings;
 mod strategy;

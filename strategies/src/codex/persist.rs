@@ -3,178 +3,112 @@
 //! A compaction is a line with the complete new history, so any context can be expressed. Reading
 //! starts at the newest such line.
 
-use std::path::{Path, PathBuf};
-
 use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_kit::rollout::{
-    Compacted, ItemContent, Payload, Rollout, RolloutItem, SessionMeta, Writer, parse_part,
-    rollout_path,
-};
+use ctxbench_core::content::Part;
+use ctxbench_formats::codex;
+use serde_json::{Value, json};
 
-use crate::persist::{
-    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, SESSION,
-    StoredMessage, jsonl, name_results,
-};
+use crate::persist::line_session::{Cursor, LineFormat, LineSession};
+use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage, name_results};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "codex-rollout",
     about: "one JSONL file per session; a compaction is a line with the new history",
-    open: |dir, _seed| Ok(Box::new(Codex::open(dir)?)),
+    open: |dir, seed| LineSession::open(&LINES, dir, seed),
 };
 
-struct Codex {
-    path: PathBuf,
-    writer: Writer,
+static LINES: LineFormat = LineFormat {
+    path: "sessions/2023/11/14/\
+        rollout-2023-11-14T22-13-20-00000000-0000-4000-8000-000000000001.jsonl",
+    header: || {
+        let meta = json!({"id": SESSION, "cli_version": "0.169.0"});
+        Some(line(&mut Cursor::default(), "session_meta", meta))
+    },
+    id: |_| None,
+    message: |at, said| {
+        items(said).into_iter().map(|item| line(at, "response_item", item)).collect()
+    },
+    view: |at, view| {
+        let parts = view.iter().flat_map(|s| &s.parts);
+        let summary = parts.clone().find(|p| matches!(p, Part::Summary(_)));
+        let history: Vec<Value> = view.iter().flat_map(items).collect();
+        let message = summary.map(|p| p.text()).unwrap_or_default();
+        let new = json!({"message": message, "replacement_history": history});
+        vec![line(at, "compacted", new)]
+    },
+    shown: |lines| {
+        let history = |l: &Value| l["payload"]["replacement_history"].as_array().cloned();
+        let newest = lines.iter().rposition(|l| l["type"] == "compacted" && history(l).is_some());
+        let mut all = newest.and_then(|at| history(&lines[at])).unwrap_or_default();
+        all.extend(response_items(&lines[newest.unwrap_or(0)..]).cloned());
+        (to_messages(all.iter()).into_iter().map(|said| (said, Vec::new())).collect(), Vec::new())
+    },
+    log: |lines| to_messages(response_items(lines)),
+};
+
+fn line(at: &mut Cursor, kind: &str, payload: Value) -> Value {
+    let ordinal = at.lines;
+    at.lines += 1;
+    json!({"timestamp": BEGIN, "ordinal": ordinal, "type": kind, "payload": payload})
 }
 
-impl Codex {
-    fn open(dir: &Path) -> Result<Codex, PersistError> {
-        let path = dir.join(rollout_path(BEGIN_MS, SESSION));
-        let meta = SessionMeta { id: SESSION.into(), cli_version: "0.169.0".into() };
-        let writer = if path.exists() {
-            Writer::reopen(&path)?.0
-        } else {
-            Writer::create(dir, meta, BEGIN_MS)?
-        };
-        Ok(Codex { path, writer })
-    }
-}
-
-impl Persistence for Codex {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
-        match entry {
-            JournalEntry::Message(said) => {
-                for item in items(said) {
-                    self.writer.append(Payload::ResponseItem(item), BEGIN_MS)?;
-                }
-            }
-            JournalEntry::View(view) => {
-                let summary = view
-                    .iter()
-                    .flat_map(|s| &s.parts)
-                    .find_map(|p| if let Part::Summary(t) = p { Some(&**t) } else { None });
-                let new = view.iter().flat_map(items).collect();
-                let message = summary.unwrap_or_default().to_string();
-                let replacement_history = Some(new);
-                let new = Compacted { message, replacement_history };
-                self.writer.append(Payload::Compacted(new), BEGIN_MS)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
-        let rollout = Rollout::read(&self.path)?;
-        let notes = rollout.unreadable.clone();
-        let context = to_messages(&rollout.resume(|before, _| before.to_vec()).items);
-        Ok(ReopenedSession { context, bytes_read: self.size(), notes })
-    }
-
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        let lines = Rollout::read(&self.path)?.lines;
-        let items: Vec<RolloutItem> = lines
-            .into_iter()
-            .filter_map(|l| if let Payload::ResponseItem(i) = l.payload { Some(i) } else { None })
-            .collect();
-        Ok(to_messages(&items))
-    }
-
-    fn size(&self) -> u64 {
-        jsonl::size(&self.path)
-    }
+fn response_items(lines: &[Value]) -> impl Iterator<Item = &Value> {
+    lines.iter().filter(|l| l["type"] == "response_item").map(|l| &l["payload"])
 }
 
 /// Converts a message to items: texts and images together, each other part as a separate item.
-fn items(said: &StoredMessage) -> Vec<RolloutItem> {
+fn items(said: &StoredMessage) -> Vec<Value> {
     let role = match said.role {
         Role::Assistant => "assistant",
         Role::Developer => "developer",
         Role::System | Role::Instructions => "system",
         Role::User | Role::Tool => "user",
     };
-    let mut out: Vec<RolloutItem> = Vec::new();
-    for p in &said.parts {
-        let content = match p {
-            Part::Text(t) | Part::Summary(t) if role == "assistant" => {
-                ItemContent::OutputText { text: t.to_string() }
-            }
-            Part::Text(t) | Part::Summary(t) => ItemContent::InputText { text: t.to_string() },
-            Part::Image(m) => ItemContent::image(&m.url),
-            other => {
-                out.extend(item(other));
-                continue;
-            }
+    let mut out: Vec<Value> = Vec::new();
+    for part in &said.parts {
+        let Some(content) = codex::content(role, part) else {
+            out.extend(codex::item(part));
+            continue;
         };
-        match out.last_mut() {
-            Some(RolloutItem::Message { content: list, .. }) => list.push(content),
-            _ => out.push(RolloutItem::Message { role: role.into(), content: vec![content] }),
+        match out.last_mut().and_then(|last| last.get_mut("content")?.as_array_mut()) {
+            Some(list) => list.push(content),
+            None => out.push(codex::message(role, vec![content])),
         }
     }
     out
 }
 
-fn item(p: &Part) -> Option<RolloutItem> {
-    Some(match p {
-        Part::Reasoning { text, encrypted } => {
-            let summary = serde_json::json!([{"type": "summary_text", "text": **text}]);
-            let encrypted_content = encrypted.as_ref().map(|e| e.to_string());
-            RolloutItem::Reasoning { encrypted_content, summary }
-        }
-        Part::Call(ToolCall { id, name, arguments }) => RolloutItem::FunctionCall {
-            name: name.to_string(),
-            arguments: arguments.to_string(),
-            call_id: id.to_string(),
-        },
-        Part::Result { id, output, .. } => RolloutItem::FunctionCallOutput {
-            call_id: id.to_string(),
-            output: output.to_string().into(),
-        },
-        Part::Compaction(Some(t)) => RolloutItem::Compaction { encrypted_content: t.to_string() },
-        _ => return None,
-    })
-}
-
 /// Converts items to messages: consecutive items of the assistant are one message. An output does
 /// not name its tool; the call does.
-fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
+fn to_messages<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<StoredMessage> {
     let mut out: Vec<StoredMessage> = Vec::new();
-    for i in items {
-        let (role, parts) = match i {
-            RolloutItem::Message { role, content, .. } => {
-                let role = match role.as_str() {
+    for item in items.filter_map(Value::as_object) {
+        let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (role, parts) = match text("type") {
+            "message" => {
+                let role = match text("role") {
                     "assistant" => Role::Assistant,
                     "developer" => Role::Developer,
                     "system" => Role::System,
                     _ => Role::User,
                 };
-                (role, content.iter().filter_map(content_part).collect())
+                let content = item.get("content").and_then(Value::as_array).into_iter().flatten();
+                let content = content.filter_map(Value::as_object);
+                (role, content.filter_map(codex::content_part).collect())
             }
-            RolloutItem::Reasoning { encrypted_content, summary } => {
-                let text = summary[0]["text"].as_str().unwrap_or_default().into();
-                let encrypted = encrypted_content.as_deref().map(Into::into);
-                (Role::Assistant, vec![Part::Reasoning { text, encrypted }])
-            }
-            RolloutItem::FunctionCall { name, arguments, call_id, .. } => {
-                let call = ToolCall::new(call_id.as_str(), name.as_str(), arguments.as_str());
-                (Role::Assistant, vec![Part::Call(call)])
-            }
-            RolloutItem::FunctionCallOutput { call_id, output, .. } => {
-                let (id, output) = (call_id.as_str(), output.as_str().unwrap_or_default());
+            "function_call_output" => {
+                let (id, output) = (text("call_id").into(), text("output").into());
                 let (name, is_error) = ("".into(), false);
-                let result = Part::Result { id: id.into(), name, output: output.into(), is_error };
-                (Role::Tool, vec![result])
+                (Role::Tool, vec![Part::Result { id, name, output, is_error }])
             }
-            RolloutItem::Compaction { encrypted_content, .. } => {
-                (Role::Assistant, vec![Part::Compaction(Some(encrypted_content.as_str().into()))])
-            }
-            RolloutItem::GhostSnapshot { .. } | RolloutItem::Other(_) => continue,
+            _ => match codex::part(item) {
+                Some(part) => (Role::Assistant, vec![part]),
+                None => continue,
+            },
         };
         match out.last_mut() {
             Some(last)
-                if role == Role::Assistant
-                    && last.role == role
-                    && !matches!(i, RolloutItem::Message { .. }) =>
+                if role == Role::Assistant && last.role == role && text("type") != "message" =>
             {
                 last.parts.extend(parts)
             }
@@ -183,13 +117,4 @@ fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
     }
     name_results(out.iter_mut());
     out
-}
-
-fn content_part(c: &ItemContent) -> Option<Part> {
-    match c {
-        ItemContent::InputText { text } | ItemContent::OutputText { text } => {
-            Some(Part::Text(text.as_str().into()))
-        }
-        ItemContent::Other(v) => parse_part(v.as_object()?),
-    }
 }

@@ -7,6 +7,8 @@ use super::rules::{
 use super::*;
 use crate::testing::check;
 use ctxbench_core::block::{BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::compaction::{Keep, newest_first};
+use ctxbench_core::tokens::bytes_div4_up;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -52,6 +54,27 @@ fn tokens(release: Release, items: &Value) -> Vec<u64> {
         estimate_item(release, &[draft.build(MessageId(0), vec![])])
     };
     items.as_array().unwrap().iter().map(of).collect()
+}
+
+/// Selects the user messages that a compaction keeps, oldest first, each with its index and its
+/// text parts (docs/sources/codex.md §1.4).
+fn retained_user_messages(
+    release: Release,
+    messages: &[&str],
+    budget: u64,
+) -> Vec<(usize, Vec<String>)> {
+    let sizes: Vec<u64> = messages.iter().map(|m| bytes_div4_up(m)).collect();
+    let kept = newest_first(&sizes, budget);
+    messages
+        .iter()
+        .zip(kept)
+        .enumerate()
+        .filter_map(|(i, (m, k))| match k {
+            Keep::Drop => None,
+            Keep::Full => Some((i, vec![(*m).to_string()])),
+            Keep::Truncate(tokens) => Some((i, cut_message(release, m, tokens))),
+        })
+        .collect()
 }
 
 #[test]

@@ -16,7 +16,7 @@ use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
-use ctxbench_kit::rollout::{Record, TokenTotals, reconstruct, surviving};
+use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{
     SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout,

@@ -9,8 +9,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_formats::opencode;
 use serde_json::{Value, json};
 
 use crate::opencode::log::CLEARED;
@@ -114,7 +115,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         let role = if said.role == Role::Assistant { "assistant" } else { "user" };
         let id = self.write_message(
             json!({"role": role, "spoken": spoken(said.role)}),
-            said.parts.iter().filter_map(part).collect(),
+            said.parts.iter().filter_map(opencode::block).collect(),
         )?;
         self.shown.push((said.clone(), id));
         Ok(())
@@ -170,11 +171,12 @@ impl<D: Drawer> OpenCodeStore<D> {
             let mut marker = vec![
                 json!({"type": "compaction", "auto": true, "overflow": false, "tail_start_id": tail}),
             ];
-            marker.extend(view[..at].iter().flat_map(|s| s.parts.iter().filter_map(part)));
+            marker
+                .extend(view[..at].iter().flat_map(|s| s.parts.iter().filter_map(opencode::block)));
             let parent = self.write_message(json!({"role": "user"}), marker)?;
             let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
                               "spoken": spoken(view[at].role)});
-            self.write_message(info, view[at].parts.iter().filter_map(part).collect())?;
+            self.write_message(info, view[at].parts.iter().filter_map(opencode::block).collect())?;
             self.shown = read(&self.drawer)?.0;
             for said in &behind[kept..] {
                 self.append_message(said)?;
@@ -311,16 +313,6 @@ fn to_messages(m: &StoredRow, prune: bool) -> Vec<StoredMessage> {
         let text = |v: &Value| -> Arc<str> { v.as_str().unwrap_or_default().into() };
         match p["type"].as_str().unwrap_or_default() {
             "text" if m.info["summary"] == true => own.parts.push(Part::Summary(text(&p["text"]))),
-            "text" => own.parts.push(Part::Text(text(&p["text"]))),
-            "reasoning" => {
-                let encrypted = p["metadata"]["encrypted"].as_str().map(Into::into);
-                own.parts.push(Part::Reasoning { text: text(&p["text"]), encrypted });
-            }
-            "file" => own.parts.push(Part::Image(Media {
-                media_type: text(&p["mime"]).to_string(),
-                url: text(&p["url"]).to_string(),
-                name: p["filename"].as_str().map(str::to_string),
-            })),
             "tool" => {
                 let (id, name, state) = (text(&p["callID"]), text(&p["tool"]), &p["state"]);
                 own.parts.push(Part::Call(ToolCall {
@@ -341,31 +333,12 @@ fn to_messages(m: &StoredRow, prune: bool) -> Vec<StoredMessage> {
                 }
             }
             "opaque" => own.parts.push(Part::Compaction(Some(text(&p["text"])))),
-            _ => {}
+            _ => own.parts.extend(p.as_object().and_then(opencode::part)),
         }
     }
     let mut out = if own.parts.is_empty() { vec![] } else { vec![own] };
     out.append(&mut results);
     out
-}
-
-fn part(p: &Part) -> Option<Value> {
-    Some(match p {
-        Part::Text(t) | Part::Summary(t) => json!({"type": "text", "text": **t}),
-        Part::Reasoning { text, encrypted } => {
-            json!({"type": "reasoning", "text": **text, "metadata": {"encrypted": encrypted.as_deref()}})
-        }
-        Part::Call(ToolCall { id, name, arguments }) => {
-            let input: Value = serde_json::from_str(arguments).unwrap_or_default();
-            // A prompt repeats the exact argument text.
-            json!({"type": "tool", "callID": **id, "tool": **name, "state": {"status": "running", "input": input, "raw": **arguments, "time": {}}})
-        }
-        Part::Image(m) => {
-            json!({"type": "file", "mime": m.media_type, "url": m.url, "filename": m.name})
-        }
-        Part::Compaction(Some(t)) => json!({"type": "opaque", "text": **t}),
-        _ => return None,
-    })
 }
 
 /// Returns the name of a system or developer role, which the product does not store as messages.

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
 use ctxbench_util::io_hint;
 use thiserror::Error;
@@ -39,9 +38,6 @@ pub enum PersistError {
     /// Error of the ctxbench store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Error of a rollout file.
-    #[error(transparent)]
-    Rollout(#[from] RolloutError),
 }
 
 impl PersistError {

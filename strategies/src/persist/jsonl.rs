@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use ctxbench_formats::lines::LineReader;
 use serde_json::Value;
 
 use super::error::PersistError;
@@ -81,30 +82,19 @@ pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
     }
 }
 
-/// Returns the objects of a file, and a note for each other line.
+/// Returns the objects of a file, and a note for each line with other text.
 pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistError> {
     let text = text(path)?;
-    let (mut out, mut notes) = (Vec::new(), Vec::new());
+    let (mut reader, mut out, mut notes) = (LineReader::default(), Vec::new(), Vec::new());
     for (i, raw) in text.split_inclusive('\n').enumerate() {
         let line = raw.trim();
-        if line.is_empty() {
-            continue;
-        }
-        match serde_json::from_str::<Value>(line) {
-            Ok(v) if v.is_object() => out.push(v),
-            other => {
-                let what = if raw.ends_with('\n') {
-                    "cannot be read"
-                } else {
-                    "was cut off while it was written"
-                };
-                let why = other.err().map_or("not an object".to_string(), |e| e.to_string());
-                notes.push(format!(
-                    "line {} ({} bytes) {what} and was skipped: {why}",
-                    i + 1,
-                    line.len()
-                ));
-            }
+        let (objects, error) = reader.objects(line);
+        out.extend(objects.into_iter().map(Value::Object));
+        if let Some(e) = error {
+            let whole = raw.ends_with('\n');
+            let what = if whole { "cannot be read" } else { "was cut off while it was written" };
+            let (number, bytes) = (i + 1, line.len());
+            notes.push(format!("line {number} ({bytes} bytes) {what} and was skipped: {e}"));
         }
     }
     Ok((out, notes))
@@ -117,14 +107,6 @@ pub(crate) fn field<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
         *object = Value::Object(serde_json::Map::new());
     }
     &mut object[key]
-}
-
-/// Returns the arguments of a call as JSON, or `otherwise` if they are not JSON; and as text if the
-/// JSON does not say exactly the same.
-pub(crate) fn arguments(text: &str, otherwise: Value) -> (Value, Option<&str>) {
-    let input: Value = serde_json::from_str(text).unwrap_or(otherwise);
-    let same = *input.to_string() == *text;
-    (input, (!same).then_some(text))
 }
 
 /// Returns the size of a file in bytes, or 0 if it does not exist.

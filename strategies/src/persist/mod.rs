@@ -9,6 +9,7 @@
 mod compare;
 pub(crate) mod error;
 pub(crate) mod jsonl;
+pub(crate) mod line_session;
 mod ours;
 #[cfg(test)]
 mod tests;

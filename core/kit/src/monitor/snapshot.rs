@@ -4,7 +4,7 @@
 use crate::time::Millis;
 use crate::usage::Usage;
 use ctxbench_core::request::Usage;
-use ctxbench_core::session::Millis;
+use ctxbench_core::Millis;
 
 /// State of window, cost and totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -179,21 +179,11 @@ struct ReplyPart {
     counted: ContentCounts,
 }
 
-/// A reply with parts that has no counters yet.
-#[derive(Default)]
-struct Open {
-    began: Option<i64>,
-    blocks: usize,
-    thoughts: usize,
-    counted: ContentCounts,
-}
-
 /// Collects steps into calls.
 #[derive(Default)]
 struct CallBuilder {
     calls: Vec<ModelCall>,
     boundaries: Vec<Boundary>,
-    open: Open,
     nodes: HashMap<String, Node>,
     responses: HashMap<String, usize>,
     pending: HashMap<String, OpenCall>,
@@ -211,11 +201,9 @@ impl CallBuilder {
         };
         let conversation = step.agent.as_deref().unwrap_or(MAIN);
         match &step.what {
-            StepKind::Link
-            | StepKind::System(_)
-            | StepKind::Tools(_)
-            | StepKind::RolledBack { .. }
-            | StepKind::Unknown(_) => self.node(&at, NodeKind::Other),
+            StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {
+                self.node(&at, NodeKind::Other)
+            }
             StepKind::Input(input) | StepKind::Summary(input) => {
                 self.input(&at, conversation, input)
             }
@@ -227,20 +215,6 @@ impl CallBuilder {
                 self.boundary(&at, conversation, c.pre_tokens, c.post_tokens);
             }
             StepKind::Reply(reply) => return self.part(at, conversation, reply),
-            StepKind::Counted { counters, model } => {
-                let Open { began, blocks, thoughts, counted } = std::mem::take(&mut self.open);
-                self.reply(ReplyPart {
-                    response: format!("line {}", at.line),
-                    at: LinePosition { stamp: began.or(at.stamp), ..at },
-                    conversation: conversation.to_string(),
-                    model: model.clone(),
-                    counters: checked(counters)?,
-                    sent_ms: None,
-                    blocks,
-                    thoughts,
-                    counted,
-                });
-            }
         }
         Ok(())
     }
@@ -254,15 +228,12 @@ impl CallBuilder {
         let counted = count(&reply.pieces);
         let thinking = |p: &&MessagePart| matches!(p, MessagePart::Said(Part::Reasoning { .. }));
         let thoughts = reply.pieces.iter().filter(thinking).count();
-        let Some(response) = &reply.response else {
-            self.open.began = self.open.began.or(at.stamp);
-            self.open.blocks += reply.blocks;
-            self.open.thoughts += thoughts;
-            self.open.counted.add(&counted);
-            return Ok(());
-        };
+        let Some(response) = &reply.response else { return Ok(()) };
         match &reply.counters {
             Err(why) => self.note(&at, conversation, NoteKind::Uncounted, why),
+            // Only its cost is known.
+            Ok(counters)
+                if counters.prompt().max(counters.output) == 0 && counters.wrong.is_empty() => {}
             Ok(counters) => self.reply(ReplyPart {
                 at: LinePosition { stamp: reply.sent_ms.or(at.stamp), ..at },
                 conversation: conversation.to_string(),

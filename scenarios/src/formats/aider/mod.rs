@@ -12,7 +12,8 @@
 //! - Notices of the program are not sent to the model and are left out. Between two replies they
 //!   are messages, since the program made the second request itself, without notices for the user
 //!   alone.
-//! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`).
+//! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`). `Cost:` is
+//!   what Aider computed; a call costs what the session costs more than before it.
 //! - Of the history of requests, the system prompt of a session's first request is taken.
 
 mod asked;
@@ -22,10 +23,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
+use ctxbench_session::Billing;
 
 use super::recording::{
     ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep,
-    StepKind,
+    StepKind, View,
 };
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
@@ -166,12 +168,12 @@ impl Chat {
             out.beside.extend(beside.clone());
         }
         out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
-        let mut model = None;
+        let (mut model, mut spent) = (None, 0.0);
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
                 BlockAuthor::Program => {
                     model = model_of(&block.text).or(model);
-                    count(&block.text, &mut out.steps);
+                    count(&block.text, block.line, &mut spent, &mut out.steps);
                     continue;
                 }
                 BlockAuthor::Model => {
@@ -241,16 +243,39 @@ fn model_of(text: &str) -> Option<String> {
     text.lines().find_map(name)
 }
 
-/// Assigns the counters in a text of the program to the newest reply.
-fn count(text: &str, steps: &mut [RecordingStep]) {
-    let Some(tokens) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
+/// Assigns the counters in a text of the program to the newest reply. `spent` is the cost of the
+/// session so far, USD, by the program's own words. Rounded counters have a cost all the same.
+fn count(text: &str, line: usize, spent: &mut f64, steps: &mut Vec<RecordingStep>) {
+    let Some(told) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
+    let mut billing = Billing::default();
+    if let Some(cost) = told.split_once("Cost: ").and_then(|(_, cost)| session_cost(cost)) {
+        billing.told_usd = Some((cost - *spent).max(0.0));
+        *spent = cost;
+    }
     let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
         StepKind::Reply(reply) => Some(reply),
         _ => None,
     });
-    if let Some(reply) = reply {
-        reply.counters = counters(tokens).ok_or_else(|| "its counters are rounded".to_string());
+    let Some(reply) = reply else { return };
+    if let Some(counters) = counters(told) {
+        reply.counters = Ok(Counters { billing, ..counters });
+        return;
     }
+    reply.counters = Err("its counters are rounded".to_string());
+    if billing.told_usd.is_some() {
+        let counters = Ok(Counters { billing, ..Counters::default() });
+        let call = RecordingReply::new(format!("cost on line {line}"), Vec::new());
+        let call = RecordingReply { counters, model: reply.model.clone(), ..call };
+        let step = RecordingStep::new(line, None, StepKind::Reply(call));
+        steps.push(RecordingStep { view: View::Calls, ..step });
+    }
+}
+
+/// Parses `$0.01 message, $0.03 session.`: the cost of the session, USD.
+fn session_cost(cost: &str) -> Option<f64> {
+    let (cost, _) = cost.split_once(" session")?;
+    let cost: f64 = cost.rsplit('$').next()?.replace(',', "").parse().ok()?;
+    (cost.is_finite() && cost >= 0.0).then_some(cost)
 }
 
 /// Parses `11,077 sent, 10 cache write, 20 cache hit, 706 received. Cost: …`.

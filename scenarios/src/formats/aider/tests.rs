@@ -1,3 +1,5 @@
+use ctxbench_session::Entry;
+
 use super::super::Loaded;
 use super::super::testing::{assert_contains, counted, describe, import, recorded};
 use super::*;
@@ -41,7 +43,7 @@ Done:
 
 Because.
 
-> Tokens: 12k sent, 1.2k received.  
+> Tokens: 12k sent, 1.2k received. Cost: $0.02 message, $0.04 session.  
 #### /exit  
 
 # aider chat started at 2026-01-01 11:00:00
@@ -65,8 +67,18 @@ fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
             "model: Done:\n# a heading\n> a quotation\n#### a deep heading",
             "user: why",
             "model: Because.",
+            "call: 0",
         ]
     );
+    // The session's costs so far: 0.01 and 0.04.
+    let told = |e: &Entry| match e {
+        Entry::Assistant(a) => a.usage.as_ref()?.billing.told_usd,
+        Entry::RecordedCall(c) => c.usage.billing.told_usd,
+        _ => None,
+    };
+    let cents: Vec<f64> =
+        one.session.entries.iter().filter_map(told).map(|usd| (usd * 100.0).round()).collect();
+    assert_eq!(cents, [1.0, 3.0]);
     assert_eq!(one.session.header.id, "aider.chat.history-2026-01-01-10-00-00");
     assert_eq!(counted(&one.session), [Some([800, 300, 100, 45]), None]);
     assert_eq!(one.session.header.model.as_deref(), Some("gpt-5.5"));

@@ -1,7 +1,6 @@
 //! Contents of messages and outputs in a Codex rollout.
 
-pub(super) use ctxbench_kit::rollout::context_path;
-use ctxbench_kit::rollout::parse_part;
+use ctxbench_formats::codex::content_part;
 use serde_json::Value;
 
 use super::super::recording::MessagePart;
@@ -12,7 +11,7 @@ pub(super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
         Some(Value::String(text)) => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => {
             let piece = |b: &Value| {
-                b.as_object().and_then(parse_part).map_or(MessagePart::Opaque, MessagePart::Said)
+                b.as_object().and_then(content_part).map_or(MessagePart::Opaque, MessagePart::Said)
             };
             list.iter().map(piece).collect()
         }

@@ -3,8 +3,12 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - Assistant-side items (reasoning, text, calls) up to a tool output or user message are one
-//!   reply. The first new token count after it is its usage; `input_tokens` contains the cached
-//!   ones and is split.
+//!   reply. The first new counters after it are its usage; `input_tokens` contains the cached ones
+//!   and is split. `token_usage_record` and `token_count` may both tell of one call. Counters
+//!   without a reply are those of the compaction after them, or of a reply that is not recorded.
+//! - A fork and a subagent repeat the lines of their parent. A call has the same identity in every
+//!   file: the provider's id, or the counters' totals in the first thread. What stands before a
+//!   subagent's own history (`subagent_history_start_ordinal`) is its parent's and is left out.
 //! - Developer items and user items that the program wrote itself (AGENTS.md, environment,
 //!   permissions, …) become `memory` entries before the first user message and join the next user
 //!   message later.
@@ -12,24 +16,30 @@
 //! - A web search ran at the provider: its result is not recorded, so it is a text part of the
 //!   reply and not a call.
 //! - `compacted` becomes a recorded compaction; its size before is the last counted context.
-//! - A rollback takes back the last user turns, as the program does when it resumes.
+//! - A rollback takes back the last user turns, as the program does when it resumes. Their calls
+//!   are paid all the same.
 //! - `context_window` is the program's effective window. `prefix_tokens` is the first request's
 //!   counted input less the o200k count of everything that the session shows before the first
 //!   reply: here, the tools.
 //! - Every item follows the one before it; a rollback returns to the item before the turn.
 
+mod calls;
 mod content;
 
+use std::collections::HashSet;
+
 use ctxbench_core::content::Part;
+use ctxbench_formats::codex::{self, Record, context_path, surviving};
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, list_of, object_of, str_of, string};
+use super::lines::{self, RecordedLine, object_of, str_of, string};
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, tokens,
+    ContextPlace, Input, MessagePart, NoteKind, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
-use content::{content, context_path};
+use calls::{CallRecord, RolloutCalls};
+use content::content;
 
 pub(super) const FORMAT: Format = Format {
     title: "Codex",
@@ -43,6 +53,8 @@ pub(super) const FORMAT: Format = Format {
 
 const ENVELOPES: &[&str] =
     &["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+/// Lines without content for the model.
+const SILENT: &[&str] = &["world_state", "state"];
 const ITEMS: &[&str] = &[
     "message",
     "reasoning",
@@ -52,6 +64,9 @@ const ITEMS: &[&str] = &[
     "custom_tool_call_output",
     "local_shell_call",
     "web_search_call",
+    "tool_search_call",
+    "tool_search_output",
+    "agent_message",
 ];
 
 fn sniff(head: &Head) -> bool {
@@ -69,6 +84,12 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
     for line in lines {
         reader.line(line);
     }
+    reader.end_call();
+    let kept: HashSet<usize> = surviving(&reader.records).into_iter().collect();
+    for (i, step) in reader.steps.iter_mut().enumerate().filter(|(i, _)| !kept.contains(i)) {
+        let is_rollback = matches!(reader.records[i], Record::RolledBack { .. });
+        step.view = if is_rollback { step.view } else { View::Calls };
+    }
     out.steps = reader.steps;
     out.context_window = reader.window;
     out.route = reader.route;
@@ -77,6 +98,8 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
 #[derive(Default)]
 struct RolloutReader {
     steps: Vec<RecordingStep>,
+    /// What each step is to a rollback.
+    records: Vec<Record<()>>,
     route: ProviderRoute,
     model: Option<String>,
     effort: Option<String>,
@@ -84,20 +107,29 @@ struct RolloutReader {
     /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     total: Option<Value>,
+    /// First thread of the history, as far as the file tells.
+    thread: Option<String>,
+    /// Number of the first line of a subagent's own history, from 0.
+    own_from: u64,
     /// Whether the system prompt was already read.
     system: bool,
     /// Name of the newest step, the parent of the next one.
     tip: Option<String>,
-    /// The tip before each user turn, for rolling back.
-    turns: Vec<Option<String>>,
     /// Texts of the user since the last reply. If only an event contained the text so far, with its
     /// step.
     said: Vec<(String, Option<usize>)>,
+    calls: RolloutCalls,
+    /// The newest compaction, with the provider's id of the request for it.
+    compaction: Option<(String, usize)>,
 }
 
 impl RolloutReader {
     fn line(&mut self, line: RecordedLine) {
         let RecordedLine { number, mut object } = line;
+        let ordinal = object.get("ordinal").and_then(Value::as_u64).unwrap_or(number as u64 - 1);
+        if ordinal < self.own_from {
+            return;
+        }
         let at = RecordingStep::new(number, string(&object, "timestamp"), StepKind::Link);
         let kind = string(&object, "type").unwrap_or_default();
         let payload = match object.remove("payload") {
@@ -108,31 +140,37 @@ impl RolloutReader {
             "session_meta" | "" => self.meta(at, &payload),
             "turn_context" => self.turn(at, &payload),
             "event_msg" => self.event(at, &payload),
-            "compacted" => {
-                let summary = string(&payload, "message").filter(|m| !m.is_empty());
-                let pre_tokens = self.context;
-                let found =
-                    RecordingCompaction { pre_tokens, summary, ..RecordingCompaction::default() };
-                self.chained(at, StepKind::Compaction(found));
-            }
+            "token_usage_record" => self.usage_record(at, &payload),
+            "compacted" => self.compacted(at, &payload),
             "response_item" => self.item(at, &payload),
             bare if ITEMS.contains(&bare) => self.item(at, &payload),
-            _ => {}
+            silent if SILENT.contains(&silent) => {}
+            other => self.push(at, StepKind::Unknown(format!("line of the type {other:?}"))),
         }
     }
 
     fn push(&mut self, at: RecordingStep, what: StepKind) {
         self.steps.push(RecordingStep { what, ..at });
+        self.records.push(Record::Item { item: (), user: false });
     }
 
     /// Adds a step that follows the newest one.
     fn chained(&mut self, at: RecordingStep, what: StepKind) {
         let name = Some(format!("line {}", at.line));
         let parent = std::mem::replace(&mut self.tip, name.clone());
-        self.steps.push(RecordingStep { name, parent, what, ..at });
+        self.push(RecordingStep { name, parent, ..at }, what);
     }
 
-    /// Reads the first line: the system prompt or, in old rollouts, the user's instructions.
+    /// Adds a message of the user, which may begin a turn.
+    fn turn_of_user(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
+        self.input(at, id, pieces);
+        if let Some(Record::Item { user, .. }) = self.records.last_mut() {
+            *user = true;
+        }
+    }
+
+    /// Reads the first line: the system prompt or, in old rollouts, the user's instructions. Lines
+    /// after it may be the first lines of the threads that the session was forked from.
     fn meta(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         match str_of(payload, "model_provider") {
             Some("openai") => {
@@ -144,6 +182,10 @@ impl RolloutReader {
             }
             None => {}
         }
+        self.thread =
+            string(payload, "forked_from_id").or(string(payload, "id")).or(self.thread.take());
+        let own_from = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64);
+        self.own_from = own_from.unwrap_or(self.own_from);
         let base = payload.get("base_instructions");
         let text = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str()));
         if let Some(text) = text.filter(|_| !self.system) {
@@ -168,19 +210,36 @@ impl RolloutReader {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
                 self.window = number("model_context_window").or(self.window);
+                self.push(at, StepKind::Link);
+                self.records.pop();
+                self.records.push(Record::TurnStarted);
             }
             Some("user_message") => self.said_by_event(at, payload),
             Some("thread_rolled_back") => {
                 let turns = number("num_turns").unwrap_or(1).max(1);
                 let turns = usize::try_from(turns).unwrap_or(usize::MAX);
-                let from = self.turns.len().saturating_sub(turns);
-                if let Some(tip) = self.turns.drain(from..).next() {
-                    self.tip = tip;
-                }
-                self.push(at, StepKind::RolledBack { turns });
+                self.end_call();
+                self.push(at, StepKind::Link);
+                self.records.pop();
+                self.records.push(Record::RolledBack { turns });
+                let kept = surviving(&self.records);
+                self.tip = kept.iter().rev().find_map(|i| self.steps[*i].name.clone());
+                self.said.clear();
             }
             _ => {}
         }
+    }
+
+    fn compacted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
+        let asked = string(payload, "compaction_response_id");
+        self.compaction = asked.map(|id| (id, self.steps.len()));
+        let reply = self.calls.unreplied.take().map(|(_, reply)| Box::new(reply));
+        let summary = string(payload, "message").filter(|m| !m.is_empty());
+        let pre_tokens = self.context;
+        let found =
+            RecordingCompaction { pre_tokens, summary, reply, ..RecordingCompaction::default() };
+        self.calls.end_reply();
+        self.chained(at, StepKind::Compaction(found));
     }
 
     /// Adds a user message from an event, unless an item with the same text was read before.
@@ -189,59 +248,75 @@ impl RolloutReader {
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
             return;
         }
-        self.turns.push(self.tip.clone());
-        self.said.push((text.clone(), Some(self.steps.len())));
-        self.input(at, None, vec![MessagePart::text(&text)]);
+        let message = vec![MessagePart::text(&text)];
+        self.end_call();
+        self.said.push((text, Some(self.steps.len())));
+        self.turn_of_user(at, None, message);
     }
 
-    /// Adds counters, which belong to the parts since the last counters. Ignores counters with an
-    /// unchanged total.
+    /// Adds counters of an event. Ignores counters with an unchanged total.
     fn counted(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
         let Some(info) = object_of(payload, "info") else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
         let Some(last) = object_of(info, "last_token_usage") else { return };
-        let names =
-            ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
-        let all = Counters::read(last, names);
-        self.context = Some(all.input.saturating_add(all.output));
         let total = info.get("total_token_usage").cloned();
         let repeated = total.is_some() && total == self.total;
+        let id = total.as_ref().and_then(Value::as_object).map(|total| {
+            let thread = self.thread.as_deref().unwrap_or_default();
+            let sums = ["input_tokens", "output_tokens", "total_tokens"];
+            let sums = sums.map(|k| total.get(k).and_then(tokens).unwrap_or_default());
+            format!("{thread} {sums:?}")
+        });
         self.total = total;
-        if repeated {
+        if !repeated {
+            self.count(at, CallRecord::new(last, id, false));
+        }
+    }
+
+    /// Adds counters of a record, which names the provider's id of the reply.
+    fn usage_record(&mut self, at: RecordingStep, payload: &Map<String, Value>) {
+        let response = str_of(payload, "response_id");
+        let thread = str_of(payload, "thread_id").or(self.thread.as_deref()).unwrap_or_default();
+        let id = response.map(|response| format!("{thread} {response}"));
+        let usage = object_of(payload, "usage").unwrap_or(payload);
+        let record = CallRecord::new(usage, id, true);
+        let asked = self.compaction.as_ref().filter(|(id, _)| response == Some(id));
+        let step = asked.and_then(|(_, step)| self.steps.get_mut(*step));
+        if let Some(StepKind::Compaction(c)) = step.map(|s| &mut s.what) {
+            let reply = record.reply(format!("line {}", at.line), self.model.clone());
+            c.reply.get_or_insert(Box::new(reply));
             return;
         }
-        // The input includes the tokens read and written.
-        let read = all.read.min(all.input);
-        let input = (all.input - read).saturating_sub(all.write);
-        let counters = Counters { input, read, ..all };
-        let model = self.model.clone().unwrap_or_default();
-        self.chained(at, StepKind::Counted { counters, model });
+        self.count(at, record);
+    }
+
+    fn count(&mut self, at: RecordingStep, record: CallRecord) {
+        let (context, model) = (record.context(), self.model.clone());
+        if let Some((at, reply)) = self.calls.count(at, record, model, &mut self.steps) {
+            self.without_reply(at, reply);
+        }
+        if self.calls.unreplied.is_none() {
+            self.context = context.or(self.context);
+        }
+    }
+
+    /// Adds a call whose counters stand without a reply.
+    fn end_call(&mut self) {
+        self.calls.end_reply();
+        if let Some((at, reply)) = self.calls.unreplied.take() {
+            self.without_reply(at, reply);
+        }
+    }
+
+    fn without_reply(&mut self, at: RecordingStep, reply: RecordingReply) {
+        let (parent, view) = (self.tip.clone(), View::Calls);
+        self.push(RecordingStep { parent, view, ..at }, StepKind::Reply(reply));
     }
 
     fn item(&mut self, at: RecordingStep, item: &Map<String, Value>) {
         let text = |key: &str| str_of(item, key).unwrap_or_default();
         match text("type") {
             "message" => self.message(at, item),
-            "reasoning" => {
-                let texts = |key: &str| {
-                    let list = list_of(item, key).iter();
-                    list.filter_map(|s| s.get("text")?.as_str()).collect::<Vec<_>>().join("\n\n")
-                };
-                let (summary, content) = (texts("summary"), texts("content"));
-                let text = if content.is_empty() { summary } else { content };
-                let encrypted = string(item, "encrypted_content");
-                // The encrypted part is sent again, not the readable text.
-                let shown = MessagePart::Shown(Part::Reasoning {
-                    text: text.into(),
-                    encrypted: encrypted.map(Into::into),
-                });
-                self.reply(at, vec![shown, MessagePart::Opaque]);
-            }
-            "function_call" => {
-                self.call(at, item, text("name"), Some(&text("arguments").into()));
-            }
-            "custom_tool_call" => self.call(at, item, text("name"), Some(&text("input").into())),
-            "local_shell_call" => self.call(at, item, "local_shell", item.get("action")),
             "web_search_call" => {
                 let action = object_of(item, "action");
                 let query = action.and_then(|a| a.get("query").or(a.get("url"))?.as_str());
@@ -255,12 +330,37 @@ impl RolloutReader {
                     Some(Value::Object(o)) => content(o.get("content")),
                     other => content(other),
                 };
-                let result =
-                    StepKind::result(text("call_id").into(), pieces, success == Some(false));
-                self.chained(at, result);
+                self.result(at, text("call_id"), pieces, success == Some(false));
             }
-            _ => {}
+            "tool_search_output" => {
+                let tools = item.get("tools").map(Value::to_string).unwrap_or_default();
+                self.result(at, text("call_id"), vec![MessagePart::text(&tools)], false);
+            }
+            // A message of another agent.
+            "agent_message" => {
+                let pieces = content(item.get("content")).into_iter();
+                let pieces = pieces.map(|p| p.added(ContextPlace::Message)).collect();
+                self.input(at, None, pieces);
+            }
+            "ghost_snapshot" => {}
+            kind => match codex::part(item) {
+                // The encrypted part is sent again, not the readable text.
+                Some(part @ Part::Reasoning { .. }) => {
+                    self.reply(at, vec![MessagePart::Shown(part), MessagePart::Opaque]);
+                }
+                Some(Part::Compaction(_)) => self.reply(at, vec![MessagePart::Opaque]),
+                Some(part) => self.reply(at, vec![MessagePart::Said(part)]),
+                None if kind.ends_with("_output") => {
+                    self.input(at, None, vec![MessagePart::Unknown(kind.to_string())]);
+                }
+                None => self.reply(at, vec![MessagePart::Unknown(kind.to_string())]),
+            },
         }
+    }
+
+    fn result(&mut self, at: RecordingStep, id: &str, pieces: Vec<MessagePart>, is_error: bool) {
+        self.calls.end_reply();
+        self.chained(at, StepKind::result(id.into(), pieces, is_error));
     }
 
     fn message(&mut self, at: RecordingStep, item: &Map<String, Value>) {
@@ -285,10 +385,16 @@ impl RolloutReader {
                 None => MessagePart::Added(part, ContextPlace::Memory(role.to_string())),
             }
         };
-        self.input(at, string(item, "id"), pieces.into_iter().map(placed).collect());
+        let pieces: Vec<MessagePart> = pieces.into_iter().map(placed).collect();
+        let id = string(item, "id");
+        let is_context = pieces.iter().any(|p| matches!(p, MessagePart::Added(..)));
+        match role == "user" && !is_context {
+            true => self.turn_of_user(at, id, pieces),
+            false => self.input(at, id, pieces),
+        }
     }
 
-    /// Replaces the event with the same text by a user message from an item.
+    /// Removes the event with the same text as a user message from an item.
     fn said_by_item(&mut self, pieces: &[MessagePart]) {
         let texts = pieces.iter().filter_map(|p| match p {
             MessagePart::Said(part) => part.as_text().map(|t| t.trim().to_string()),
@@ -296,33 +402,27 @@ impl RolloutReader {
         });
         let texts: Vec<String> = texts.collect();
         let repeats = |said: &&mut (String, Option<usize>)| texts.contains(&said.0);
-        match self.said.iter_mut().find(repeats).and_then(|(_, step)| step.take()) {
-            Some(step) => self.steps[step].what = StepKind::Link,
-            None => self.turns.push(self.tip.clone()),
+        if let Some(step) = self.said.iter_mut().find(repeats).and_then(|(_, step)| step.take()) {
+            self.steps[step].what = StepKind::Link;
+            self.records[step] = Record::Item { item: (), user: false };
         }
         self.said.extend(texts.into_iter().map(|text| (text, None)));
     }
 
     fn input(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
+        self.end_call();
         self.chained(at, StepKind::Input(Input { id, pieces, blocks: 1 }));
-    }
-
-    fn call(
-        &mut self,
-        at: RecordingStep,
-        item: &Map<String, Value>,
-        name: &str,
-        arguments: Option<&Value>,
-    ) {
-        let id = str_of(item, "call_id").or(str_of(item, "id")).unwrap_or_default();
-        self.reply(at, vec![MessagePart::call(id, name, arguments)]);
     }
 
     fn reply(&mut self, at: RecordingStep, pieces: Vec<MessagePart>) {
         self.said.clear();
-        let reply = RecordingReply::new(None::<String>, pieces);
+        if let Some((at, reply)) = self.calls.unreplied.take() {
+            self.without_reply(at, reply);
+        }
+        let response = self.calls.part(at.line, self.steps.len());
+        let reply = RecordingReply::new(response, pieces);
         let reply = RecordingReply { model: self.model.clone(), blocks: 1, ..reply };
-        self.push(at, StepKind::Reply(reply));
+        self.chained(at, StepKind::Reply(reply));
     }
 }
 

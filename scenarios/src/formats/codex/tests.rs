@@ -1,7 +1,9 @@
+use ctxbench_session::Entry;
 use ctxbench_session::Session;
 use serde_json::json;
 
-use super::super::testing::{counted, describe, times};
+use super::super::Source;
+use super::super::testing::{self, counted, describe, recorded, times};
 use super::*;
 
 const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"x","base_instructions":{"text":"You are an agent."}}}
@@ -79,6 +81,128 @@ fn old_rollouts_are_bare_items() {
             "model: two"
         ]
     );
+}
+
+/// Imports a file of `tests/data/bills`. Returns the session, and each counted call once: whether it
+/// belongs to a reply, its id, and its tokens.
+fn bill(name: &str) -> (Session, Vec<(&'static str, String, [u64; 3])>) {
+    let path = recorded("../bills").join(name);
+    let session = testing::import("codex", &Source::at(&path)).remove(0).session;
+    let call = |e: &Entry| {
+        let (kind, usage) = match e {
+            Entry::Assistant(a) => ("reply", a.usage.clone()?),
+            Entry::RecordedCall(c) => ("call", c.usage.clone()),
+            Entry::RecordedCompaction(c) => ("compaction", c.usage.clone()?),
+            _ => return None,
+        };
+        let id = usage.billing.call_id.unwrap().to_string();
+        Some((kind, id, [usage.input, usage.cache_read, usage.output]))
+    };
+    let calls = session.entries.iter().filter_map(call).collect();
+    (session, calls)
+}
+
+#[test]
+fn a_fork_repeats_the_calls_of_its_thread() {
+    let (_, thread) = bill("codex-thread.jsonl");
+    let (fork, forked) = bill("codex-thread-fork.jsonl");
+    assert_eq!(thread, forked[..2]);
+    let tokens: Vec<[u64; 3]> = forked.iter().map(|(_, _, tokens)| *tokens).collect();
+    assert_eq!(tokens, [[100_000, 0, 1_000], [1_000, 100_000, 1_000], [1_000, 101_000, 1_000]]);
+    // The fork goes on from the conversation of its thread.
+    assert_eq!(describe(&fork)[1], "user: Read the port from server.ts");
+}
+
+#[test]
+fn what_stands_before_a_subagents_own_history_is_its_parents() {
+    let (child, calls) = bill("codex-subagent.jsonl");
+    assert_eq!(calls.iter().map(|c| c.2).collect::<Vec<_>>(), [[12_000, 0, 100]]);
+    let told = [
+        "system: You are a coding agent.",
+        "user: Find all callers of listen()",
+        "model: Two callers: server.ts and test.ts.",
+    ];
+    assert_eq!(describe(&child), told);
+}
+
+#[test]
+fn a_usage_record_and_counters_tell_of_one_call() {
+    let (_, calls) = bill("codex-usage-records.jsonl");
+    let told: Vec<_> =
+        calls.iter().map(|(kind, id, tokens)| (*kind, id.split(' ').nth(1), tokens[0])).collect();
+    let expected = [
+        ("reply", Some("r1"), 240_000),
+        ("compaction", Some("rc"), 241_000),
+        ("reply", Some("r2"), 20_000),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn items_of_newer_versions_keep_the_counters_of_their_call() {
+    let (session, calls) = bill("codex-new-items.jsonl");
+    let told: Vec<_> = calls.iter().map(|(kind, _, tokens)| (*kind, *tokens)).collect();
+    assert_eq!(told, [("reply", [20_000, 0, 100]), ("reply", [1_500, 20_000, 100])]);
+    let shown = describe(&session);
+    assert_eq!(shown[2], "model: tool_search[ts1]{\"query\":\"port\"}");
+    assert!(shown[3].starts_with("result[ts1]: [{\"description\":\"Finds ports\""), "{}", shown[3]);
+    assert!(shown[3].ends_with("The port is 8443, seen in server.ts line 12."), "{}", shown[3]);
+}
+
+/// Counters with these tokens of input, output and reasoning, and the total input so far.
+fn count(total: u64, input: u64, reasoning: u64) -> String {
+    let last =
+        json!({"input_tokens": input, "output_tokens": 9, "reasoning_output_tokens": reasoning});
+    let info = json!({"total_token_usage": {"input_tokens": total}, "last_token_usage": last});
+    json!({"type": "event_msg", "payload": {"type": "token_count", "info": info}}).to_string()
+}
+
+fn item(payload: Value) -> String {
+    json!({"type": "response_item", "payload": payload}).to_string()
+}
+
+#[test]
+fn calls_that_were_taken_back_or_have_no_reply_are_paid() {
+    let said =
+        |role: &str, text: &str| item(json!({"type": "message", "role": role, "content": text}));
+    let event = |kind: &str, n: u64| {
+        json!({"type": "event_msg", "payload": {"type": kind, "num_turns": n}}).to_string()
+    };
+    let compacted = json!({"type": "compacted", "payload": {"message": "so far"}}).to_string();
+    let lines = [
+        event("task_started", 0),
+        said("user", "one"),
+        item(json!({"type": "teleport_call", "id": "x"})),
+        count(10, 10, 0),
+        count(30, 20, 0),
+        event("task_started", 0),
+        said("user", "two"),
+        said("assistant", "2"),
+        count(70, 40, 0),
+        count(150, 80, 0),
+        compacted,
+        // An estimate.
+        count(150, 0, 0),
+        event("thread_rolled_back", 1),
+        event("task_started", 0),
+        said("user", "three"),
+    ];
+    let (session, warnings) = import(&lines.join("\n"));
+    let told = ["user: one", "model: ", "user: three", "call: 20", "call: 40", "call: 80"];
+    assert_eq!(describe(&session), told);
+    let note = "rollout-1.jsonl: 1 × content block \"teleport_call\", which this importer does not know; left out";
+    assert_eq!((counted(&session), warnings), (vec![Some([10, 0, 0, 9])], vec![note.to_string()]));
+}
+
+#[test]
+fn encrypted_reasoning_is_as_large_as_the_provider_counted() {
+    let thought = |size: usize| {
+        item(json!({"type": "reasoning", "summary": [], "encrypted_content": "A".repeat(size)}))
+    };
+    let asked = item(json!({"type": "message", "role": "user", "content": "go"}));
+    let (session, _) = import(&[asked, thought(870), thought(870), count(10, 10, 14)].join("\n"));
+    let sizes: Vec<u64> = session.entries[1].content().iter().map(|p| p.size().opaque).collect();
+    assert_eq!(sizes, [7, 7]);
 }
 
 #[test]

@@ -11,9 +11,8 @@
 //!   messages, as a compression does: the file then lacks the earlier ones.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
 
-use std::collections::HashMap;
-
 use ctxbench_core::content::Part;
+use ctxbench_formats::gemini_cli::{self, Chat};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
@@ -50,6 +49,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let head = source.head()?;
     let mut out = Recording::default();
     let whole = head.value().get("messages").is_some();
+    let session = head.value().get("sessionId").and_then(Value::as_str).unwrap_or_default();
     let messages = if whole || head.objects().next().is_none() {
         let text = source.text()?;
         document(&Document::new(&text, source.name()), &mut out)?
@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     out.last_line = messages.last().map_or(1, |m| m.number);
     out.route = ProviderRoute::Unknown("Gemini CLI records no request ids".into());
     for (n, message) in (1..).zip(messages) {
-        steps(n, message, &mut out.steps);
+        steps(n, message, session, &mut out.steps);
     }
     let _ = sink(Ok(out));
     Ok(())
@@ -74,57 +74,23 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
 
 /// Returns the messages that result from the lines of changes.
 fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
-    let mut messages: Vec<RecordedLine> = Vec::new();
-    // Position of each id, until a rewind or a replacement removes it.
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for RecordedLine { number, mut object } in lines {
-        if let Some(id) = string(&object, "$rewindTo") {
-            let from = messages.iter().position(|m| str_of(&m.object, "id") == Some(&id));
-            messages.truncate(from.unwrap_or(messages.len()));
-            continue;
-        }
-        let set = match object.remove("$set") {
-            Some(Value::Object(set)) => Some(set),
-            _ if object.contains_key("sessionId") => Some(object.clone()),
-            _ => None,
-        };
-        if let Some(set) = set {
-            out.title = string(&set, "summary").or(out.title.take());
-            out.of_subagent |= str_of(&set, "kind") == Some("subagent");
-            if let Some(Value::Array(list)) = set.get("messages") {
-                if !messages.is_empty() {
-                    out.left_out.push(format!(
-                        "line {number} replaces {}, as a compression does; left out",
-                        pluralize(messages.len(), "message")
-                    ));
-                }
-                let message =
-                    |v: &Value| Some(RecordedLine { number, object: v.as_object()?.clone() });
-                messages = list.iter().filter_map(message).collect();
-            }
-            continue;
-        }
-        // A message that grows is written again completely.
-        let id = string(&object, "id");
-        let known = id.as_ref().and_then(|id| places.get(id)).and_then(|at| messages.get_mut(*at));
-        match known.filter(|m| string(&m.object, "id") == id) {
-            Some(known) => known.object = object,
-            None => {
-                places.extend(id.map(|id| (id, messages.len())));
-                messages.push(RecordedLine { number, object });
-            }
-        }
-    }
-    messages
+    let chat = Chat::from_lines(lines);
+    out.title = string(&chat.properties, "summary");
+    out.of_subagent = str_of(&chat.properties, "kind") == Some("subagent");
+    out.left_out.extend(chat.replaced.iter().map(|(line, messages)| {
+        let gone = pluralize(*messages, "message");
+        format!("line {line} replaces {gone}, as a compression does; left out")
+    }));
+    chat.messages
 }
 
-fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
+fn steps(n: usize, message: RecordedLine, session: &str, out: &mut Vec<RecordingStep>) {
     let RecordedLine { number: line, object: o } = message;
     let stamp = string(&o, "timestamp");
     let id = string(&o, "id");
     let what = match str_of(&o, "type") {
         Some("user") => StepKind::question(id, content(o.get("content"))),
-        Some("gemini") => StepKind::Reply(reply(n, id, &o)),
+        Some("gemini") => StepKind::Reply(reply(n, id, session, &o)),
         Some("info" | "error" | "warning") => return,
         kind => StepKind::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
     };
@@ -138,7 +104,7 @@ fn steps(n: usize, message: RecordedLine, out: &mut Vec<RecordingStep>) {
     }
 }
 
-fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply {
+fn reply(n: usize, id: Option<String>, session: &str, o: &Map<String, Value>) -> RecordingReply {
     let mut pieces = Vec::new();
     for thought in objects(o, "thoughts") {
         let words = ["subject", "description"].map(|k| str_of(thought, k));
@@ -153,10 +119,14 @@ fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> RecordingReply
         let name = str_of(call, "name").unwrap_or_default();
         MessagePart::call(&call_id(call, n, i), name, call.get("args"))
     }));
+    let counters = counters(o).map(|counters| match &id {
+        Some(id) => counters.called(&format!("{session} {id}")),
+        None => counters,
+    });
     RecordingReply {
         id,
         model: string(o, "model"),
-        counters: known(counters(o)),
+        counters: known(counters),
         ..RecordingReply::new(format!("message {n}"), pieces)
     }
 }
@@ -172,7 +142,7 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
 }
 
 /// Converts a list of parts, a part or a text.
-fn content(value: Option<&Value>) -> Vec<MessagePart> {
+pub(super) fn content(value: Option<&Value>) -> Vec<MessagePart> {
     match value {
         Some(Value::String(text)) if !text.trim().is_empty() => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => list.iter().flat_map(|p| content(Some(p))).collect(),
@@ -182,22 +152,14 @@ fn content(value: Option<&Value>) -> Vec<MessagePart> {
 }
 
 fn piece(part: &Map<String, Value>) -> Option<MessagePart> {
-    if let Some(text) = str_of(part, "text") {
-        let thought = part.get("thought").is_some_and(|t| *t == true);
-        return Some(if thought {
-            MessagePart::Shown(Part::Reasoning { text: text.into(), encrypted: None })
-        } else {
-            MessagePart::text(text)
-        });
+    match gemini_cli::part(part) {
+        Some(Part::Text(text)) => Some(MessagePart::text(&text)),
+        Some(thought @ Part::Reasoning { .. }) => Some(MessagePart::Shown(thought)),
+        // `toolCalls` contains calls and results as well.
+        Some(Part::Call(_) | Part::Result { .. }) => None,
+        Some(part) => Some(MessagePart::Said(part)),
+        None => Some(MessagePart::Opaque),
     }
-    if let Some(data) = object_of(part, "inlineData") {
-        let kind = str_of(data, "mimeType").unwrap_or("image/*");
-        let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
-        return Some(MessagePart::image(&url));
-    }
-    // `toolCalls` contains calls and results as well.
-    let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
-    (!repeated).then_some(MessagePart::Opaque)
 }
 
 /// Returns the result of a call, or `None` if the call did not return.
@@ -205,17 +167,12 @@ fn result(call: &Map<String, Value>) -> Option<Vec<MessagePart>> {
     let result = call.get("result").filter(|r| !r.is_null())?;
     let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
     let piece = |part: &Value| -> Vec<MessagePart> {
-        let Some(response) = part.get("functionResponse") else { return content(Some(part)) };
-        let said = response.get("response");
-        let text = said.and_then(|r| ["output", "error"].iter().find_map(|k| r.get(*k)));
-        let mut pieces = match text.or(said) {
-            Some(Value::String(text)) => vec![MessagePart::text(text)],
-            Some(other) => vec![MessagePart::text(&other.to_string())],
-            None => Vec::new(),
+        let Some(Part::Result { output, .. }) = part.as_object().and_then(gemini_cli::part) else {
+            return content(Some(part));
         };
+        let text = (!output.is_empty()).then(|| MessagePart::text(&output));
         // Images and files that a tool returned.
-        pieces.extend(content(response.get("parts")));
-        pieces
+        text.into_iter().chain(content(part["functionResponse"].get("parts"))).collect()
     };
     Some(list.iter().flat_map(piece).collect())
 }

@@ -1,7 +1,7 @@
 //! Contents of messages: blocks of all three APIs, and tool definitions.
 
 use ctxbench_core::content::{Part, joined_text};
-use ctxbench_kit::transcript;
+use ctxbench_formats::claude_code;
 use serde_json::{Map, Value, json};
 
 use super::super::lines::{flag, object_of, str_of};
@@ -47,10 +47,10 @@ fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
         "server_tool_use" | "mcp_tool_use" => {
             let call = Map::from_iter([("type".to_string(), "tool_use".into())]);
             let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
-            transcript::parse_part(&all).map_or(MessagePart::Opaque, MessagePart::Said)
+            claude_code::part(&all).map_or(MessagePart::Opaque, MessagePart::Said)
         }
         "file" | "input_file" | "input_audio" | "audio" | "video_url" => MessagePart::Opaque,
-        kind => match transcript::parse_part(block) {
+        kind => match claude_code::part(block) {
             Some(part) => MessagePart::Said(part),
             None if matches!(kind, "image" | "document") => MessagePart::Opaque,
             None => MessagePart::Unknown(kind.to_string()),

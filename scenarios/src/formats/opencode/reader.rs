@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
+use ctxbench_formats::opencode;
 use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::messages::text_of;
 use super::super::recording::{
-    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind,
+    self, ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, weigh_reasoning,
 };
 use super::super::time;
 use super::{MessageRow, StoredSession, parent_of};
@@ -120,21 +121,26 @@ impl OpenCodeReader<'_, '_> {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "step-finish" => {
-                    asked.counters = part.get("tokens").and_then(counters);
+                    asked.counted(part);
                     replies.push(std::mem::take(&mut asked));
                 }
                 "tool" => asked.tool(part),
-                _ => asked.pieces.extend(piece_of(part)),
+                _ => {
+                    asked.is_sealed |= opencode::is_sealed(part);
+                    asked.pieces.extend(piece_of(part));
+                }
             }
         }
         if !asked.is_empty() {
             replies.push(asked);
         }
         if let [one] = replies.as_mut_slice() {
-            one.counters = one.counters.take().or(info.get("tokens").and_then(counters));
+            if one.counters.is_none() {
+                one.counted(&info);
+            }
         }
         for (n, asked) in replies.into_iter().enumerate() {
-            let PendingReply { pieces, results, counters } = asked;
+            let PendingReply { pieces, results, counters, .. } = asked;
             let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
@@ -142,6 +148,12 @@ impl OpenCodeReader<'_, '_> {
                 *context = Some(c.prompt().saturating_add(c.output));
             }
             let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
+            // A fork gives new ids to the messages that it repeats, and keeps their times.
+            let times = object_of(&info, "time").filter(|t| t.contains_key("created"));
+            let counters = counters.map(|c| match times {
+                Some(times) => c.called(&format!("{} {n}", Value::from(times.clone()))),
+                None => c,
+            });
             let reply = RecordingReply {
                 id: id.filter(|_| n == 0),
                 model: string(&info, "modelID"),
@@ -201,11 +213,23 @@ struct PendingReply {
     /// time.
     results: Vec<(MessagePart, Option<String>, bool, Option<String>)>,
     counters: Option<Counters>,
+    /// Whether only the provider can read its reasoning.
+    is_sealed: bool,
 }
 
 impl PendingReply {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// Takes the counters of a step or a message.
+    fn counted(&mut self, o: &Map<String, Value>) {
+        let Some(tokens) = object_of(o, "tokens") else { return };
+        self.counters = Some(counters(tokens));
+        let reasoning = tokens.get("reasoning").filter(|_| self.is_sealed);
+        if let Some(reasoning) = reasoning.and_then(recording::tokens) {
+            weigh_reasoning(self.pieces.iter_mut().collect(), reasoning);
+        }
     }
 
     fn tool(&mut self, part: &Map<String, Value>) {
@@ -238,57 +262,33 @@ fn piece_of(part: &Map<String, Value>) -> Option<MessagePart> {
     if flag(part, "ignored") {
         return None;
     }
-    match str_of(part, "type").unwrap_or_default() {
-        "text" => {
-            let text = Part::Text(str_of(part, "text").filter(|t| !t.is_empty())?.into());
-            let typed = !flag(part, "synthetic");
-            Some(if typed {
-                MessagePart::Said(text)
-            } else {
-                MessagePart::Added(text, ContextPlace::Message)
-            })
+    let kind = str_of(part, "mime").unwrap_or_default();
+    match opencode::part(part) {
+        Some(Part::Text(text)) if text.is_empty() => None,
+        Some(Part::Reasoning { text, encrypted: None }) if text.is_empty() => None,
+        // The content of a text file is in a synthetic part.
+        Some(Part::Image(_)) if kind.starts_with("text/") || kind == "application/x-directory" => {
+            None
         }
-        "reasoning" => {
-            let text = str_of(part, "text").unwrap_or_default();
-            // Data of each provider that must be sent back.
-            let kept = object_of(part, "metadata").into_iter().flatten();
-            let names = ["signature", "reasoningEncryptedContent"];
-            let encrypted =
-                kept.filter_map(|(_, of)| names.iter().find_map(|n| of.get(*n)?.as_str())).next();
-            if text.is_empty() && encrypted.is_none() {
-                return None;
-            }
-            Some(MessagePart::reasoning(text, encrypted))
+        Some(text @ Part::Text(_)) if flag(part, "synthetic") => {
+            Some(MessagePart::Added(text, ContextPlace::Message))
         }
-        "file" => {
-            let kind = str_of(part, "mime").unwrap_or_default();
-            // The content of a text file is in a synthetic part.
-            if kind.starts_with("text/") || kind == "application/x-directory" {
-                return None;
-            }
-            let url = str_of(part, "url")?;
-            let mut image = match kind {
-                "" => MessagePart::image(url),
-                kind => MessagePart::image_of(kind, url),
-            };
-            if let MessagePart::Said(Part::Image(media)) = &mut image {
-                media.name = string(part, "filename");
-            }
-            Some(image)
-        }
-        // The call contains a subagent's task as well. The other parts are about files and steps.
-        "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
-        | "subtask" | "tool" => None,
-        kind => Some(MessagePart::Unknown(kind.to_string())),
+        Some(part) => Some(MessagePart::Said(part)),
+        None => match str_of(part, "type").unwrap_or_default() {
+            // The call contains a subagent's task as well. The other parts are about files and
+            // steps.
+            "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent"
+            | "retry" | "subtask" | "tool" | "file" => None,
+            kind => Some(MessagePart::Unknown(kind.to_string())),
+        },
     }
 }
 
-fn counters(tokens: &Value) -> Option<Counters> {
-    let tokens = tokens.as_object()?;
+fn counters(tokens: &Map<String, Value>) -> Counters {
     let mut flat = tokens.clone();
     flat.extend(object_of(tokens, "cache").cloned().unwrap_or_default());
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
-    Some(all.and_output(tokens, "reasoning"))
+    all.and_output(tokens, "reasoning")
 }
 
 fn time_of(info: &Map<String, Value>) -> Option<String> {

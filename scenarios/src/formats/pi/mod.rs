@@ -11,9 +11,11 @@
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
 //!   are visible in the replies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
+use ctxbench_formats::lines::way;
+use ctxbench_formats::pi;
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
@@ -46,16 +48,17 @@ fn sniff(head: &Head) -> bool {
 
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let left = left_out(&lines);
-    if !left.is_empty() {
+    let messages = lines.iter().enumerate().filter(|(i, l)| left[*i] && is_message(l)).count();
+    if messages > 0 {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            pluralize(left.len(), "message")
+            pluralize(messages, "message")
         ));
     }
     out.route = ProviderRoute::Unknown("pi records no request ids".into());
     let mut reader = PiReader::default();
-    for line in &lines {
-        reader.line(line, if left.contains(&line.number) { View::Calls } else { View::Both });
+    for (line, left) in lines.iter().zip(left) {
+        reader.line(line, if left { View::Calls } else { View::Both });
     }
     out.steps = reader.steps;
 }
@@ -64,25 +67,18 @@ fn is_message(line: &RecordedLine) -> bool {
     str_of(&line.object, "type") == Some("message")
 }
 
-/// Returns the messages that are not on the path from the first to the last message, by line
-/// number.
-fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
-    let by_id: HashMap<&str, usize> =
-        lines.iter().enumerate().filter_map(|(i, l)| Some((str_of(&l.object, "id")?, i))).collect();
-    let Some(mut at) =
-        lines.iter().rposition(is_message).filter(|i| lines[*i].object.contains_key("parentId"))
-    else {
-        return HashSet::new();
-    };
-    let mut on_way = HashSet::new();
-    while on_way.insert(lines[at].number) {
-        match str_of(&lines[at].object, "parentId").and_then(|p| by_id.get(p)) {
-            Some(p) => at = *p,
-            None => break,
-        }
-    }
-    let messages = lines.iter().filter(|l| is_message(l)).map(|l| l.number);
-    messages.filter(|number| !on_way.contains(number)).collect()
+/// Returns for each line whether it is an entry of a branch that was given up: not on the way from
+/// the first to the last entry.
+fn left_out(lines: &[RecordedLine]) -> Vec<bool> {
+    let id = |l: &RecordedLine| l.object.contains_key("parentId").then(|| string(&l.object, "id"));
+    let (places, ids): (Vec<usize>, Vec<String>) =
+        lines.iter().enumerate().filter_map(|(i, l)| Some((i, id(l)??))).unzip();
+    let parent = |at: &usize| str_of(&lines[*at].object, "parentId");
+    let tree: Vec<_> = places.iter().zip(&ids).map(|(at, id)| (&**id, parent(at))).collect();
+    let mut out = vec![false; lines.len()];
+    places.iter().for_each(|at| out[*at] = true);
+    way(&tree).into_iter().for_each(|at| out[places[at]] = false);
+    out
 }
 
 #[derive(Default)]
@@ -205,7 +201,7 @@ fn output_only(
     pieces: &[MessagePart],
     line: usize,
 ) -> Option<RecordingReply> {
-    let counters = counters(m);
+    let counters = identified(counters(m), id, m);
     (counters.prompt() == 0 && counters.output > 0).then(|| RecordingReply {
         id: id.clone(),
         model: string(m, "model"),
@@ -220,6 +216,14 @@ fn counters(m: &Map<String, Value>) -> Counters {
     Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
 }
 
+/// Names the call by its entry and time, which a fork of the session repeats.
+fn identified(counters: Counters, id: &Option<String>, m: &Map<String, Value>) -> Counters {
+    match (id, m.get("timestamp")) {
+        (Some(id), Some(time)) => counters.called(&format!("{id} {time}")),
+        _ => counters,
+    }
+}
+
 fn reply(
     id: Option<String>,
     m: &Map<String, Value>,
@@ -227,7 +231,7 @@ fn reply(
     blocks: usize,
     line: usize,
 ) -> StepKind {
-    let counters = counters(m);
+    let counters = identified(counters(m), &id, m);
     let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
     } else {
@@ -254,32 +258,18 @@ fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
     match m.get("content") {
         Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| b.as_object().and_then(part).unwrap_or(MessagePart::Opaque);
+            let part = |b: &Value| b.as_object().and_then(pi::part).map(MessagePart::Said);
+            let piece = |b: &Value| part(b).unwrap_or(MessagePart::Opaque);
             (list.iter().map(piece).collect(), list.len())
         }
         _ => (Vec::new(), 0),
     }
 }
 
-fn part(p: &Map<String, Value>) -> Option<MessagePart> {
-    let text = |key: &str| str_of(p, key).unwrap_or_default();
-    Some(match text("type") {
-        "text" => MessagePart::text(text("text")),
-        "thinking" => {
-            let encrypted = str_of(p, "thinkingSignature").filter(|s| !s.is_empty());
-            MessagePart::reasoning(text("thinking"), encrypted)
-        }
-        "toolCall" => MessagePart::call(text("id"), text("name"), p.get("arguments")),
-        "image" => {
-            let url = format!("data:{};base64,{}", text("mimeType"), text("data"));
-            MessagePart::image_of(text("mimeType"), &url)
-        }
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use crate::Loaded;
     use crate::formats::testing::{assert_contains, counted, describe, times};
     use crate::formats::{Source, testing};
@@ -333,6 +323,41 @@ mod tests {
 {"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"whole"}],"usage":{"input":910,"output":9},"stopReason":"stop"}}"#;
         let told = describe(&import(text).session);
         assert_eq!(told, ["user: go", "user: again", "model: whole", "call: 900"]);
+    }
+
+    #[test]
+    fn a_torn_line_loses_only_itself_and_an_older_entry_gives_up_a_compaction() {
+        let entry = |id: &str, parent: &str, rest: Value| {
+            let mut entry = json!({"type": "message", "id": id, "parentId": parent});
+            entry.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            entry.to_string()
+        };
+        let said = |role: &str, text: &str| {
+            let content = [json!({"type": "text", "text": text})];
+            let usage = json!({"input": 7, "output": 1});
+            json!({"message": {"role": role, "content": content, "usage": usage, "timestamp": 5}})
+        };
+        let header = json!({"type": "session", "id": "s", "timestamp": "2026-01-08T20:00:00.000Z", "cwd": "/w"});
+        let torn = entry("2", "1", said("assistant", "lost"));
+        let lines = [
+            header.to_string(),
+            entry("1", "", said("user", "one")),
+            torn[..40].to_string() + &entry("3", "2", said("user", "two")),
+            entry("4", "3", said("assistant", "2")),
+        ];
+        let loaded = import(&lines.join("\n"));
+        assert_eq!(describe(&loaded.session), ["user: one", "user: two", "model: 2"]);
+        assert_contains(
+            &loaded.warnings.join("\n"),
+            &["s.jsonl:3: 1 object on one line, after one"],
+        );
+        let later = [
+            entry("5", "4", json!({"type": "compaction", "summary": "so far", "tokensBefore": 9})),
+            entry("6", "5", said("assistant", "given up")),
+            entry("7", "4", said("user", "three")),
+        ];
+        let told = describe(&import(&[&lines[..], &later].concat().join("\n")).session);
+        assert_eq!(told, ["user: one", "user: two", "model: 2", "user: three", "call: 7"]);
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! Counters of a rollout and the replies that they belong to.
+
+use serde_json::{Map, Value};
+
+use super::super::recording::{
+    Counters, RecordingReply, RecordingStep, StepKind, tokens, weigh_reasoning,
+};
+
+/// Counters of a call, as a line tells them.
+#[derive(Clone)]
+pub(super) struct CallRecord {
+    counters: Counters,
+    reasoning: Option<u64>,
+    /// Whether a `token_usage_record` tells them, and not a `token_count`.
+    is_record: bool,
+}
+
+impl CallRecord {
+    pub(super) fn new(usage: &Map<String, Value>, id: Option<String>, is_record: bool) -> Self {
+        let names =
+            ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
+        // The input includes the tokens read and written, and writes are billed as input.
+        let counters = Counters::read(usage, names).of_whole_prompt();
+        let input = counters.input.saturating_add(counters.write);
+        let counters = Counters { input, write: 0, ..counters };
+        let counters = match &id {
+            Some(id) => counters.called(id),
+            None => counters,
+        };
+        let reasoning = usage.get("reasoning_output_tokens").and_then(tokens);
+        CallRecord { counters, reasoning, is_record }
+    }
+
+    /// Returns the tokens of the request and its reply. `None` = an estimate of the program.
+    pub(super) fn context(&self) -> Option<u64> {
+        let prompt = self.counters.prompt();
+        (prompt > 0).then(|| prompt.saturating_add(self.counters.output))
+    }
+
+    /// Returns the counters as a reply without content.
+    pub(super) fn reply(self, response: String, model: Option<String>) -> RecordingReply {
+        RecordingReply {
+            model,
+            counters: Ok(self.counters),
+            ..RecordingReply::new(response, Vec::new())
+        }
+    }
+
+    fn is_same_call(&self, other: &CallRecord) -> bool {
+        let numbers = |c: &Counters| [c.input, c.read, c.output];
+        self.is_record != other.is_record && numbers(&self.counters) == numbers(&other.counters)
+    }
+}
+
+/// Assigns counters to replies.
+#[derive(Default)]
+pub(super) struct RolloutCalls {
+    /// Name and steps of the reply that has no counters yet.
+    open: Option<(String, Vec<usize>)>,
+    /// The open reply is complete.
+    ended: bool,
+    /// Newest counters with their steps, until another line repeats them.
+    newest: Option<(CallRecord, Vec<usize>)>,
+    /// Counters that stand without a reply.
+    pub(super) unreplied: Option<(RecordingStep, RecordingReply)>,
+}
+
+impl RolloutCalls {
+    /// Adds a part to the open reply. Returns the name of the reply.
+    pub(super) fn part(&mut self, line: usize, step: usize) -> String {
+        if self.ended {
+            self.open = None;
+        }
+        self.ended = false;
+        let (name, steps) = self.open.get_or_insert_with(|| (format!("line {line}"), Vec::new()));
+        steps.push(step);
+        name.clone()
+    }
+
+    /// Ends the open reply: the next part belongs to another.
+    pub(super) fn end_reply(&mut self) {
+        self.ended = true;
+    }
+
+    /// Assigns counters. Returns the counters before, if they stand without a reply.
+    pub(super) fn count(
+        &mut self,
+        at: RecordingStep,
+        record: CallRecord,
+        model: Option<String>,
+        steps: &mut [RecordingStep],
+    ) -> Option<(RecordingStep, RecordingReply)> {
+        if record.context().is_none() && record.counters.wrong.is_empty() {
+            return None;
+        }
+        let repeated = self.newest.take().filter(|(newest, _)| newest.is_same_call(&record));
+        if let Some((_, of)) = repeated {
+            // A record has the provider's id.
+            let id = record.counters.billing.call_id.filter(|_| record.is_record);
+            if let (Some(id), Some((_, reply))) = (&id, &mut self.unreplied)
+                && let Ok(counters) = &mut reply.counters
+            {
+                counters.billing.call_id = Some(id.clone());
+            }
+            for step in of {
+                if let (Some(id), StepKind::Reply(reply)) = (&id, &mut steps[step].what)
+                    && let Ok(counters) = &mut reply.counters
+                {
+                    counters.billing.call_id = Some(id.clone());
+                }
+            }
+            return None;
+        }
+        let Some((_, of)) = self.open.take() else {
+            let response = format!("line {}", at.line);
+            self.newest = Some((record.clone(), Vec::new()));
+            return self.unreplied.replace((at, record.reply(response, model)));
+        };
+        let mut pieces = Vec::new();
+        let first = of.first().copied().unwrap_or_default();
+        for (n, step) in steps.iter_mut().enumerate().skip(first) {
+            if let StepKind::Reply(reply) = &mut step.what
+                && of.contains(&n)
+            {
+                reply.counters = Ok(record.counters.clone());
+                pieces.extend(&mut reply.pieces);
+            }
+        }
+        if let Some(tokens) = record.reasoning {
+            weigh_reasoning(pieces, tokens);
+        }
+        self.newest = Some((record, of));
+        None
+    }
+}

@@ -1,0 +1,155 @@
+//! Qwen Code chats (`~/.qwen/projects/FOLDER/chats/ID.jsonl`): lines chained by their parents like
+//! Claude Code's, with parts of Google's API.
+//!
+//! Rules, where the format leaves a choice:
+//! - Lines that are not on the way from the first to the last line are left out; their calls count.
+//! - Thoughts are not sent again.
+//! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
+//!   the total counts them beside the candidates.
+
+use std::collections::HashSet;
+
+use ctxbench_core::content::Part;
+use ctxbench_util::plural::pluralize;
+use ctxbench_formats::lines::way;
+use serde_json::{Map, Value};
+
+use super::gemini_cli::content;
+use super::lines::{self, RecordedLine, list_of, object_of, str_of, string};
+use super::recording::{
+    Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, View, known, tokens,
+};
+use super::{Format, Head};
+
+pub(super) const FORMAT: Format = Format {
+    title: "Qwen Code",
+    name: "qwen-code",
+    untold: "system prompt and tools, ids of requests, and how the summary of a compression reads",
+    sniff,
+    read: |input, sink| lines::session(input, Vec::new(), sink, read),
+    parts: super::no_parts,
+};
+
+fn sniff(head: &Head) -> bool {
+    let is_line = |o: &Map<String, Value>| {
+        let message = object_of(o, "message");
+        o.contains_key("uuid") && message.is_some_and(|m| m.contains_key("parts"))
+    };
+    head.objects().any(is_line)
+}
+
+fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
+    let ids: Vec<String> =
+        lines.iter().map(|l| string(&l.object, "uuid").unwrap_or_default()).collect();
+    let parent = |l: &RecordedLine| string(&l.object, "parentUuid");
+    let parents: Vec<Option<String>> = lines.iter().map(parent).collect();
+    let tree: Vec<_> = ids.iter().zip(&parents).map(|(id, p)| (&**id, p.as_deref())).collect();
+    let kept: HashSet<usize> = way(&tree).into_iter().collect();
+    if kept.len() < lines.len() {
+        let left = pluralize(lines.len() - kept.len(), "line");
+        out.left_out
+            .push(format!("{file}: left out {left} of branches that the session did not end with"));
+    }
+    out.route = ProviderRoute::Unknown("Qwen Code records no request ids".into());
+    let mut context = None;
+    for (n, line) in lines.iter().enumerate() {
+        let o = &line.object;
+        out.context_window = o.get("contextWindowSize").and_then(tokens).or(out.context_window);
+        let view = if kept.contains(&n) { View::Both } else { View::Calls };
+        let step = RecordingStep::new(line.number, string(o, "timestamp"), what(o, &mut context));
+        let (name, parent) = (Some(ids[n].clone()), parents[n].clone());
+        out.steps.push(RecordingStep { name, parent, view, ..step });
+    }
+}
+
+/// `context` is the counted tokens of the last request and its reply.
+fn what(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
+    let id = string(o, "uuid");
+    let empty = Map::new();
+    let message = object_of(o, "message").unwrap_or(&empty);
+    match (str_of(o, "type").unwrap_or_default(), str_of(o, "subtype")) {
+        ("user", _) => StepKind::question(id, content(message.get("parts"))),
+        ("assistant", _) => {
+            let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
+            let counters = object_of(o, "usageMetadata").map(counters);
+            let counters = counters.map(|c| match &id {
+                Some(id) => c.called(id),
+                None => c,
+            });
+            *context = counters.as_ref().map(|c| c.prompt().saturating_add(c.output)).or(*context);
+            StepKind::Reply(RecordingReply {
+                model: string(o, "model"),
+                counters: known(counters),
+                id: id.clone(),
+                ..RecordingReply::new(id, pieces)
+            })
+        }
+        ("tool_result", _) => {
+            let status = object_of(o, "toolCallResult").and_then(|r| str_of(r, "status"));
+            let is_error = matches!(status, Some("error" | "cancelled"));
+            let result = |part: &Value| match ctxbench_formats::gemini_cli::part(part.as_object()?)?
+            {
+                Part::Result { id, output, is_error: failed, .. } => Some(MessagePart::Result {
+                    call_id: id.to_string(),
+                    pieces: vec![MessagePart::text(&output)],
+                    is_error: is_error || failed,
+                }),
+                _ => None,
+            };
+            StepKind::input(list_of(message, "parts").iter().filter_map(result).collect())
+        }
+        ("system", Some("chat_compression")) => {
+            let info = object_of(o, "systemPayload").and_then(|p| object_of(p, "info"));
+            let count = |key: &str| info.and_then(|i| tokens(i.get(key)?));
+            StepKind::Compaction(RecordingCompaction {
+                pre_tokens: count("originalTokenCount").or(*context),
+                post_tokens: count("newTokenCount"),
+                ..RecordingCompaction::default()
+            })
+        }
+        ("system", _) => StepKind::Link,
+        (kind, _) => StepKind::Unknown(format!("line of the type {kind:?}")),
+    }
+}
+
+/// Converts a part of a reply.
+fn piece(part: &Value) -> Option<MessagePart> {
+    match ctxbench_formats::gemini_cli::part(part.as_object()?) {
+        Some(call @ Part::Call(_)) => Some(MessagePart::Said(call)),
+        _ => content(Some(part)).pop(),
+    }
+}
+
+fn counters(usage: &Map<String, Value>) -> Counters {
+    let names = ["promptTokenCount", "cachedContentTokenCount", "write", "candidatesTokenCount"];
+    let all = Counters::read(usage, names).of_whole_prompt();
+    let total = usage.get("totalTokenCount").and_then(tokens);
+    let within = total == Some(all.prompt().saturating_add(all.output));
+    if within { all } else { all.and_output(usage, "thoughtsTokenCount") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Source;
+    use super::super::testing::{counted, describe, import, recorded};
+
+    #[test]
+    fn a_chat_becomes_a_session_of_its_own_program() {
+        let loaded =
+            import("qwen-code", &Source::at(&recorded("../bills/qwen-code.jsonl"))).remove(0);
+        let s = &loaded.session;
+        assert_eq!(s.header.model.as_deref(), Some("qwen3-coder-plus"));
+        assert_eq!(s.header.context_window, Some(1_000_000));
+        let told = [
+            "user: Which port does server.ts use?",
+            "model: (I read the file.) + read_file[c1]{\"path\":\"server.ts\"}",
+            "result[c1]: app.listen(8443)",
+            "model: It listens on 8443.",
+        ];
+        assert_eq!(describe(s), told);
+        // Candidates and thoughts: 60 + 10. The second prompt read 15,000 from the cache.
+        assert_eq!(counted(s), [Some([15_000, 0, 0, 70]), Some([200, 15_000, 0, 12])]);
+        assert_eq!(loaded.warnings, Vec::<String>::new());
+    }
+}
