@@ -5,7 +5,7 @@
 
 mod recorded;
 
-pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
+pub use recorded::{Billing, RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
 
 use std::sync::Arc;
 

@@ -135,6 +135,7 @@ impl Keys {
         let mut hash = self.common.clone();
         let s = scenario;
         hash.part(&(&s.id, &s.title, &s.why, &s.tags, s.scale, &s.warnings, content.hash));
+        hash.part(&(&s.billed_elsewhere, &s.counted_as));
         SessionKeys { keys: self, hash }
     }
 }

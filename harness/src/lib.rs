@@ -3,6 +3,7 @@
 //! own.
 
 mod accept;
+pub mod billing;
 pub mod choice;
 mod commands;
 pub mod conform;

@@ -4,7 +4,7 @@
 //! stub from the start of a stream, the dollars are a lower bound, and an estimate with the visible
 //! output is given too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ctxbench_core::calibration;
 use ctxbench_core::model::{self, Model};
@@ -16,6 +16,7 @@ use ctxbench_reports::record::{
 };
 use ctxbench_scenarios::Scenario;
 
+use crate::billing::call_hash;
 use crate::models;
 use crate::replay::compactions::{break_even, paid_off};
 use crate::replay::exchange::recorded_summary;
@@ -28,7 +29,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
         return None;
     }
-    let read = CounterReading::new(session, model);
+    let read = CounterReading::new(session, model, &scenario.billed_elsewhere);
     if read.requests.is_empty() {
         return None;
     }
@@ -59,6 +60,13 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if uncounted > 0 {
         remarks.push(ctxbench_reports::uncounted(uncounted as u64));
     }
+    if !scenario.billed_elsewhere.is_empty() {
+        remarks.push(format!(
+            "{} of {} calls are billed with another session that has them, too",
+            scenario.billed_elsewhere.len(),
+            requests.len()
+        ));
+    }
     remarks.extend(priced_otherwise(&stand_ins, unpriced.as_deref()));
     let summary = Summary {
         steps_completed: counted,
@@ -70,7 +78,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cache_read_tokens: cache_read,
         cache_write_tokens: sum(|r| r.cache_write),
         output_tokens: sum(|r| r.output_tokens),
-        peak_context_tokens: own.map(|r| r.input_tokens).max().unwrap_or_default(),
+        peak_context_tokens: own.map(|r| r.context_tokens).max().unwrap_or_default(),
         cost_usd,
         cost_estimate_usd: Some(estimate_usd),
         cache_read_ratio: (input > 0).then(|| cache_read as f64 / input as f64),
@@ -101,9 +109,17 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
 /// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
-    let mut read = CounterReading::new(session, model);
+    let all = BTreeSet::new();
+    let mut read = CounterReading::new(session, model, &all);
     read.stand_ins.retain(|name, _| told != Some(name));
     priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
+}
+
+/// Returns the calls of a session, each with the hash of its identity and its cost in USD, or none
+/// if the prices of the session's model are unknown.
+pub fn bill(session: &Session) -> Vec<(Option<u64>, f64)> {
+    let read = |m| CounterReading::new(session, m, &BTreeSet::new()).bill;
+    models::recorded(session).map(read).unwrap_or_default()
 }
 
 fn priced_otherwise(
@@ -139,10 +155,16 @@ struct CounterReading<'a> {
     /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
+    /// Calls that another session is billed for.
+    elsewhere: &'a BTreeSet<u64>,
+    /// Identified calls so far.
+    seen: HashSet<u64>,
+    /// Identity and cost in USD of each call.
+    bill: Vec<(Option<u64>, f64)>,
 }
 
 impl<'a> CounterReading<'a> {
-    fn new(session: &'a Session, model: &'a Model) -> Self {
+    fn new(session: &'a Session, model: &'a Model, elsewhere: &'a BTreeSet<u64>) -> Self {
         let mut read = CounterReading {
             model,
             told: session.header.model.as_deref(),
@@ -156,6 +178,9 @@ impl<'a> CounterReading<'a> {
             unpriced: None,
             uncounted: 0,
             last_ms: 0,
+            elsewhere,
+            seen: HashSet::new(),
+            bill: Vec::new(),
         };
         for entry in &session.entries {
             read.entry(entry);
@@ -169,7 +194,7 @@ impl<'a> CounterReading<'a> {
                 let main = a.agent.is_none();
                 self.steps += u64::from(main);
                 self.last_ms = self.last_ms.max(a.at.unwrap_or_default());
-                match a.usage {
+                match &a.usage {
                     Some(usage) => {
                         self.call(
                             Purpose::Sample,
@@ -177,13 +202,13 @@ impl<'a> CounterReading<'a> {
                                 model: a.model.clone(),
                                 at: a.at,
                                 agent: a.agent.clone(),
-                                usage,
+                                usage: usage.clone(),
                                 ..RecordedCall::default()
                             },
                         );
                         if main {
                             self.counted += 1;
-                            self.first_after_a_compaction(&usage);
+                            self.first_after_a_compaction(usage);
                         }
                     }
                     None => self.uncounted += 1,
@@ -193,9 +218,9 @@ impl<'a> CounterReading<'a> {
                 self.call(Purpose::Sample, call);
             }
             Entry::RecordedCompaction(c) => {
-                let before = self.newest_main().map(|r| r.input_tokens);
+                let before = self.newest_main().map(|r| r.context_tokens);
                 let at = c.at.unwrap_or(self.last_ms);
-                let cost = c.usage.map(|usage| {
+                let cost = c.usage.clone().map(|usage| {
                     let (model, at) = (c.model.clone(), Some(at));
                     self.call(
                         Purpose::Summary,
@@ -249,8 +274,13 @@ impl<'a> CounterReading<'a> {
         last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
-    /// Records a call and returns its cost in USD.
+    /// Records a call and returns its cost in USD. A call that is recorded already is left out, and
+    /// one that another session is billed for costs nothing here.
     fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
+        let id = call_hash(&call.usage);
+        if id.is_some_and(|id| !self.seen.insert(id)) {
+            return 0.0;
+        }
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
             input: counted.input,
@@ -276,6 +306,13 @@ impl<'a> CounterReading<'a> {
                 (0.0, 0.0)
             }
         };
+        self.bill.push((id, cost_usd));
+        let prompt = usage.prompt();
+        let is_elsewhere = id.is_some_and(|id| self.elsewhere.contains(&id));
+        let (usage, cost_usd, estimate) = match is_elsewhere {
+            true => (Usage::default(), 0.0, 0.0),
+            false => (usage, cost_usd, estimate),
+        };
         self.estimate_usd += estimate;
         let at_ms = call.at.unwrap_or(self.last_ms);
         self.requests.push(RequestRecord {
@@ -290,7 +327,7 @@ impl<'a> CounterReading<'a> {
             cache_write: usage.cache_write + usage.cache_write_1h,
             cache_write_1h: usage.cache_write_1h,
             output_tokens: usage.output,
-            context_tokens: usage.prompt(),
+            context_tokens: prompt,
             cost_usd,
             at_ms,
             ..RequestRecord::default()
@@ -338,7 +375,11 @@ mod tests {
             r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = CounterReading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let read = CounterReading::new(
+            &read.session,
+            model::find("claude-sonnet-4-6").unwrap(),
+            const { &BTreeSet::new() },
+        );
         let told: Vec<_> = read
             .compactions
             .iter()
@@ -372,7 +413,11 @@ mod tests {
             r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = CounterReading::new(&read.session, model::find("gpt-5.4").unwrap());
+        let read = CounterReading::new(
+            &read.session,
+            model::find("gpt-5.4").unwrap(),
+            const { &BTreeSet::new() },
+        );
         // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
         // µUSD) ÷ (80,500 × 0.25 µUSD).
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };

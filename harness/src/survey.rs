@@ -5,9 +5,9 @@ use ctxbench_core::session::Entry;
 use ctxbench_scenarios::Scenario;
 use serde::Serialize;
 
-use crate::choice;
-use crate::models;
-use crate::recorded::{about_prices, as_recorded};
+use crate::billing::BilledCalls;
+use crate::recorded::{self, about_prices, as_recorded};
+use crate::{choice, models};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +39,9 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// Remarks about calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
+    /// Its calls: hash of the identity, and cost in USD.
+    #[serde(skip)]
+    calls: Vec<(Option<u64>, f64)>,
 }
 
 impl SessionSummary {
@@ -73,14 +76,28 @@ impl SessionSummary {
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
             cost_usd,
             cost_notes: cost_usd.map(|_| about_prices(session, None)).unwrap_or_default(),
+            calls: cost_usd.map(|_| recorded::bill(session)).unwrap_or_default(),
         }
+    }
+
+    /// Leaves calls that another session is billed for out of the cost. `at` = number of the
+    /// session.
+    pub fn bill_once(&mut self, billed: &mut BilledCalls, at: usize) {
+        let elsewhere = billed.bill(at, self.calls.iter().filter_map(|(id, _)| *id));
+        if elsewhere.is_empty() {
+            return;
+        }
+        let own = |(id, _): &&(Option<u64>, f64)| !id.is_some_and(|id| elsewhere.contains_key(&id));
+        self.cost_usd = Some(self.calls.iter().filter(own).map(|(_, usd)| usd).sum());
+        let note = "calls that an earlier session has, too, are in its cost only";
+        self.cost_notes.push(note.to_string());
     }
 }
 
 /// Returns the prompt tokens that the provider counted for a reply.
 fn counted_prompt(entry: &Entry) -> Option<u64> {
     match entry {
-        Entry::Assistant(a) => a.usage.map(|u| u.prompt()),
+        Entry::Assistant(a) => a.usage.as_ref().map(|u| u.prompt()),
         _ => None,
     }
 }

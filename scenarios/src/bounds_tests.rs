@@ -149,8 +149,9 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
     for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
         let source = formats::Source::of_bytes(text.as_bytes(), "r.jsonl");
         let loaded = formats::by_name(format).unwrap().import_all(&source).unwrap().remove(0);
-        let reply =
-            |e: &Entry| if let Entry::Assistant(a) = e { Some((a.usage?, a.at)) } else { None };
+        let reply = |e: &Entry| {
+            if let Entry::Assistant(a) = e { Some((a.usage.clone()?, a.at)) } else { None }
+        };
         let (usage, at) = loaded.session.entries.iter().find_map(reply).unwrap();
         assert!(usage.input <= TOKENS && usage.output == TOKENS, "{format}: {usage:?}");
         assert_eq!(loaded.session.header.prefix_tokens, Some(FILLER_TOKENS), "{format}");

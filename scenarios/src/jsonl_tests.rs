@@ -181,6 +181,7 @@ fn reply(
         cache_write: 4,
         cache_write_1h: 5,
         output_estimate: Some(6),
+        billing: Billing::default(),
     });
     let whole = AssistantEntry { id: format!("m{i}"), usage, extra, ..AssistantEntry::default() };
     if in_parts {

@@ -129,12 +129,12 @@ fn real_recordings_import() {
                 Entry::Assistant(a) => {
                     found.1 += 1;
                     found.2 += a.all_calls().len();
-                    found.3 += a.usage.map_or(0, |u| u.prompt());
+                    found.3 += a.usage.as_ref().map_or(0, |u| u.prompt());
                 }
                 Entry::Tool(_) => results += 1,
                 Entry::RecordedCompaction(c) => {
                     let summary = c.summary.as_ref().unwrap().len();
-                    let prompt = c.usage.unwrap().prompt();
+                    let prompt = c.usage.as_ref().unwrap().prompt();
                     compactions.push((c.pre_tokens.unwrap(), summary, prompt));
                 }
                 _ => {}

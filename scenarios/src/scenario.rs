@@ -1,5 +1,6 @@
 //! Scenarios: sessions with documentation, written in TOML.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctxbench_core::nearest;
@@ -51,6 +52,11 @@ pub struct Scenario {
     pub warnings: Vec<String>,
     /// Files on disk that the scenario was read from.
     pub files: Vec<PathBuf>,
+    /// Hashes of the calls that another session of the command is billed for.
+    pub billed_elsewhere: BTreeSet<u64>,
+    /// Session of the command that this one is counted as in comparisons, because they share calls
+    /// or are copies. `None` = it counts itself.
+    pub counted_as: Option<String>,
 }
 
 impl Scenario {
@@ -236,7 +242,7 @@ impl ScenarioReader<'_> {
             // base.
             faults: faults.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
-            files: Vec::new(),
+            ..Scenario::default()
         })
     }
 

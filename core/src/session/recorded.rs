@@ -1,12 +1,14 @@
 //! Recorded counters, compactions, and calls with replies outside the session.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Millis;
 
 /// Tokens as the provider counted them for one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedUsage {
     /// Input tokens that were neither read from nor written to the prompt cache.
@@ -28,6 +30,34 @@ pub struct RecordedUsage {
     /// incomplete one from the start of a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_estimate: Option<u64>,
+    /// Identity of the call and what changes its price.
+    #[serde(flatten)]
+    pub billing: Billing,
+}
+
+/// Identity of a recorded call, and what changes its price besides its tokens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Billing {
+    /// Name of the call, the same wherever a recording repeats it. A call is billed once. Absent if
+    /// the recording does not identify it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<Arc<str>>,
+    /// Speed that the provider reported, such as `fast`; absent for the standard speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Arc<str>>,
+    /// Service tier that the provider reported, such as `batch`; absent for the standard tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Arc<str>>,
+    /// Region that the inference was bound to, such as `us`; absent if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Arc<str>>,
+    /// Searches of the web by the provider, which are billed per search.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub web_searches: u64,
+    /// Cost of the call in USD as the recording program computed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_usd: Option<f64>,
 }
 
 impl RecordedUsage {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::billing::{self, SessionCalls};
 use crate::choice::{self, Choice};
 use crate::mock::Transport;
 use crate::models;
@@ -85,6 +86,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
             false
         }
     })?;
+    let sessions = each_once(sessions, &mut skipped);
     if sessions.is_empty() && args.product.is_empty() {
         let names: Vec<&str> = products.iter().map(|p| p.descriptor.name).collect();
         bail!(
@@ -188,6 +190,20 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Leaves out sessions that share calls with a longer one.
+fn each_once(mut sessions: Vec<Scenario>, skipped: &mut Skipped) -> Vec<Scenario> {
+    let calls: Vec<SessionCalls> = sessions.iter().map(|s| SessionCalls::new(&s.session)).collect();
+    billing::bill_once(&mut sessions, &calls);
+    sessions.retain_mut(|s| {
+        s.billed_elsewhere.clear();
+        let Some(other) = &s.counted_as else { return true };
+        let why = format!("with the calls of {}, which is taken", one_line(other));
+        skipped.0.entry(why).or_default().push(s.id.clone());
+        false
+    });
+    sessions
 }
 
 /// Returns notes on the costs of a session.

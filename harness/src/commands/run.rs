@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use crate::billing::{self, SessionCalls};
 use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
 use crate::mock::Transport;
@@ -378,8 +379,11 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
     let choice = args.choosing.choice(Some(args.seeds.first));
     let shard = args.shard.as_deref().map(shard).transpose()?;
-    let (sessions, listed): (Vec<_>, Vec<_>) =
+    let (mut sessions, listed): (Vec<_>, Vec<_>) =
         listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
+    let calls: Vec<SessionCalls> = listed.iter().map(|l| l.calls.clone()).collect();
+    billing::bill_once(&mut sessions, &calls);
+    billing::notes(&sessions).iter().for_each(|note| report!("note: {note}"));
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }

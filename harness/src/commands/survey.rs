@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::billing::BilledCalls;
 use crate::choice::{Choice, Chooser};
 use crate::survey::SessionSummary;
 use anyhow::bail;
@@ -61,7 +62,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
                 let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
                 let placed = Placed { path, row: SessionSummary::new(&scenario), replaced };
                 match chooser.take(ticket, placed) {
-                    Some(placed) => out.session(shown, &placed),
+                    Some(placed) => out.session(shown, placed),
                     None => Ok(()),
                 }
             }
@@ -82,10 +83,9 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     let rest = || -> io::Result<()> {
         let shown = shown.as_ref();
         let (sample, left_out) = chooser.end();
-        for placed in &sample {
+        for placed in sample {
             shown.map_or(Ok(()), |shown| out.session(shown, placed))?;
         }
-        drop(sample);
         out.totals()?;
         let prices =
             out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
@@ -119,6 +119,8 @@ struct Out {
     replaced: Vec<String>,
     /// Notes on prices, with the number of sessions.
     prices: BTreeMap<String, usize>,
+    /// Calls of the sessions so far.
+    billed: BilledCalls,
 }
 
 impl Out {
@@ -137,10 +139,11 @@ impl Out {
         })
     }
 
-    fn session(&mut self, shown: &Progress, placed: &Placed) -> io::Result<()> {
-        let Placed { path, row, replaced } = placed;
+    fn session(&mut self, shown: &Progress, placed: Placed) -> io::Result<()> {
+        let Placed { path, mut row, replaced } = placed;
+        row.bill_once(&mut self.billed, self.totals.sessions);
         if let Some((first, all)) = replaced {
-            let more = if *all > 1 { format!(", and {} more", all - 1) } else { String::new() };
+            let more = if all > 1 { format!(", and {} more", all - 1) } else { String::new() };
             self.replaced.push(format!("{path}: {first}{more}"));
         }
         for note in &row.cost_notes {
@@ -152,7 +155,7 @@ impl Out {
         totals.priced += u64::from(row.cost_usd.is_some());
         totals.cost_usd += row.cost_usd.unwrap_or_default();
         if self.json {
-            let mut value = serde_json::to_value(row).map_err(io::Error::other)?;
+            let mut value = serde_json::to_value(&row).map_err(io::Error::other)?;
             value["path"] = path.as_str().into();
             return self.line(shown, &value.to_string());
         }
@@ -173,7 +176,7 @@ impl Out {
             &peak,
             &row.compactions.to_string(),
             &dollars(row.cost_usd),
-            path,
+            &path,
         ]);
         self.line(shown, &line)
     }

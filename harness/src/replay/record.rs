@@ -181,6 +181,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         product: source.filter(|_| s.session.has_counters()).map(|s| s.format.clone()),
         mechanism: !s.is_evidence(),
         warnings: [&s.warnings[..], remarks].concat(),
+        counted_as: s.counted_as.clone(),
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -
 /// Returns the cache lifetime that the recorded program requested, according to its counters.
 pub(super) fn lifetime(session: &Session) -> Ttl {
     let counted = session.entries.iter().filter_map(|e| match e {
-        Entry::Assistant(a) if a.agent.is_none() => a.usage,
+        Entry::Assistant(a) if a.agent.is_none() => a.usage.as_ref(),
         _ => None,
     });
     let written = counted.fold((0u64, 0u64), |(short, long), u| {
@@ -146,7 +146,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
 /// Returns the total growth of the counted prompts of a conversation, tokens.
 fn growth(own: &[&Entry]) -> u64 {
     let prompts = own.iter().filter_map(|e| match e {
-        Entry::Assistant(a) => Some(a.usage?.prompt()),
+        Entry::Assistant(a) => Some(a.usage.as_ref()?.prompt()),
         _ => None,
     });
     let grown = |(all, before): (u64, u64), prompt: u64| {

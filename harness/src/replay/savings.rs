@@ -1,7 +1,7 @@
 //! Savings of each run against the reference; needs all finished runs.
 
 use ctxbench_core::strategy::Standing;
-use ctxbench_reports::record::{RunRecord, Status, Summary};
+use ctxbench_reports::record::{RequestRecord, RunRecord, Status, Summary};
 
 /// Adds savings against the reference row of the same scenario and model.
 pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
@@ -18,7 +18,9 @@ pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
         let mut same = reference.iter().filter(|(s, m, ..)| *s == r.scenario.id && *m == r.model);
         let Some((_, _, tokens, cost)) = same.next().filter(|_| completed(&&r)) else { return r };
         // A recording that lacks some counters cost more than the other counters show.
-        let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
+        let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none())
+            || r.strategy.standing == Standing::Recorded
+                && r.requests.iter().any(RequestRecord::is_billed_elsewhere);
         if r.summary.steps_completed < r.summary.steps_total || unbilled {
             return r;
         }

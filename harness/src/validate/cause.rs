@@ -171,8 +171,8 @@ fn cause(
     let rule = rule_of(&call.model).map(|(r, _)| r);
     let ttl = call
         .counters
-        .long
-        .or(before.counters.long)
+        .is_long()
+        .or(before.counters.is_long())
         .map_or(options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
     let life = rule.map(|r| r.lifetime(ttl)).and_then(|ms| i64::try_from(ms).ok());
     if let (Some(gap), Some(life)) = (gap_ms, life)

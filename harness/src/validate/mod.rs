@@ -307,7 +307,7 @@ impl InputCost {
             self.unpriced_calls += 1;
             return;
         };
-        let long = call.counters.long == Some(true);
+        let long = call.counters.is_long() == Some(true);
         let usage = |input: u64, read: u64, write: u64| Usage {
             input,
             cache_read: read,

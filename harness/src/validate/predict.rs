@@ -122,7 +122,7 @@ impl<'a> Prediction<'a> {
             self.systems.entry(key).or_insert(System { known: None, guess });
         }
         let system = self.systems.get(&key).copied().unwrap_or_default();
-        let ttl = match call.counters.long {
+        let ttl = match call.counters.is_long() {
             Some(true) => Ttl::OneHour,
             Some(false) => Ttl::FiveMinutes,
             None => self.ttls.get(key.0).copied().unwrap_or(self.options.ttl),

@@ -135,6 +135,10 @@ pub struct ScenarioInfo {
     /// Warnings of an importer or loader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Session of the run that this one is counted as in comparisons, because they share calls or
+    /// are copies. `None` = it counts itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_as: Option<String>,
 }
 
 /// The strategy of a run.
@@ -363,9 +367,9 @@ impl RunRecord {
     }
 
     /// Returns true if the session may decide which strategy is better. Sessions that test a
-    /// mechanism may not.
+    /// mechanism, or that are counted as another session, may not.
     pub fn is_evidence(&self) -> bool {
-        !self.scenario.mechanism
+        !self.scenario.mechanism && self.scenario.counted_as.is_none()
     }
 
     /// Returns true if the row may have the best value of a metric. A row that never compacted may
@@ -401,7 +405,7 @@ pub struct RequestRecord {
     pub step: u64,
     /// True if the request is beyond the recorded path.
     pub extra: bool,
-    /// All input tokens billed.
+    /// All input tokens billed; 0 if another session is billed for the request.
     pub input_tokens: u64,
     /// Input tokens read from the cache.
     pub cache_read: u64,
@@ -440,6 +444,13 @@ pub struct RequestRecord {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_changed_tokens: u64,
     pub status: RequestStatus,
+}
+
+impl RequestRecord {
+    /// Returns true if another session is billed for the request.
+    pub fn is_billed_elsewhere(&self) -> bool {
+        self.input_tokens == 0 && self.context_tokens > 0
+    }
 }
 
 /// Outcome of a request.

@@ -42,13 +42,14 @@ impl RunPair<'_> {
     }
 }
 
-/// Runs of one model by label and session. The first of several duplicate rows counts.
+/// Runs of one model by label and session. The first of several duplicate rows counts, and sessions
+/// that are counted as another one do not.
 pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
     pub(super) fn from_records(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
         let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
-        for r in records {
+        for r in records.filter(|r| r.scenario.counted_as.is_none()) {
             out.entry(r.strategy.label.as_str())
                 .or_default()
                 .entry(r.scenario.id.as_str())

@@ -194,7 +194,7 @@ fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut ExportLosses) -> AtifSte
 /// Returns the counters of a reply. The prompt includes the tokens read from and written to the
 /// cache.
 fn metrics(reply: &AssistantEntry, lost: &mut ExportLosses) -> Option<Value> {
-    let usage = reply.usage?;
+    let usage = reply.usage.as_ref()?;
     lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
     lost.add_if(usage.cache_write_1h > 0, "lifetimes of cache writes");
     let written = usage.cache_write.saturating_add(usage.cache_write_1h);
@@ -212,12 +212,12 @@ fn metrics(reply: &AssistantEntry, lost: &mut ExportLosses) -> Option<Value> {
 /// Returns the sums of a window, or `None` if a reply has no counters.
 fn sums(window: &ExportConversation<'_>, steps: usize) -> Option<Value> {
     let replies = window.turns.iter().filter_map(|t| match t {
-        ExportTurn::Reply(reply, _) => Some(reply.usage),
+        ExportTurn::Reply(reply, _) => Some(reply.usage.as_ref()),
         _ => None,
     });
     let usages = replies.collect::<Option<Vec<_>>>().filter(|u| !u.is_empty())?;
     let sum = |of: fn(&ctxbench_core::session::RecordedUsage) -> u64| {
-        usages.iter().map(of).fold(0, u64::saturating_add)
+        usages.iter().map(|u| of(u)).fold(0, u64::saturating_add)
     };
     Some(json!({
         "total_prompt_tokens": sum(|u| u.prompt()),

@@ -1,7 +1,9 @@
 //! Lines of a recording, and access to their fields.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use ctxbench_core::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::recording::Recording;
@@ -19,17 +21,27 @@ pub struct RecordedLine {
 }
 
 /// Reads the objects of a format with one object per line. Broken lines are left out with a note.
+/// Objects that two writers put on one line are read one by one.
 pub(super) fn of_lines(
     source: &Source<'_>,
     notes: &mut Recording,
 ) -> Result<Vec<RecordedLine>, InputError> {
-    let mut out = Vec::new();
+    let (mut out, mut begins) = (Vec::new(), BTreeSet::new());
     let mut lines = source.lines()?.peekable();
     let file = source.name();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
         match escapes::from_str(&content) {
-            Ok(object) => out.push(RecordedLine { number, object }),
+            Ok(object) => {
+                begins.extend(begin_of(&content).map(str::to_string));
+                out.push(RecordedLine { number, object });
+            }
+            Err(_) if let Some((objects, torn)) = joined(&content, &begins) => {
+                let n = pluralize(objects.len(), "object");
+                let rest = if torn { ", after one that breaks off" } else { "" };
+                notes.warnings.push(format!("{file}:{number}: {n} on one line{rest}; read"));
+                out.extend(objects.into_iter().map(|object| RecordedLine { number, object }));
+            }
             Err(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
                     "{file}:{number}: the last line breaks off; the lines before it are used"
@@ -43,6 +55,46 @@ pub(super) fn of_lines(
         }
     }
     Ok(out)
+}
+
+/// Returns the beginning of an object, up to its first name.
+fn begin_of(text: &str) -> Option<&str> {
+    let name = text.trim_start().strip_prefix("{\"")?;
+    let end = text.len() - name.len() + name.find('"')?;
+    Some(&text[..=end])
+}
+
+/// Splits a line that several objects share, because two programs wrote at once or one broke off.
+/// Each begins like a line before it or like the line itself. Also returns whether a part breaks
+/// off; it is left out.
+fn joined(text: &str, begins: &BTreeSet<String>) -> Option<(Vec<Map<String, Value>>, bool)> {
+    let text = &*escapes::replace_lone_surrogates(text);
+    let first = begin_of(text)?;
+    let begins = || std::iter::once(first).chain(begins.iter().map(String::as_str));
+    let begins_object = |at: usize| {
+        let rest = text[at..].trim_start();
+        rest.is_empty() || begins().any(|begin| rest.starts_with(begin))
+    };
+    let (mut objects, mut torn, mut from) = (Vec::new(), false, 0);
+    loop {
+        let mut rest = serde_json::Deserializer::from_str(&text[from..]).into_iter();
+        let object = rest.next().and_then(Result::ok);
+        let end = from + rest.byte_offset();
+        match object.filter(|_| begins_object(end)) {
+            Some(object) => {
+                objects.push(object);
+                from = end;
+            }
+            None => {
+                torn = true;
+                from += 1;
+            }
+        }
+        let next = begins().filter_map(|begin| text.get(from..)?.find(begin)).min();
+        let Some(next) = next else { break };
+        from += next;
+    }
+    (!objects.is_empty()).then_some((objects, torn))
 }
 
 /// Passes on the one session of an input with an object on each line, and of its companion files,
@@ -123,6 +175,25 @@ mod tests {
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");
         assert!(warnings[1].starts_with("r.jsonl:5: the last line breaks off"), "{warnings:?}");
         assert!(matches!(notes.broken, Some((2, _))));
+    }
+
+    #[test]
+    fn objects_that_share_a_line_are_read_one_by_one() {
+        let read = |text: &str| {
+            let mut notes = Recording::default();
+            let source = Source::of_bytes(text.as_bytes(), "r.jsonl");
+            let lines = of_lines(&source, &mut notes).unwrap();
+            let lines = lines.into_iter().map(|l| (l.number, l.object["a"].to_string()));
+            (lines.collect::<Vec<_>>(), notes.warnings)
+        };
+        let line = |n: usize, a: &str| (n, a.to_string());
+        let (lines, told) = read("{\"a\":1}{\"a\":{\"a\":2}}\n{\"a\":3}");
+        assert_eq!(lines, [line(1, "1"), line(1, "{\"a\":2}"), line(2, "3")]);
+        assert_eq!(told, ["r.jsonl:1: 2 objects on one line; read"]);
+        // The first of two breaks off, within an object that begins like a line.
+        let (lines, told) = read("{\"a\":1}\n{\"b\":[{\"a\":5},{\"a\":{\"a\":2}}");
+        assert_eq!(lines, [line(1, "1"), line(2, "{\"a\":2}")]);
+        assert_eq!(told, ["r.jsonl:2: 1 object on one line, after one that breaks off; read"]);
     }
 
     #[test]

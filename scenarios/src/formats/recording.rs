@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::Trigger;
+use ctxbench_core::session::{Billing, Trigger};
 use serde_json::{Map, Value};
 
 use crate::bounds::{self, TAKEN};
@@ -307,7 +307,7 @@ impl MessagePart {
 }
 
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Input tokens neither read from nor written to the cache.
     pub input: u64,
@@ -316,9 +316,11 @@ pub struct Counters {
     /// Input tokens written to the cache.
     pub write: u64,
     pub output: u64,
-    /// Whether cache writes have the long lifetime. `None` if nothing was written or the lifetime
-    /// is unknown.
-    pub long: Option<bool>,
+    /// Written tokens with the long lifetime; the others have the short one. `None` if the
+    /// lifetime is unknown.
+    pub write_1h: Option<u64>,
+    /// Identity of the call and what changes its price.
+    pub billing: Billing,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<InvalidCounter>,
 }
@@ -338,6 +340,27 @@ impl Counters {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }
 
+    /// Returns whether most cache writes have the long lifetime. `None` if nothing was written or
+    /// the lifetime is unknown.
+    pub fn is_long(&self) -> Option<bool> {
+        self.write_1h.filter(|_| self.write > 0).map(|long| long > self.write / 2)
+    }
+
+    /// Sets the identity of the call. Its prompt and its price are part of the identity, because
+    /// gateways and tests number their replies from 1.
+    pub(super) fn called(mut self, id: &str) -> Counters {
+        let Counters { input, read, write, billing: b, .. } = &self;
+        let mut name = format!("{id} {input}+{read}+{write}");
+        for term in [&b.speed, &b.tier, &b.region].into_iter().flatten() {
+            name += &format!(" {term}");
+        }
+        if b.web_searches > 0 {
+            name += &format!(" {} searches", b.web_searches);
+        }
+        self.billing.call_id = Some(name.into());
+        self
+    }
+
     /// Converts counters of a provider that includes read and written tokens in the input.
     pub(super) fn of_whole_prompt(self) -> Counters {
         let read = self.read.min(self.input);
@@ -349,7 +372,7 @@ impl Counters {
     pub fn read(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
         let mut wrong = Vec::new();
         let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
-        Counters { input, read, write, output, long: None, wrong }
+        Counters { input, read, write, output, wrong, ..Counters::default() }
     }
 
     /// Adds an output counter with another name.

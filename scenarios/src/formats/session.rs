@@ -91,12 +91,6 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
     for (step, reply, key) in of(true).filter(|(.., key)| !elsewhere(key)) {
         let Some(usage) = counted(reply) else { continue };
         let at = *places.entry(key).or_insert(out.len());
-        let call = RecordedCall {
-            usage,
-            model: reply.model.clone(),
-            agent: step.agent.clone(),
-            ..RecordedCall::default()
-        };
         match out.get_mut(at) {
             // Each line of a reply repeats its counters. Their parts are added.
             Some((_, known, _)) => {
@@ -104,7 +98,11 @@ fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>
                 known.usage = usage;
                 known.usage.output_estimate = shown.map(|(a, b)| a + b);
             }
-            None => out.push((step.line, call, step.stamp.clone())),
+            None => {
+                let (model, agent) = (reply.model.clone(), step.agent.clone());
+                let call = RecordedCall { usage, model, agent, ..RecordedCall::default() };
+                out.push((step.line, call, step.stamp.clone()));
+            }
         }
     }
     out
@@ -528,15 +526,16 @@ impl SessionBuilder {
 
 impl From<Counters> for RecordedUsage {
     fn from(c: Counters) -> RecordedUsage {
-        let Counters { input, output, read, write, long, .. } = c;
-        let (short, long) = if long == Some(true) { (0, write) } else { (write, 0) };
+        let Counters { input, output, read, write, write_1h, billing, .. } = c;
+        let long = write_1h.unwrap_or_default().min(write);
         RecordedUsage {
             input,
             output,
             cache_read: read,
-            cache_write: short,
+            cache_write: write - long,
             cache_write_1h: long,
             output_estimate: None,
+            billing,
         }
     }
 }

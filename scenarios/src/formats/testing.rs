@@ -67,7 +67,7 @@ pub(crate) fn describe(session: &Session) -> Vec<String> {
 /// Returns the counters of each reply: input, read, write, output.
 pub(crate) fn counted(session: &Session) -> Vec<Option<[u64; 4]>> {
     let usage = |e: &Entry| match e {
-        Entry::Assistant(a) => Some(a.usage.map(|u| {
+        Entry::Assistant(a) => Some(a.usage.as_ref().map(|u| {
             [u.input, u.cache_read, u.cache_write.saturating_add(u.cache_write_1h), u.output]
         })),
         _ => None,

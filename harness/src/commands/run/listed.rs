@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use crate::billing::SessionCalls;
 use crate::keys::SessionContent;
 use crate::models;
 use crate::recorded;
@@ -39,6 +40,8 @@ pub(super) struct SessionSummary {
     pub(super) recorded: Vec<&'static Model>,
     /// Whether a file of the session is readable by its owner only.
     pub(super) is_private: bool,
+    /// Identity of its calls.
+    pub(super) calls: SessionCalls,
 }
 
 /// Reads all selected sessions, and keeps at most `max_bytes` of content in memory. Sessions of
@@ -56,9 +59,10 @@ pub(super) fn list(
         // The sessions of a random sample are only known after the last session.
         let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
         met += 1;
+        let calls = SessionCalls::new(&scenario.session);
         if elsewhere {
             scenario.session.entries = vec![];
-            return (scenario, SessionSummary::default());
+            return (scenario, SessionSummary { calls, ..SessionSummary::default() });
         }
         scenario.find_facts();
         let run_with = models::for_session(&scenario.session, named);
@@ -73,6 +77,7 @@ pub(super) fn list(
             remarks: remarks(&scenario),
             recorded: run_with.iter().copied().filter(|m| has_recorded(m)).collect(),
             is_private: scenario.files.iter().any(|f| is_private(f)),
+            calls,
         };
         scenario.warnings.extend(warnings);
         if kept + content.bytes <= max_bytes || on_disk.is_none() {
@@ -150,6 +155,8 @@ pub(super) fn feed<'a>(
             scenario.id.clone_from(&own.id);
             scenario.session.header.id.clone_from(&own.session.header.id);
             scenario.warnings.clone_from(&own.warnings);
+            scenario.billed_elsewhere.clone_from(&own.billed_elsewhere);
+            scenario.counted_as.clone_from(&own.counted_as);
             let broken = (!same).then(|| CHANGED.to_string());
             if same {
                 loaded(at, &scenario);

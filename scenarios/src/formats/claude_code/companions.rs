@@ -1,11 +1,12 @@
 //! Subagents of a Claude Code session in separate files: `agent-ID.jsonl` in the folder of the
-//! session's file, in later versions in the folder `SESSION/subagents/`
-//! (docs/sources/claude-code.md §1.6).
+//! session's file, in later versions in the folder `SESSION/subagents/`, those of workflows in folders
+//! below it (docs/sources/claude-code.md §1.6).
 
 use std::fs;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::files;
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of};
@@ -32,10 +33,12 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A link may have a different name.
     let own = path.with_file_name(Source::at(&path).stem());
-    let mut found: Vec<PathBuf> = [folder.to_path_buf(), own.join("subagents")]
-        .iter()
-        .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
+    let beside = |d: &Path| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok);
+    // A folder that cannot be read has no subagents.
+    let below = files::walk_into(&own.join("subagents"), |_| true, |_| {});
+    let mut found: Vec<PathBuf> = beside(folder)
         .map(|e| e.path())
+        .chain(below)
         .filter(|p| *p != *path && is_agent_of(p, &session))
         .collect();
     found.sort();

@@ -17,6 +17,9 @@
 //! - `compact_boundary` and the `isCompactSummary` line after it become one recorded compaction.
 //!   The request for its summary, from a separate file, and the user's command are part of it; see
 //!   `compactions.rs`.
+//! - A side question and the request for a summary continue the session in a file of their own,
+//!   which repeats the lines before. A line counts where it stands first; what such a file adds are
+//!   calls, not a conversation of the session.
 //! - API errors that the program wrote as a reply (`<synthetic>`) are not replies of the model and
 //!   are left out.
 //! - `prefix_tokens` is the first request's counted input less the o200k count of the messages in
@@ -82,8 +85,9 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
         }
         let from = reader.steps.len();
         let number = spoken.line.number;
+        let is_aside = spoken.agent.as_ref().is_some_and(|a| conversations.asides.contains(a));
         reader.line(spoken);
-        if left.contains(&number) {
+        if left.contains(&number) || is_aside {
             reader.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
         }
     }
@@ -231,7 +235,9 @@ impl TranscriptReader {
         };
         if let Some(usage) = object_of(message, "usage") {
             self.ids.add(id, request);
-            reply.counters = Ok(counters(usage));
+            let counters = counters(usage);
+            let call = format!("{id} {request}");
+            reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&call) });
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
         StepKind::Reply(reply)
@@ -241,16 +247,12 @@ impl TranscriptReader {
 fn counters(usage: &Map<String, Value>) -> Counters {
     let names =
         ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
-    let written = |key: &str| {
-        let written = object_of(usage, "cache_creation").and_then(|c| tokens(c.get(key)?));
-        written.is_some_and(|n| n > 0)
-    };
-    let long = if written("ephemeral_1h_input_tokens") {
-        Some(true)
-    } else {
-        written("ephemeral_5m_input_tokens").then_some(false)
-    };
-    Counters { long, ..Counters::read(usage, names) }
+    let written = object_of(usage, "cache_creation");
+    let written = |key: &str| written.and_then(|c| tokens(c.get(key)?));
+    let long = written("ephemeral_1h_input_tokens");
+    let known = long.or(written("ephemeral_5m_input_tokens")).is_some();
+    let write_1h = known.then(|| long.unwrap_or_default());
+    Counters { write_1h, ..Counters::read(usage, names) }
 }
 
 fn system(o: &Map<String, Value>) -> StepKind {

@@ -1,9 +1,13 @@
 //! Lines of a Claude Code transcript that belong to a subagent: sidechain lines and, in later
 //! versions, progress lines that repeat its messages. A subagent's last reply is not repeated,
 //! because it is the result of its call.
+//!
+//! Files of side questions and of requests for summaries begin with the lines of the session, and
+//! copies of such files with each other's. A line that stands twice is taken once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use ctxbench_core::tokens::content_hash;
 use serde_json::{Map, Value};
 
 use super::{RecordedLine, flag, object_of, str_of, string};
@@ -16,6 +20,8 @@ pub(super) struct Conversations {
     pub(super) repeated: BTreeMap<String, String>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,
+    /// Subagents that continue the main conversation.
+    pub(super) asides: HashSet<String>,
 }
 
 /// A line and the subagent that it belongs to.
@@ -46,12 +52,15 @@ impl Conversations {
     }
 }
 
-pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
+pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
     let is_main = |l: &RecordedLine| {
         matches!(str_of(&l.object, "type"), Some("user" | "assistant"))
             && !flag(&l.object, "isSidechain")
     };
     let of_subagent = !lines.iter().any(is_main);
+    let mut standing = StandingLines::default();
+    lines.retain(|line| !is_main(line) || !standing.add_main(line));
+    let mut asides = HashSet::new();
     let mut roots: HashMap<String, String> = HashMap::new();
     let mut own: HashSet<String> = HashSet::new();
     let mut calls: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -60,7 +69,11 @@ pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
         if flag(&line.object, "isSidechain") {
             let agent = sidechain(&line.object, &mut roots);
             own.insert(agent.clone());
-            out.push(Spoken { agent: Some(agent), origin: LineOrigin::Own, line });
+            match standing.owner(&line, &agent) {
+                Some(None) => drop(asides.insert(agent)),
+                Some(Some(_)) => {}
+                None => out.push(Spoken { agent: Some(agent), origin: LineOrigin::Own, line }),
+            }
         } else if let Some((agent, repeats)) = progress(&line).filter(|_| !of_subagent) {
             calls.entry(agent.clone()).or_insert_with(|| string(&line.object, "parentToolUseID"));
             out.push(Spoken { agent: None, origin: LineOrigin::Progress, line });
@@ -74,7 +87,45 @@ pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
     let begun_by = |(agent, call): (String, Option<String>)| Some((agent, call?));
     let repeated =
         calls.into_iter().filter(|(a, _)| !own.contains(a)).filter_map(begun_by).collect();
-    Conversations { lines: out, repeated, of_subagent }
+    Conversations { lines: out, repeated, of_subagent, asides }
+}
+
+/// Messages so far, by what identifies them, each with its conversation.
+#[derive(Default)]
+struct StandingLines(HashMap<String, Option<String>>);
+
+impl StandingLines {
+    /// Adds a message of the main conversation. Returns whether it stands there already.
+    fn add_main(&mut self, line: &RecordedLine) -> bool {
+        let (uuid, content) = (string(&line.object, "uuid"), said(line));
+        let is_copy = content.as_ref().or(uuid.as_ref()).is_some_and(|n| self.0.contains_key(n));
+        self.0.extend(uuid.into_iter().chain(content).map(|name| (name, None)));
+        is_copy
+    }
+
+    /// Returns the other conversation that has a message of a subagent already, or adds the message.
+    fn owner(&mut self, line: &RecordedLine, agent: &str) -> Option<Option<String>> {
+        let (uuid, content) = (string(&line.object, "uuid"), said(line));
+        let known = content.iter().chain(&uuid).find_map(|name| self.0.get(name).cloned());
+        if let Some(owner) = known.filter(|owner| owner.as_deref() != Some(agent)) {
+            return Some(owner);
+        }
+        // Subagents may be told the same at the same time.
+        let reply = content.filter(|_| str_of(&line.object, "type") == Some("assistant"));
+        let own = |name| (name, Some(agent.to_string()));
+        self.0.extend(uuid.into_iter().chain(reply).map(own));
+        None
+    }
+}
+
+/// Returns what identifies a message apart from its id: its content, with its reply or its time.
+fn said(line: &RecordedLine) -> Option<String> {
+    let o = &line.object;
+    let message = object_of(o, "message")?;
+    let reply = str_of(message, "id").zip(str_of(o, "requestId"));
+    let (id, request) = reply.or(str_of(o, "timestamp").map(|time| (time, "")))?;
+    let content = message.get("content").map(ToString::to_string).unwrap_or_default();
+    Some(format!("{id} {request} {:x}", content_hash(content.as_bytes())))
 }
 
 /// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no

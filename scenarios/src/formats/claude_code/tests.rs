@@ -1,4 +1,4 @@
-use ctxbench_core::session::{Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
+use ctxbench_core::session::{Billing, Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
 
 use super::*;
 use crate::Loaded;
@@ -56,7 +56,7 @@ fn a_transcript_becomes_a_session() {
     let Entry::Assistant(first) = &s.entries[1] else { panic!("not a reply") };
     // Thinking with a signature that costs nothing, and two calls.
     let estimate = estimated(&["hm"]) + estimated(&["Read{\"p\":\"x\"}", "Read{}"]);
-    assert_eq!(first.usage.unwrap().output_estimate, Some(estimate));
+    assert_eq!(first.usage.as_ref().unwrap().output_estimate, Some(estimate));
     assert_eq!(compactions(&s)[0].trigger, Some(Trigger::Auto));
     assert_eq!(s.header.prefix_tokens, Some(153 - estimated(&["caveat", "find it"])));
 }
@@ -175,9 +175,10 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
         cache_read: 164_830,
         cache_write: 8_681,
         output_estimate: Some(estimated(&["what was"])),
+        billing: Billing { call_id: Some("m9 r9 3+164830+8681".into()), ..Billing::default() },
         ..RecordedUsage::default()
     };
-    assert_eq!((found.model.as_deref(), found.usage), (Some("claude-y"), Some(counted)));
+    assert_eq!((found.model.as_deref(), found.usage.clone()), (Some("claude-y"), Some(counted)));
     assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()), "no subagent is left");
     assert_eq!(loaded.warnings, Vec::<String>::new());
 }

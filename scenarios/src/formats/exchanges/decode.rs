@@ -115,8 +115,8 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
         read: usage.cache_read,
         write,
         output: usage.output,
-        long: (write > 0).then_some(usage.cache_write_1h > 0),
-        wrong: Vec::new(),
+        write_1h: (write > 0).then_some(usage.cache_write_1h),
+        ..Counters::default()
     })
 }
 

@@ -44,8 +44,8 @@ fn samples_of_a_log_are_sessions() {
     assert_eq!(times(s), [0, 3_000, 6_000, 12_000, 14_000]);
     let counted = |s: &Session| -> Vec<Option<RecordedUsage>> {
         let of = |e: &Entry| match e {
-            Entry::Assistant(a) => Some(a.usage),
-            Entry::RecordedCompaction(c) => Some(c.usage),
+            Entry::Assistant(a) => Some(a.usage.clone()),
+            Entry::RecordedCompaction(c) => Some(c.usage.clone()),
             _ => None,
         };
         s.entries.iter().filter_map(of).collect()

@@ -32,8 +32,7 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     let all = Counters::read(&flat.collect(), [input, read, written, output]);
     if anthropic {
         let long = within("cache_creation", "ephemeral_1h_input_tokens");
-        let long = long.and_then(tokens).map(|n| n > 0);
-        return Some(Counters { long: long.filter(|_| all.write > 0), ..all });
+        return Some(Counters { write_1h: long.and_then(tokens), ..all });
     }
     Some(all.of_whole_prompt())
 }
@@ -76,6 +75,6 @@ mod tests {
         let c = counters(usage.as_object().unwrap()).unwrap();
         assert_eq!(c.wrong[0].told, "cached_tokens is -1");
         let long = json!({"input_tokens": 1, "cache_creation_input_tokens": 8, "cache_creation": {"ephemeral_1h_input_tokens": 8.0}});
-        assert_eq!(counters(long.as_object().unwrap()).unwrap().long, Some(true));
+        assert_eq!(counters(long.as_object().unwrap()).unwrap().is_long(), Some(true));
     }
 }

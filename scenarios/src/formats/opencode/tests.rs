@@ -26,7 +26,7 @@ fn an_export_becomes_a_session_with_its_compactions() {
     assert_eq!((one.pre_tokens, two.pre_tokens), (Some(14_010), Some(14_540)));
     assert_eq!(one.summary.as_deref(), Some("## Objective\n- MOCK SUMMARY ONE"));
     assert_eq!(one.trigger, Some(Trigger::Auto));
-    assert_eq!(one.usage.map(|u| (u.input, u.output)), Some((6_000, 100)));
+    assert_eq!(one.usage.as_ref().map(|u| (u.input, u.output)), Some((6_000, 100)));
     let told = describe(s);
     let call = r#"call_0002]{"filePath":"/home/dev/shop/a.txt"}"#;
     assert_eq!(told[0], "user: \"Read a.txt please (turn 1).\"");
