@@ -55,12 +55,19 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// The content has none of the known formats.
-    #[error("{}: not a known format; expected {expected}", path.display())]
+    #[error("{}: not a format that ctxbench reads; expected {expected}", path.display())]
     Unknown {
         /// Path of the file or folder.
         path: PathBuf,
         /// The formats that can be read.
         expected: String,
+    },
+    /// The file is of a program whose recordings are not read.
+    #[error("{}: a recording of {program}, which ctxbench does not read", path.display())]
+    Foreign {
+        /// Path of the file.
+        path: PathBuf,
+        program: &'static str,
     },
     /// Archives other than zip are not read.
     #[error(
@@ -104,7 +111,10 @@ impl LoadError {
     pub fn is_other(&self) -> bool {
         matches!(
             self,
-            LoadError::Unknown { .. } | LoadError::Tar { .. } | LoadError::NoMessages { .. }
+            LoadError::Unknown { .. }
+                | LoadError::Foreign { .. }
+                | LoadError::Tar { .. }
+                | LoadError::NoMessages { .. }
         )
     }
 }

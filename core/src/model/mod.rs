@@ -5,6 +5,7 @@ mod family;
 mod own;
 mod price;
 mod table;
+mod terms;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,6 +17,7 @@ pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitu
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
 use table::table;
+pub use terms::Surcharge;
 
 use crate::request::Ttl;
 use crate::session::Millis;

@@ -339,7 +339,8 @@ async fn play(
     let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = known.unseen(session, model, options.calibrate);
-    let path = Path::without(session, &waited, &unseen);
+    let mut path = Path::without(session, &waited, &unseen);
+    recording::give_models(&mut path, scenario, session, model);
     let observer = Observer::new(scene, &path, start, log.clone());
     let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));

@@ -9,6 +9,7 @@ use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event, Host, Incoming, Task, TimedEvent};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
@@ -265,6 +266,10 @@ impl Host for ReplayWorld {
         self.steps = m.steps;
         self.steps.reverse();
         Some(m.action)
+    }
+
+    fn model(&self) -> Option<Arc<Model>> {
+        self.steps.last()?.model.clone()
     }
 
     async fn wait_until(&mut self, at: Millis) -> bool {

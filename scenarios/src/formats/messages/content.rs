@@ -49,6 +49,8 @@ fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
             let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
             transcript::parse_part(&all).map_or(MessagePart::Opaque, MessagePart::Said)
         }
+        // Its text is the summary of a compaction.
+        "compaction" => MessagePart::Opaque,
         "file" | "input_file" | "input_audio" | "audio" | "video_url" => MessagePart::Opaque,
         kind => match transcript::parse_part(block) {
             Some(part) => MessagePart::Said(part),
