@@ -358,12 +358,14 @@ impl Engine {
         self.host.spawn(&request).await
     }
 
+    /// Returns the request with the model of summaries, or with the model that the user switched to.
     fn with_summary_model<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
-        match &self.options.summary_model {
-            Some(m) if request.purpose == Purpose::Summary => {
-                Cow::Owned(Request { model: m.clone(), ..request.clone() })
-            }
-            _ => Cow::Borrowed(request),
+        let of_summary =
+            self.options.summary_model.as_ref().filter(|_| request.purpose == Purpose::Summary);
+        let is_of_session = request.model.name == self.model.name;
+        match of_summary.cloned().or_else(|| self.host.model().filter(|_| is_of_session)) {
+            Some(model) => Cow::Owned(Request { model, ..request.clone() }),
+            None => Cow::Borrowed(request),
         }
     }
 

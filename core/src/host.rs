@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::block::{Block, MessageId};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
+use crate::model::Model;
 use crate::request::{ModelError, Phase, Reply, Request};
 use crate::time::Millis;
 
@@ -200,6 +201,10 @@ pub trait Host: Send {
     /// Returns the session's name and the subagent that this conversation belongs to.
     fn session(&self) -> (&str, Option<&str>) {
         ("", None)
+    }
+    /// Returns the model that gives the next reply, where the user switched from the session's model.
+    fn model(&self) -> Option<Arc<Model>> {
+        None
     }
     /// Returns virtual time in ms.
     fn now(&self) -> Millis;

@@ -5,9 +5,10 @@ use ctxbench_session::Entry;
 use ctxbench_session::calibration;
 use serde::Serialize;
 
+use crate::billing::BilledCalls;
 use ctxbench_replay::billing::BilledCalls;
 use crate::choice;
-use crate::recorded::{self};
+use crate::recorded::{self, BilledCall};
 use ctxbench_replay::models;
 use ctxbench_replay::recorded::{about_prices, as_recorded};
 
@@ -41,9 +42,8 @@ pub struct SessionSummary {
     pub cost_usd: Option<f64>,
     /// Remarks about calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
-    /// Its calls: hash of the identity, and cost in USD.
     #[serde(skip)]
-    calls: Vec<(Option<u64>, f64)>,
+    calls: Vec<BilledCall>,
 }
 
 impl SessionSummary {
@@ -51,7 +51,7 @@ impl SessionSummary {
     pub fn new(scenario: &Scenario) -> SessionSummary {
         let session = &scenario.session;
         let header = &session.header;
-        let recorded = models::recorded(session).and_then(|model| as_recorded(scenario, model));
+        let calls = recorded::bill(session);
         let main = || session.entries.iter().filter(|e| e.agent().is_none());
         let count = |of: fn(&Entry) -> bool| main().filter(|e| of(e)).count() as u64;
         let steps = count(|e| matches!(e, Entry::Assistant(_)));
@@ -64,7 +64,8 @@ impl SessionSummary {
         let shown = (counted_steps < steps || counted_peak.is_none())
             .then(|| calibration::largest_prompt(main(), &by, model));
         let peak = counted_peak.max(shown).unwrap_or_default();
-        let cost_usd = recorded.map(|r| r.summary.cost_usd);
+        let priced: Vec<f64> = calls.iter().filter_map(|(_, usd)| *usd).collect();
+        let cost_usd = (!priced.is_empty()).then(|| priced.iter().sum());
         SessionSummary {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
@@ -78,7 +79,7 @@ impl SessionSummary {
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
             cost_usd,
             cost_notes: cost_usd.map(|_| about_prices(session, None)).unwrap_or_default(),
-            calls: cost_usd.map(|_| recorded::bill(session)).unwrap_or_default(),
+            calls,
         }
     }
 
@@ -89,8 +90,9 @@ impl SessionSummary {
         if elsewhere.is_empty() {
             return;
         }
-        let own = |(id, _): &&(Option<u64>, f64)| !id.is_some_and(|id| elsewhere.contains_key(&id));
-        self.cost_usd = Some(self.calls.iter().filter(own).map(|(_, usd)| usd).sum());
+        let own = |(id, _): &&BilledCall| !id.is_some_and(|id| elsewhere.contains_key(&id));
+        let usd = self.calls.iter().filter(own).filter_map(|(_, usd)| *usd);
+        self.cost_usd = self.cost_usd.map(|_| usd.fold(0.0, |all, usd| all + usd));
         let note = "calls that an earlier session has, too, are in its cost only";
         self.cost_notes.push(note.to_string());
     }

@@ -62,6 +62,13 @@ pub enum LoadError {
         /// The formats that can be read.
         expected: String,
     },
+    /// The file is of a program whose recordings are not read.
+    #[error("{}: a recording of {program}, which ctxbench does not read", path.display())]
+    Foreign {
+        /// Path of the file.
+        path: PathBuf,
+        program: &'static str,
+    },
     /// Archives other than zip are not read.
     #[error(
         "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
@@ -104,7 +111,10 @@ impl LoadError {
     pub fn is_other(&self) -> bool {
         matches!(
             self,
-            LoadError::Unknown { .. } | LoadError::Tar { .. } | LoadError::NoMessages { .. }
+            LoadError::Unknown { .. }
+                | LoadError::Foreign { .. }
+                | LoadError::Tar { .. }
+                | LoadError::NoMessages { .. }
         )
     }
 }

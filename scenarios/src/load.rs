@@ -145,6 +145,17 @@ pub fn sniff(source: &Source<'_>) -> Option<InputKind> {
     kind(&source.head().ok()?)
 }
 
+/// Returns whether a first line is a header, or one of the other lines of a session file whose header
+/// is missing or misspelt.
+fn is_line_of_session(object: serde_json::Map<String, serde_json::Value>, is_named: bool) -> bool {
+    let kind = object.get("type").and_then(|t| t.as_str()).unwrap_or_default();
+    if kind == "session" || !is_named {
+        return kind == "session";
+    }
+    let misspelt = object.contains_key("version") && object.contains_key("id");
+    misspelt || serde_json::from_value::<Entry>(object.into()).is_ok()
+}
+
 fn kind(head: &Head) -> Option<InputKind> {
     let name = Path::new(&head.name);
     // A pipe has no file extension.
@@ -158,10 +169,13 @@ fn kind(head: &Head) -> Option<InputKind> {
     let (_, first) = jsonl::numbered(&head.text).next()?;
     let about_session = match escapes::from_str::<serde_json::Map<String, serde_json::Value>>(first)
     {
-        Ok(object) => object.get("type").is_some_and(|t| t == "session"),
-        Err(_) => first.starts_with('{') && first.contains("\"session\""),
+        Ok(object) => is_line_of_session(object, has_extension(name, &["jsonl"])),
+        Err(_) => {
+            has_extension(name, &["jsonl"])
+                || first.starts_with('{') && first.contains("\"session\"")
+        }
     };
-    (about_session || has_extension(name, &["jsonl"])).then_some(InputKind::Session)
+    about_session.then_some(InputKind::Session)
 }
 
 /// Loads the single scenario that another one extends. `extending` is the chain of extending
@@ -272,6 +286,7 @@ fn of_source(
         formats::others::refuse(&head)?;
     }
     let is_blank = head.text.trim().is_empty();
+    let foreign = formats::foreign_program(&head);
     // Frees a long beginning before the rest is read.
     drop(head);
     match kind {
@@ -307,6 +322,9 @@ fn of_source(
             if let Some(archive) = source.archive()? {
                 return of_members(&archive, path, take);
             }
+        }
+        None if let Some(program) = foreign => {
+            return Err(LoadError::Foreign { path: path.to_path_buf(), program });
         }
         None if is_blank => {
             return Err(LoadError::Empty { path: path.to_path_buf() });

@@ -2,6 +2,7 @@
 
 mod agents;
 mod background;
+pub mod billing;
 mod compactions;
 mod conversation;
 mod delegation;

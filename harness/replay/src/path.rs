@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::recording::text_of;
 use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::host::{Action, Incoming};
+use ctxbench_core::host::{Action, Incoming, RewindMode};
+use ctxbench_core::model::Model;
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
 /// Time from the last reply of a turn to the next user message, ms, for a session without times. The
@@ -27,6 +27,8 @@ pub struct PathStep {
     pub results: Vec<Incoming>,
     /// Time that the tools took, ms.
     pub tools_ms: Millis,
+    /// Model that gave it, if it is another than the session's or had another price.
+    pub model: Option<Arc<Model>>,
 }
 
 /// An external action, and the replies after it.
@@ -198,6 +200,7 @@ impl PathBuilder<'_> {
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
         self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
         let step = PathStep {
+            model: None,
             key: a.id.as_str().into(),
             parts: a.content().into_iter().filter(is_of_reply).collect(),
             results: returned,

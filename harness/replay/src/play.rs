@@ -16,7 +16,7 @@ use ctxbench_scenarios::bounds;
 use crate::events::{EventLog, ReplayEvent};
 use crate::observer::Observer;
 use crate::path::Path;
-use crate::recording::{counted_by, lifetime, text_of};
+use crate::recording::{counted_by, give_models, lifetime, text_of};
 use crate::scene::{Scene, Start};
 use crate::subagents::Subagents;
 use crate::world::ReplayWorld;
@@ -32,7 +32,8 @@ pub(crate) async fn play(
     let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
     let unseen = known.unseen(session, model, options.calibrate);
-    let path = Path::without(session, &waited, &unseen);
+    let mut path = Path::without(session, &waited, &unseen);
+    give_models(&mut path, scenario, session, model);
     let observer = Observer::new(scene, &path, start, log.clone());
     let world = ReplayWorld::new(scene, path, door, observer, subagents, start.at_ms);
     let settings = EngineOptions {

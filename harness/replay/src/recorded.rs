@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ctxbench_core::Millis;
-use ctxbench_core::model::{self, Model};
+use ctxbench_core::model::{self, Model, Surcharge};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::usage::Usage;
@@ -36,16 +36,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         return None;
     }
     let (steps, counted, last) = (read.steps, read.counted, read.last_ms);
-    let CounterReading {
-        requests,
-        compactions,
-        stubs,
-        estimate_usd,
-        stand_ins,
-        unpriced,
-        uncounted,
-        ..
-    } = read;
+    let about = read.about_prices();
+    let CounterReading { requests, compactions, stubs, estimate_usd, uncounted, .. } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
@@ -69,7 +61,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
             requests.len()
         ));
     }
-    remarks.extend(priced_otherwise(&stand_ins, unpriced.as_deref()));
+    remarks.extend(about);
     let summary = Summary {
         steps_completed: counted,
         steps_total: steps,
@@ -114,25 +106,15 @@ pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let all = BTreeSet::new();
     let mut read = CounterReading::new(session, model, &all);
     read.stand_ins.retain(|name, _| told != Some(name));
-    priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
+    read.about_prices()
 }
 
-/// Returns the calls of a session, each with the hash of its identity and its cost in USD, or none
-/// if the prices of the session's model are unknown.
-pub fn bill(session: &Session) -> Vec<(Option<u64>, f64)> {
-    let read = |m| CounterReading::new(session, m, &BTreeSet::new()).bill;
-    models::recorded(session).map(read).unwrap_or_default()
-}
+/// A recorded call: hash of its identity, and its cost in USD if its price is known.
+pub type BilledCall = (Option<u64>, Option<f64>);
 
-fn priced_otherwise(
-    stand_ins: &BTreeMap<String, &'static str>,
-    unpriced: Option<&str>,
-) -> Vec<String> {
-    let stand_in = |(name, listed): (&String, &&str)| {
-        format!("{name} is not in the table of models: its calls are priced as {listed}")
-    };
-    let without = |name| format!("calls of {name} have no price here and are not in the dollars");
-    stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
+/// Returns the calls of a session.
+pub fn bill(session: &Session) -> Vec<BilledCall> {
+    CounterReading::new(session, models::own(session), &BTreeSet::new()).bill
 }
 
 /// Figures from the counters of a session, collected entry by entry.
@@ -154,6 +136,10 @@ struct CounterReading<'a> {
     stand_ins: BTreeMap<String, &'static str>,
     /// Name of a model without prices, if there is one.
     unpriced: Option<String>,
+    /// Terms of calls without a known price.
+    at_list_price: BTreeSet<String>,
+    /// Models without prices here whose calls cost what the program computed.
+    by_program: BTreeSet<String>,
     /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
@@ -161,8 +147,7 @@ struct CounterReading<'a> {
     elsewhere: &'a BTreeSet<u64>,
     /// Identified calls so far.
     seen: HashSet<u64>,
-    /// Identity and cost in USD of each call.
-    bill: Vec<(Option<u64>, f64)>,
+    bill: Vec<BilledCall>,
 }
 
 impl<'a> CounterReading<'a> {
@@ -178,6 +163,8 @@ impl<'a> CounterReading<'a> {
             estimate_usd: 0.0,
             stand_ins: BTreeMap::new(),
             unpriced: None,
+            at_list_price: BTreeSet::new(),
+            by_program: BTreeSet::new(),
             uncounted: 0,
             last_ms: 0,
             elsewhere,
@@ -254,6 +241,26 @@ impl<'a> CounterReading<'a> {
         }
     }
 
+    /// Returns remarks about calls that do not cost the list price of their model.
+    fn about_prices(&self) -> Vec<String> {
+        let stand_in = |(name, listed): (&String, &&str)| {
+            format!("{name} is not in the table of models: its calls are priced as {listed}")
+        };
+        let by_program = |name: &String| {
+            format!("{name} has no price here: its calls cost what the program itself computed")
+        };
+        let without = |name: &String| {
+            format!("calls of {name} have no price here and are not in the dollars")
+        };
+        let list_price =
+            |term: &String| format!("list price, without {term}, whose price is not known here");
+        let stand_ins = self.stand_ins.iter().map(stand_in);
+        let by_program = self.by_program.iter().map(by_program);
+        let unpriced = self.unpriced.iter().map(without);
+        let terms = self.at_list_price.iter().map(list_price);
+        stand_ins.chain(by_program).chain(unpriced).chain(terms).collect()
+    }
+
     fn newest_main(&self) -> Option<&RequestRecord> {
         let main = |r: &&RequestRecord| r.agent.is_none() && r.purpose == Purpose::Sample;
         self.requests.iter().rev().find(main)
@@ -294,21 +301,31 @@ impl<'a> CounterReading<'a> {
         };
         let visible = counted.output_estimate.map(|n| n.max(counted.output));
         self.stubs += usize::from(visible.is_some());
-        let (cost_usd, estimate) = match model::priced_as(name) {
-            Some(m) => {
-                let told = call.model.as_deref().or(self.told);
-                if let Some(told) = told.filter(|told| model::find_recorded(told).is_none()) {
-                    self.stand_ins.insert(told.to_string(), &m.name);
+        let own_name = call.model.as_deref().or(self.told);
+        let listed = own_name.is_none_or(|name| model::find_recorded(name).is_some());
+        let by_program = counted.billing.told_usd.filter(|_| !listed);
+        let known = match (by_program, model::priced_as(own_name.unwrap_or(name))) {
+            (Some(usd), _) => {
+                self.by_program.insert(name.to_string());
+                Some((usd, usd))
+            }
+            (None, Some(m)) => {
+                if let Some(own) = own_name.filter(|_| !listed) {
+                    self.stand_ins.insert(own.to_string(), &m.name);
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
-                (model::cost(m, &usage).total(), model::cost(m, &all).total())
+                let terms = Surcharge::new(m, &counted.billing);
+                self.at_list_price.extend(terms.unpriced);
+                let usd = |u| model::cost(m, u).total() * terms.factor + terms.fees_usd;
+                Some((usd(&usage), usd(&all)))
             }
-            None => {
-                self.unpriced = Some(name.to_string());
-                (0.0, 0.0)
+            (None, None) => {
+                self.unpriced = Some(own_name.unwrap_or(name).to_string());
+                None
             }
         };
-        self.bill.push((id, cost_usd));
+        self.bill.push((id, known.map(|(usd, _)| usd)));
+        let (cost_usd, estimate) = known.unwrap_or_default();
         let prompt = usage.prompt();
         let is_elsewhere = id.is_some_and(|id| self.elsewhere.contains(&id));
         let (usage, cost_usd, estimate) = match is_elsewhere {

@@ -10,6 +10,7 @@ use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::{Action, Event, Host, Incoming, Task, TimedEvent};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 
 use super::observer::{AnswerSource, Observer};
@@ -265,6 +266,10 @@ impl Host for ReplayWorld {
         self.steps = m.steps;
         self.steps.reverse();
         Some(m.action)
+    }
+
+    fn model(&self) -> Option<Arc<Model>> {
+        self.steps.last()?.model.clone()
     }
 
     async fn wait_until(&mut self, at: Millis) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::billing::{self, SessionCalls};
 use ctxbench_replay::billing::{self, SessionCalls};
 use crate::choice::{self, Choice};
 use anyhow::bail;

@@ -8,8 +8,9 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use ctxbench_replay::billing::{self, SessionCalls};
+use crate::billing::{self, SessionCalls};
 use crate::commands::output::escape;
+use ctxbench_replay::billing::{self, SessionCalls};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::billing::BilledCalls;
 use ctxbench_replay::billing::BilledCalls;
 use crate::choice::{Choice, Chooser};
 use crate::survey::SessionSummary;

@@ -23,6 +23,8 @@ struct LastShown<'a> {
     own: bool,
     /// Whether any text defined the literal.
     defined: bool,
+    /// Index of the text that showed it last.
+    part: usize,
 }
 
 /// Literals that an agent's window has shown so far.
@@ -104,7 +106,7 @@ fn roots(events: &[(Agent<'_>, FactEvent<'_>)]) -> HashSet<String> {
 
 impl<'a> LiteralWindow<'a> {
     fn note_shown(&mut self, shown: &'a ShownText<'a>) {
-        for text in &shown.texts {
+        for (part, text) in shown.texts.iter().enumerate() {
             self.show_names(text, shown.at);
             words::for_each(text, |start, word| {
                 let end = start + word.len();
@@ -118,12 +120,13 @@ impl<'a> LiteralWindow<'a> {
                 for form in words::forms(word) {
                     match self.seen.get_mut(form) {
                         Some(seen) => {
-                            seen.last = shown;
+                            (seen.last, seen.part) = (shown, part);
                             seen.own |= own;
                             seen.defined |= defined;
                         }
                         None => {
-                            self.seen.insert(form, LastShown { last: shown, own, defined });
+                            let seen = LastShown { last: shown, part, own, defined };
+                            self.seen.insert(form, seen);
                         }
                     }
                 }
@@ -149,15 +152,19 @@ impl<'a> LiteralWindow<'a> {
         let mut done: HashSet<String> = HashSet::default();
         for (piece, text) in &pieces {
             words::for_each(text, |_, word| {
-                let Some((literal, key, gap)) = self.needed(at, *piece, word, constant) else {
+                let Some((literal, (key, part), gap)) = self.needed(at, *piece, word, constant)
+                else {
                     return;
                 };
                 if !done.insert(literal.to_string()) {
                     return;
                 }
-                match needs.iter_mut().find(|n| n.origin == key) {
+                match needs.iter_mut().find(|n| n.origin == key && n.part == part) {
                     Some(need) => need.add(literal),
-                    None => needs.push(Need::literal(literal, key, reply.id, gap)),
+                    None => {
+                        let need = Need::literal(literal, key, reply.id, gap);
+                        needs.push(Need { part, ..need });
+                    }
                 }
             });
         }
@@ -170,19 +177,20 @@ impl<'a> LiteralWindow<'a> {
         needs
     }
 
-    /// Returns the literal as it was shown, its last showing, and the number of replies since.
+    /// Returns the literal as it was shown, the message and the text that showed it last, and the
+    /// number of replies since.
     fn needed<'w>(
         &self,
         at: usize,
         piece: ReplyPart,
         word: &'w str,
         constant: &Constant,
-    ) -> Option<(&'w str, &str, usize)> {
+    ) -> Option<(&'w str, (&str, usize), usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
             // The text that an edit replaces may have been written by the agent itself.
             let (key, made) = self.made.get(word).filter(|_| piece == ReplyPart::Old)?;
             let gap = at - made;
-            return (gap >= GAP).then_some((word, key, gap));
+            return (gap >= GAP).then_some((word, (key, 0), gap));
         };
         if constant.standing.contains(literal) || constant.roots.contains(word) {
             return None;
@@ -194,7 +202,7 @@ impl<'a> LiteralWindow<'a> {
             ReplyPart::New => !seen.own && !words::is_path(literal),
             ReplyPart::Prose => names::is_proper(literal) && !seen.defined,
         };
-        (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
+        (gap >= GAP && !known_anyhow).then_some((literal, (seen.last.key, seen.part), gap))
     }
 
     /// Returns the number of the last reply before something implied the literal: a path below the

@@ -9,7 +9,7 @@
 //! - `lists`: the agent's own list of tasks, and commands that it reports on later;
 //! - `statements`: requests and decisions that are taken up in different terms.
 //!
-//! All uses in one reply of texts from one message form one need, and thus one fact. Each agent has
+//! All uses in one reply of one text of a message form one need, and thus one fact. Each agent has
 //! its own window. Clearing a conversation resets it. Text that a recorded compaction removed and
 //! that does not appear again is not a need.
 
@@ -49,6 +49,8 @@ struct Need {
     words: Vec<String>,
     /// Id of the message or call that showed it last.
     origin: String,
+    /// Index of its text in that message. A request shows each text on its own.
+    part: usize,
     reply: String,
     /// Number of replies between.
     gap: usize,
@@ -62,6 +64,7 @@ impl Need {
             tokens: vec![token.to_string()],
             words: Vec::new(),
             origin: origin.to_string(),
+            part: 0,
             reply: reply.to_string(),
             gap,
         }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use ctxbench_util::plural::pluralize;
 use ctxbench_formats::lines::LineReader;
 pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::recording::Recording;

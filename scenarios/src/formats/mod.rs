@@ -9,11 +9,13 @@ mod aider;
 mod archive;
 mod atif;
 mod claude_code;
+mod cline;
 mod codex;
 mod companions;
 #[cfg(test)]
 mod damage_tests;
 pub mod exchanges;
+mod foreign;
 mod gemini_cli;
 mod inspect_ai;
 mod json;
@@ -47,6 +49,7 @@ use crate::error::{InputError, LineFault, LoadError, Loaded};
 
 pub use archive::Archive;
 pub(crate) use archive::below;
+pub(crate) use foreign::program as foreign_program;
 pub use lines::RecordedLine;
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
@@ -99,6 +102,7 @@ pub static ALL: &[&Format] = &[
     &gemini_cli::FORMAT,
     &atif::FORMAT,
     &aider::FORMAT,
+    &cline::FORMAT,
     &messages::ANTHROPIC,
     &messages::RESPONSES,
     &messages::CHAT,
@@ -109,8 +113,11 @@ pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
     detect_head(&source.head().ok()?)
 }
 
-/// Returns the format that recognises a beginning.
+/// Returns the format that recognises a beginning. Files of programs that are not read have none.
 pub fn detect_head(head: &Head) -> Option<&'static Format> {
+    if foreign::program(head).is_some() {
+        return None;
+    }
     ALL.iter().copied().find(|f| (f.sniff)(head))
 }
 

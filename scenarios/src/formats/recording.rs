@@ -13,7 +13,7 @@ use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_session::Billing;
 use ctxbench_core::tokens::o200k;
-use ctxbench_session::Trigger;
+use ctxbench_session::{Billing, Trigger};
 use serde_json::{Map, Value};
 
 use crate::bounds::{self, TAKEN};

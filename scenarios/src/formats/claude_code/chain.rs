@@ -6,25 +6,72 @@
 //! of a reply on the chain (same message id) and the results of its calls, which parallel calls
 //! leave off the chain. A piece has several roots if a program resumed a session without naming the
 //! parent. Lines before a later root are kept too, because losing a history is worse than keeping a
-//! retry.
+//! retry. A message that follows one before a boundary resumes the session there: the compaction
+//! and everything else in between was given up.
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::lines::objects;
+use super::super::lines::{list_of, objects};
 use super::{RecordedLine, object_of, str_of};
 
-/// Returns the messages of a conversation that do not belong to its final form, by line number.
+/// Returns the messages and boundaries of a conversation that do not belong to its final form, by
+/// line number.
 pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
+    let given_up = given_up(lines);
+    let rest: Vec<&RecordedLine> =
+        lines.iter().filter(|l| !given_up.contains(&l.number)).copied().collect();
     let mut keep: HashSet<usize> = HashSet::new();
     let mut from = 0;
-    for to in 1..=lines.len() {
-        if to == lines.len() || is_boundary(lines[to]) {
-            piece(&lines[from..to], &mut keep);
+    for to in 1..=rest.len() {
+        if to == rest.len() || is_boundary(rest[to]) {
+            piece(&rest[from..to], &mut keep);
             from = to;
         }
     }
-    let messages = lines.iter().filter(|l| is_message(l)).map(|l| l.number);
-    messages.filter(|number| !keep.contains(number)).collect()
+    let counts = |l: &&&RecordedLine| is_message(l) || is_boundary(l);
+    let messages = lines.iter().filter(counts).map(|l| l.number);
+    let boundaries: HashSet<usize> =
+        rest.iter().filter(|l| is_boundary(l)).map(|l| l.number).collect();
+    messages.filter(|n| !keep.contains(n) && !boundaries.contains(n)).collect()
+}
+
+/// Returns the numbers of the lines between a message and an earlier one that it follows, where a
+/// boundary lies between them. A compaction may preserve messages before it, which others follow.
+fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
+    let by_uuid: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i)))
+        .collect();
+    let boundaries: Vec<usize> = (0..lines.len()).filter(|i| is_boundary(lines[*i])).collect();
+    let mut out = HashSet::new();
+    if boundaries.is_empty() {
+        return out;
+    }
+    let mut at = lines.len();
+    while let Some(i) = at.checked_sub(1) {
+        let parent = str_of(&lines[i].object, "parentUuid").filter(|_| is_message(lines[i]));
+        let before = parent.and_then(|p| by_uuid.get(p).copied()).filter(|p| *p < i);
+        let mut between = boundaries.iter().filter(|b| before.is_some_and(|p| p < **b && **b < i));
+        let preserved = |b: usize| parent.is_some_and(|p| preserves(lines[b], p));
+        at = match (between.next(), before) {
+            (Some(b), Some(p)) if !preserved(*b) => {
+                out.extend(lines[p + 1..i].iter().map(|l| l.number));
+                p + 1
+            }
+            _ => i,
+        };
+    }
+    out
+}
+
+/// Returns whether a boundary keeps a message before it.
+fn preserves(boundary: &RecordedLine, uuid: &str) -> bool {
+    let meta = object_of(&boundary.object, "compactMetadata");
+    let part = |key| meta.and_then(|m| object_of(m, key));
+    let tail = part("preservedSegment").and_then(|s| str_of(s, "tailUuid"));
+    let all = part("preservedMessages").map(|m| list_of(m, "uuids")).unwrap_or_default();
+    tail == Some(uuid) || all.iter().any(|u| u.as_str() == Some(uuid))
 }
 
 fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
@@ -126,5 +173,22 @@ mod tests {
 {"type":"system","subtype":"compact_boundary","uuid":"3","parentUuid":null}
 {"type":"user","uuid":"4","parentUuid":"3"}"#;
         assert_eq!(kept_lines(text), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_resume_to_before_a_compaction_gives_the_compaction_up() {
+        let text = |segment: &str| {
+            format!(
+                r#"{{"type":"user","uuid":"1","parentUuid":null}}
+{{"type":"assistant","uuid":"2","parentUuid":"1","message":{{"id":"a"}}}}
+{{"type":"system","subtype":"compact_boundary","uuid":"3","parentUuid":null,"logicalParentUuid":"2"{segment}}}
+{{"type":"user","uuid":"4","parentUuid":"3","isCompactSummary":true}}
+{{"type":"user","uuid":"5","parentUuid":"2"}}
+{{"type":"assistant","uuid":"6","parentUuid":"5","message":{{"id":"b"}}}}"#
+            )
+        };
+        assert_eq!(kept_lines(&text("")), [1, 2, 5, 6]);
+        let segment = r#","compactMetadata":{"preservedSegment":{"tailUuid":"2"}}"#;
+        assert_eq!(kept_lines(&text(segment)), [1, 2, 3, 4, 5, 6]);
     }
 }

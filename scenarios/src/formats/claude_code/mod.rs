@@ -40,9 +40,10 @@ use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
+use super::messages;
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind, View, tokens,
+    ContextPlace, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
 use content::{is_command_trace, pieces};
@@ -156,6 +157,8 @@ struct TranscriptReader {
     steps: Vec<RecordingStep>,
     version: Option<String>,
     ids: route::Ids,
+    /// Replies whose inner requests were added.
+    with_inside: HashSet<String>,
 }
 
 impl TranscriptReader {
@@ -188,8 +191,31 @@ impl TranscriptReader {
             let unknown = RecordingStep::new(0, None, StepKind::Unknown(kind));
             self.steps.push(RecordingStep { agent, ..unknown });
         }
-        let what = self.step_kind(&line);
+        let mut what = self.step_kind(&line);
+        self.inside(&step, o, &mut what);
         self.steps.push(RecordingStep { what, ..step });
+    }
+
+    /// Adds the requests that the provider made inside a reply, at the first line of the reply.
+    fn inside(&mut self, step: &RecordingStep, o: &Map<String, Value>, what: &mut StepKind) {
+        let (StepKind::Reply(reply), Some(message)) = (what, object_of(o, "message")) else {
+            return;
+        };
+        let inside = messages::take_inside(object_of(message, "usage"), message, reply);
+        let named = reply.response.clone().unwrap_or_default();
+        if inside.is_empty() || !self.with_inside.insert(named) {
+            return;
+        }
+        for what in inside {
+            let is_call = matches!(what, StepKind::Reply(_));
+            let view = if is_call { View::Calls } else { View::Both };
+            let (agent, stamp) = (step.agent.clone(), step.stamp.clone());
+            self.steps.push(RecordingStep {
+                agent,
+                view,
+                ..RecordingStep::new(step.line, stamp, what)
+            });
+        }
     }
 
     fn note_version(&mut self, step: &RecordingStep, o: &Map<String, Value>) {
@@ -235,24 +261,13 @@ impl TranscriptReader {
         };
         if let Some(usage) = object_of(message, "usage") {
             self.ids.add(id, request);
-            let counters = counters(usage);
+            let counters = messages::counters(usage).unwrap_or_default();
             let call = format!("{id} {request}");
             reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&call) });
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
         StepKind::Reply(reply)
     }
-}
-
-fn counters(usage: &Map<String, Value>) -> Counters {
-    let names =
-        ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
-    let written = object_of(usage, "cache_creation");
-    let written = |key: &str| written.and_then(|c| tokens(c.get(key)?));
-    let long = written("ephemeral_1h_input_tokens");
-    let known = long.or(written("ephemeral_5m_input_tokens")).is_some();
-    let write_1h = known.then(|| long.unwrap_or_default());
-    Counters { write_1h, ..Counters::read(usage, names) }
 }
 
 fn system(o: &Map<String, Value>) -> StepKind {

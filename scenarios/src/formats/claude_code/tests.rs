@@ -1,5 +1,5 @@
 use ctxbench_session::Billing;
-use ctxbench_session::{Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
+use ctxbench_session::{Billing, Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
 
 use super::*;
 use crate::Loaded;

@@ -5,6 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
+use ctxbench_core::model;
+use ctxbench_core::request::Reply;
+use ctxbench_session::Trigger;
 use ctxbench_provider::Content;
 use serde_json::Value;
 
@@ -355,6 +358,9 @@ impl Teller<'_> {
             Ok(reply) => {
                 let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
                 let counters = decode::counters(&reply.usage);
+                if let Some(compaction) = compaction_inside(seen, reply) {
+                    self.step(turn, seen.at_ms, view, StepKind::Compaction(compaction));
+                }
                 let mut told = reply_of(seen);
                 told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
                 let step = self.step(turn, seen.end_ms, view, StepKind::Reply(told));
@@ -367,6 +373,29 @@ impl Teller<'_> {
             }
         }
     }
+}
+
+/// Returns the compaction that the provider made inside a reply, if any.
+fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingCompaction> {
+    if reply.billed == reply.usage {
+        return None;
+    }
+    let counters = decode::counters(&model::iterations(reply).next()?)?;
+    let summary = reply.parts.iter().rev().find_map(|p| match p {
+        Part::Compaction(text) => text.as_deref().map(str::to_string),
+        _ => None,
+    });
+    Some(RecordingCompaction {
+        pre_tokens: Some(counters.prompt()),
+        summary,
+        trigger: Some(Trigger::Auto),
+        reply: Some(Box::new(RecordingReply {
+            model: Some(seen.model.clone()),
+            counters: Ok(counters),
+            ..RecordingReply::new(format!("exchange {} compaction", seen.number), vec![])
+        })),
+        ..RecordingCompaction::default()
+    })
 }
 
 /// Converts the reply of an exchange.

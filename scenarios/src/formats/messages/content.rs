@@ -49,6 +49,8 @@ fn piece(block: &Map<String, Value>) -> Option<MessagePart> {
             let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
             claude_code::part(&all).map_or(MessagePart::Opaque, MessagePart::Said)
         }
+        // Its text is the summary of a compaction.
+        "compaction" => MessagePart::Opaque,
         "file" | "input_file" | "input_audio" | "audio" | "video_url" => MessagePart::Opaque,
         kind => match claude_code::part(block) {
             Some(part) => MessagePart::Said(part),

@@ -29,7 +29,7 @@ use super::{Format, Head};
 
 pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
-pub(super) use usage::counters;
+pub(super) use usage::{counters, take_inside};
 
 /// Properties that lists of messages lack.
 const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \

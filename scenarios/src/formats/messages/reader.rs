@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::recording::{
-    ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, known,
+    ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
+    known,
 };
 use super::at_provider;
 use super::containers::stamp;
@@ -84,6 +85,20 @@ impl MessageReader {
             None if is_item(kind) => self.part(o, kind, None),
             None => StepKind::Unknown(format!("item of the type {kind:?}")),
         };
+        self.push_with_inside(line, o, what);
+    }
+
+    /// Adds a step, after the requests that the provider made inside it.
+    fn push_with_inside(&mut self, line: usize, o: &Map<String, Value>, mut what: StepKind) {
+        if let StepKind::Reply(reply) = &mut what {
+            for step in usage::take_inside(usage_of(o), o, reply) {
+                self.push(line, stamp(o), step);
+                let is_call = |s: &RecordingStep| matches!(s.what, StepKind::Reply(_));
+                if let Some(call) = self.steps.last_mut().filter(|s| is_call(s)) {
+                    call.view = View::Calls;
+                }
+            }
+        }
         self.push(line, stamp(o), what);
     }
 
@@ -204,7 +219,7 @@ impl MessageReader {
             } else {
                 self.part(&item, &kind, name.clone())
             };
-            self.push(line, stamp(o), what);
+            self.push_with_inside(line, &item, what);
         }
     }
 
@@ -214,7 +229,10 @@ impl MessageReader {
         pieces: Vec<MessagePart>,
         response: Option<String>,
     ) -> StepKind {
-        let counters = usage_of(o).and_then(usage::counters);
+        let mut counters = usage_of(o).and_then(usage::counters);
+        if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
+            counters = counters.map(|c| c.called(id));
+        }
         let model =
             string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
         StepKind::Reply(RecordingReply {
@@ -224,6 +242,11 @@ impl MessageReader {
             ..RecordingReply::new(response, pieces)
         })
     }
+}
+
+/// Returns whether an id is one that an API gave to a reply, and not a number in a file.
+fn is_of_provider(id: &str) -> bool {
+    ["msg_", "resp_", "chatcmpl-", "gen-"].iter().any(|begin| id.starts_with(begin))
 }
 
 /// Returns the counters of a message, from one of the members that agents use.

@@ -1,8 +1,85 @@
 //! Counters under the names of the APIs.
 
+use ctxbench_session::{Billing, Trigger};
 use serde_json::{Map, Value};
 
-use super::super::recording::{Counters, tokens};
+use super::super::lines::{object_of, objects, str_of, string};
+use super::super::recording::{Counters, RecordingCompaction, RecordingReply, StepKind, tokens};
+
+/// Returns what changes the price of a call, from its `usage`. Names of the standard terms count as
+/// none.
+pub(in super::super) fn terms(usage: &Map<String, Value>) -> Billing {
+    const STANDARD: &[&str] =
+        &["", "standard", "default", "auto", "global", "not_available", "none"];
+    let term = |key| str_of(usage, key).filter(|term| !STANDARD.contains(term)).map(Into::into);
+    let tools = object_of(usage, "server_tool_use");
+    let searches = tools.and_then(|t| tokens(t.get("web_search_requests")?));
+    Billing {
+        speed: term("speed"),
+        tier: term("service_tier"),
+        region: term("inference_geo"),
+        web_searches: searches.unwrap_or_default(),
+        ..Billing::default()
+    }
+}
+
+/// Returns the requests that the provider made inside a call before its answer
+/// (`usage.iterations`), and makes the counters of the reply those of the answer alone. A
+/// compaction has the text of its block in the content of the reply.
+pub(in super::super) fn take_inside(
+    usage: Option<&Map<String, Value>>,
+    message: &Map<String, Value>,
+    reply: &mut RecordingReply,
+) -> Vec<StepKind> {
+    let is_compaction = |b: &&Map<String, Value>| str_of(b, "type") == Some("compaction");
+    let summary = objects(message, "content").filter(is_compaction).last();
+    let all: Vec<(&Map<String, Value>, Counters)> = usage
+        .into_iter()
+        .flat_map(|u| objects(u, "iterations"))
+        .filter_map(|i| Some((i, counters(i)?)))
+        .collect();
+    let kind = |i: &Map<String, Value>| string(i, "type").unwrap_or_default();
+    let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
+    let of_call = reply.counters.clone().unwrap_or_default().billing;
+    let inside = Billing { web_searches: 0, call_id: None, ..of_call.clone() };
+    let mut steps = Vec::new();
+    for (n, (i, counters)) in all.into_iter().enumerate() {
+        if Some(n) == answer {
+            reply.counters = Ok(Counters { billing: of_call.clone(), ..counters });
+            continue;
+        }
+        let kind = kind(i);
+        let mut counters = Counters { billing: inside.clone(), ..counters };
+        if let Some(id) = &of_call.call_id {
+            counters = counters.called(&format!("{id} {kind} {n}"));
+        }
+        let request = RecordingReply {
+            response: reply.response.as_deref().map(|of| format!("{of} {kind} {n}")),
+            model: string(i, "model").or(reply.model.clone()),
+            counters: Ok(counters),
+            ..RecordingReply::default()
+        };
+        steps.push(match kind.as_str() {
+            "compaction" => StepKind::Compaction(RecordingCompaction {
+                reply: Some(Box::new(request)),
+                ..RecordingCompaction::default()
+            }),
+            _ => StepKind::Reply(request),
+        });
+    }
+    if steps.is_empty() && summary.is_some() {
+        steps.push(StepKind::Compaction(RecordingCompaction::default()));
+    }
+    for step in &mut steps {
+        if let StepKind::Compaction(c) = step {
+            let of = c.reply.as_ref().and_then(|r| r.counters.as_ref().ok());
+            c.pre_tokens = of.map(Counters::prompt);
+            c.trigger = Some(Trigger::Auto);
+            c.summary = summary.and_then(|block| string(block, "content"));
+        }
+    }
+    steps
+}
 
 /// Returns the counters of a `usage`, or `None` if it contains no prompt tokens.
 ///
@@ -30,6 +107,7 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     let flat = [input, output, written].into_iter().filter_map(|n| Some((n, usage.get(n)?)));
     let flat = flat.chain([(read, value)]).map(|(n, value)| (n.to_string(), value.clone()));
     let all = Counters::read(&flat.collect(), [input, read, written, output]);
+    let all = Counters { billing: terms(usage), ..all };
     if anthropic {
         let long = within("cache_creation", "ephemeral_1h_input_tokens");
         return Some(Counters { write_1h: long.and_then(tokens), ..all });
