@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use ctxbench_conform::Case;
 use ctxbench_agents::serve;
+use ctxbench_conform::Case;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::usage::Ttl;

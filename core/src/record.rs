@@ -11,7 +11,11 @@ use crate::strategy::Strategy;
 
 impl Engine {
     /// Records a user message and adds it to the context.
-    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &mut S, msg: &Incoming) -> MessageId {
+    pub fn record_user<S: Strategy + ?Sized>(
+        &mut self,
+        strategy: &mut S,
+        msg: &Incoming,
+    ) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 

@@ -5,12 +5,10 @@ use ctxbench_session::Entry;
 use ctxbench_session::calibration;
 use serde::Serialize;
 
-use crate::billing::BilledCalls;
-use ctxbench_replay::billing::BilledCalls;
 use crate::choice;
-use crate::recorded::{self, BilledCall};
-use ctxbench_replay::models;
-use ctxbench_replay::recorded::{about_prices, as_recorded};
+use ctxbench_replay::billing::BilledCalls;
+use ctxbench_replay::recorded::about_prices;
+use ctxbench_replay::recorded::{self, BilledCall};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -185,10 +185,10 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-use crate::descriptor::{PlotColor, Rewind, Standing};
-use ctxbench_util::files;
-use ctxbench_core::host::RewindMode;
+    use crate::descriptor::{PlotColor, Rewind, Standing};
+    use ctxbench_core::host::RewindMode;
     use ctxbench_core::settings::Value;
+    use ctxbench_util::files;
     use std::collections::HashSet;
     use std::path::Path;
 

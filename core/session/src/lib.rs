@@ -9,6 +9,7 @@ pub mod matcher;
 mod recorded;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod terms;
 
 pub use fact::{Fact, FactKind, Match};
 pub use format::{
@@ -16,3 +17,4 @@ pub use format::{
     UserEntry,
 };
 pub use recorded::{Billing, RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
+pub use terms::Surcharge;

@@ -210,7 +210,7 @@ mod tests {
         let tiers: Vec<_> = m.prices.long.iter().map(|t| (t.from, t.input_factor)).collect();
         assert_eq!(tiers, [(32_000, 1.8), (128_000, 3.0), (256_000, 6.0)]);
         let usd = |input| {
-            let usage = crate::request::Usage { input, ..Default::default() };
+            let usage = crate::usage::Usage { input, ..Default::default() };
             crate::model::cost(m, &usage).total()
         };
         assert!((usd(32_000) - 0.032).abs() < 1e-9);

@@ -5,7 +5,6 @@ mod family;
 mod own;
 mod price;
 mod table;
-mod terms;
 mod unlisted;
 
 use std::sync::{Arc, OnceLock};
@@ -18,7 +17,6 @@ pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitu
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
 use table::table;
-pub use terms::Surcharge;
 
 use crate::settings::scale_tokens;
 use crate::time::Millis;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{Model, Prices};
 use crate::request::Reply;
 use crate::time::Millis;
 use crate::usage::Usage;
@@ -18,6 +18,20 @@ pub struct Cost {
     pub cache_write_1h: f64,
     pub cache_read: f64,
     pub output: f64,
+}
+
+impl Prices {
+    /// Returns the prices of tokens times a factor.
+    pub fn times(self, factor: f64) -> Prices {
+        Prices {
+            input: self.input * factor,
+            write_5m: self.write_5m * factor,
+            write_1h: self.write_1h * factor,
+            read: self.read * factor,
+            output: self.output * factor,
+            ..self
+        }
+    }
 }
 
 impl Cost {

@@ -23,7 +23,7 @@ use std::task::{Context, Waker};
 
 use ctxbench_core::agent;
 use ctxbench_core::block::Block;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::engine::{Engine, EngineOptions};
 use ctxbench_core::host::Event;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Request;
@@ -147,22 +147,22 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let template = model::catalogue().first().ok_or_else(|| unknown("model", ""))?;
     let SetUp { mut strategy, model, view } = (product.set_up)(case, template.clone())?;
     let (world, script) = world::ScriptWorld::new(case, &view);
-    let mut engine = Engine::new(Arc::new(model), Box::new(world));
+    let options = EngineOptions { default_breakpoints: false, ..EngineOptions::default() };
+    let mut engine = Engine::with_options(Arc::new(model), Box::new(world), options);
     engine.fixed = pieces::fixed(case);
     if let Some(name) = view.numbered {
         let wire = wire::find(name).ok_or_else(|| unknown("wire", name))?;
-        engine.fixed.server_edits = wire.edits_among(&view.params);
+        engine.fixed.server_edits = (wire.rules.edits_among)(&view.params);
     }
     engine.fixed.params = view.params.clone();
-    engine.default_breakpoints = false;
     // Nothing in a case waits, so the run ends at once.
     let run =
         pin!(agent::run(&mut engine, &mut *strategy)).poll(&mut Context::from_waker(Waker::noop()));
     if run.is_pending() {
         return Err(CaseError::Unfinished);
     }
-    let (_, _, events, _) = engine.into_parts();
-    let estimates = events
+    let estimates = engine
+        .events()
         .iter()
         .filter_map(|e| match e.event {
             Event::Estimated(n) => Some((e.before_request.saturating_sub(1) as usize, n)),
@@ -172,7 +172,7 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let script = script.lock().map_err(|_| CaseError::Unfinished)?;
     let mut verdict = compare::compare(case, &script, &view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
-        let found = outcome::outcome(want, &script, product.error_classes, &view, &events);
+        let found = outcome::outcome(want, &script, product.error_classes, &view, engine.events());
         verdict.difference = found.map(|m| m.at(script.requests.len(), None));
     }
     Ok(verdict)

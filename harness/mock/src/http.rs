@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use axum::http::header;
+use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
-use ctxbench_core::Millis;
 use ctxbench_provider::Encoded;
 use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
 use http_body_util::{BodyExt, Full};
@@ -101,7 +101,7 @@ impl Respond for ProviderResponder {
 impl ProviderState {
     fn answer(&mut self, path: &str, body: &[u8]) -> ResponseTemplate {
         let wire = self.provider.wire();
-        let counts = wire.endpoint(path) == Some(Endpoint::Count);
+        let counts = (wire.endpoint)(path) == Some(Endpoint::Count);
         let expected = if counts { None } else { self.expected.pop_front() };
         let mut prompt = match self.decoder.decode(path, body) {
             Ok(prompt) => prompt,
@@ -117,11 +117,11 @@ impl ProviderState {
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
-            Ok(reply) => json(200, wire.encode_reply(&reply, &model))
+            Ok(reply) => json(200, (wire.encode_reply)(&reply, &model))
                 .insert_header(LATENCY, reply.latency_ms)
                 .insert_header(EXPIRED, reply.expired),
             Err(e) => {
-                let (status, body) = wire.api().encode_error(&e);
+                let (status, body) = wire.api.encode_error(&e);
                 json(status, body)
             }
         }
@@ -215,9 +215,9 @@ impl Door for HttpTransport {
         self.provider.expect(Expected { plan, now, blocks });
         let (status, latency_ms, expired, body) = self.post(encoded).await?;
         if status != 200 {
-            return Err(self.wire.api().decode_error(status, &body));
+            return Err(self.wire.api.decode_error(status, &body));
         }
-        let reply = self.wire.decode_reply(&body).map_err(|e| broken(&e))?;
+        let reply = (self.wire.decode_reply)(&body).map_err(|e| broken(&e))?;
         Ok(Reply { latency_ms, expired, ..reply })
     }
 

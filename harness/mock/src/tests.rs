@@ -15,8 +15,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use wiremock::{Mock, MockServer};
 use wiremock::matchers::method;
+use wiremock::{Mock, MockServer};
 
 use super::{PlannedReply, ProviderModel, ProviderOptions, ProviderResponder};
 

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ctxbench_util::plural::pluralize;
-use ctxbench_session::{Entry, RecordedUsage, Session};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::{Entry, RecordedUsage, Session};
+use ctxbench_util::plural::pluralize;
 
 /// Returns the hash of the identity of a call.
 pub fn call_hash(usage: &RecordedUsage) -> Option<u64> {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_session::calibration::Calibrate;
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::model::Model;
 use ctxbench_mock::Transport;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_reports::record::RunRecord;
+use ctxbench_session::calibration::Calibrate;
 
 use crate::memory::Prefixes;
 use crate::resume::Loading;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_session::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, EngineOptions, Fixed};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
-use ctxbench_session::{Entry, Session};
 use ctxbench_mock::Door;
 use ctxbench_provider::wire;
 use ctxbench_scenarios::bounds;
+use ctxbench_session::calibration::Calibrate;
+use ctxbench_session::{Entry, Session};
 
 use crate::events::{EventLog, ReplayEvent};
 use crate::observer::Observer;

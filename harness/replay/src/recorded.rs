@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use ctxbench_core::Millis;
-use ctxbench_core::model::{self, Model, Surcharge};
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::usage::Usage;
@@ -16,7 +16,7 @@ use ctxbench_reports::record::{
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration;
-use ctxbench_session::{Entry, RecordedCall, RecordedUsage, Session, Trigger};
+use ctxbench_session::{Entry, RecordedCall, RecordedUsage, Session, Surcharge, Trigger};
 
 use crate::billing::call_hash;
 use crate::compactions::{break_even, paid_off};

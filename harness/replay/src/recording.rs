@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::breakpoints::DEFAULT_TTL;
-use ctxbench_core::model::{self, Counting, Model, Surcharge};
+use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::{self, Calibrate};
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{Entry, Session, Surcharge};
 
 use super::path::Path;
 use crate::models;
@@ -120,7 +120,7 @@ pub(super) fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, r
                 }
                 let model =
                     known.entry((listed.name.clone(), factor.to_string())).or_insert_with(|| {
-                        let prices = listed.prices.times(factor);
+                        let prices = listed.prices.clone().times(factor);
                         let (name, cache) = (listed.name.clone(), listed.cache);
                         Arc::new(Model { name, cache, prices, ..(**run).clone() })
                     });

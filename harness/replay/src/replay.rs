@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use ctxbench_core::engine::Engine;
-use ctxbench_core::host::TimedEvent;
 use ctxbench_core::history::History;
+use ctxbench_core::host::TimedEvent;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::strategy::Standing;
 use ctxbench_mock::summarise::SummaryDesk;

@@ -3,12 +3,6 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::host::TimedEvent;
-use ctxbench_core::host::Event as Noted;
-use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{Phase, Reply, Request};
 use crate::events::EventLog;
 use crate::observer::{AnswerSource, Observer};
 use crate::options::Options;
@@ -18,11 +12,17 @@ use crate::rewind::FileRewinds;
 use crate::scene::{Scene, Start};
 use crate::session_cache::SessionCache;
 use crate::subagent_index::SubagentIndex;
-use ctxbench_session::{Entry, Session};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::host::Event as Noted;
+use ctxbench_core::host::TimedEvent;
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_reports::record::{FactPlace, FactRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::FactKind;
+use ctxbench_session::{Entry, Session};
 use ctxbench_strategies::Spec;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::model::Model;
 use ctxbench_core::Millis;
-use ctxbench_session::Session;
+use ctxbench_core::model::Model;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Door, SharedDoor};
 use ctxbench_scenarios::Scenario;
+use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
 
 use crate::options::Options;

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::billing::{self, SessionCalls};
-use ctxbench_replay::billing::{self, SessionCalls};
 use crate::choice::{self, Choice};
 use anyhow::bail;
 use ctxbench_mock::Transport;
-use ctxbench_replay::{Options, models};
+use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::{about_prices, as_recorded};
 use ctxbench_replay::run::Plan;
+use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
     Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
 };

@@ -5,9 +5,9 @@ mod text;
 
 use anyhow::Context;
 use ctxbench_core::model;
-use ctxbench_replay::{Options, models};
 use ctxbench_replay::inspect::{CompactionLayout, layouts, request_compaction, tools_tokens};
 use ctxbench_replay::point::CutPoint;
+use ctxbench_replay::{Options, models};
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_util::plural::pluralize;
 use serde::Serialize;

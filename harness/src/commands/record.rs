@@ -12,7 +12,9 @@ use ctxbench_util::calendar;
 
 use super::serve::shutdown_signal;
 use ctxbench_agents::drive;
-use ctxbench_agents::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
+use ctxbench_agents::recorder::{
+    self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams,
+};
 use ctxbench_agents::serve::wall_clock;
 use ctxbench_util::plural::pluralize;
 

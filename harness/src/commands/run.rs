@@ -8,9 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::billing::{self, SessionCalls};
 use crate::commands::output::escape;
-use ctxbench_replay::billing::{self, SessionCalls};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
@@ -19,6 +17,7 @@ use ctxbench_mock::Transport;
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_os::shutdown;
 use ctxbench_replay::Options;
+use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::keys::{self, Keys};
 use ctxbench_replay::memory::Prefixes;
 use ctxbench_replay::run::{Plan, head};
@@ -34,7 +33,6 @@ use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
 use ctxbench_util::files;
 use ctxbench_util::plural::pluralize;
-use ctxbench_util::quantity::parse_quantity;
 
 use super::corpus::{Choosing, Progress};
 use super::memory::FolderArgs;

@@ -5,11 +5,10 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::billing::BilledCalls;
-use ctxbench_replay::billing::BilledCalls;
 use crate::choice::{Choice, Chooser};
 use crate::survey::SessionSummary;
 use anyhow::bail;
+use ctxbench_replay::billing::BilledCalls;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;

@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::usage::Ttl;
-use ctxbench_replay::validate::{Calibration, PredictOptions, Validated, compaction, read, validate as compare};
+use ctxbench_replay::validate::{
+    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
+};
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 use ctxbench_util::files;

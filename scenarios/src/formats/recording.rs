@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_session::Billing;
 use ctxbench_core::tokens::o200k;
 use ctxbench_session::{Billing, Trigger};
 use serde_json::{Map, Value};

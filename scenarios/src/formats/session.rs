@@ -7,11 +7,11 @@ use std::sync::Arc;
 use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, joined_text};
 use ctxbench_session::calibration;
-use ctxbench_util::plural::pluralize;
 use ctxbench_session::{
     AssistantEntry, Entry, Header, RecordedCall, RecordedCompaction, RecordedUsage, Source,
     ToolEntry, UserEntry,
 };
+use ctxbench_util::plural::pluralize;
 use serde_json::Map;
 
 use super::recording::{

@@ -40,6 +40,7 @@ use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
 use described::{Wu2, three_tiers};
 use settings::{ClaudeCodeSettings, Micro};
+use strategy::ClaudeCodeProgram;
 
 pub(crate) struct ClaudeCode;
 

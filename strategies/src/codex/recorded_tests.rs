@@ -1,14 +1,13 @@
 //! Recorded results of single functions of Codex CLI.
 
-use super::rules::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
+use super::items::kept_users;
+use super::rules::{OutputPolicy, cut_message, cut_output, cut_record};
 use super::rules::{
     active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item, must_compact,
 };
 use super::*;
 use crate::testing::check;
-use ctxbench_core::block::{BlockKind, CallRef, Draft, MessageId, Role};
-use ctxbench_core::compaction::{Keep, newest_first};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -56,25 +55,21 @@ fn tokens(release: Release, items: &Value) -> Vec<u64> {
     items.as_array().unwrap().iter().map(of).collect()
 }
 
-/// Selects the user messages that a compaction keeps, oldest first, each with its index and its
-/// text parts (docs/sources/codex.md §1.4).
+/// Returns the user messages that a compaction keeps, oldest first, each with its index and its text
+/// parts.
 fn retained_user_messages(
     release: Release,
     messages: &[&str],
     budget: u64,
 ) -> Vec<(usize, Vec<String>)> {
-    let sizes: Vec<u64> = messages.iter().map(|m| bytes_div4_up(m)).collect();
-    let kept = newest_first(&sizes, budget);
-    messages
-        .iter()
-        .zip(kept)
-        .enumerate()
-        .filter_map(|(i, (m, k))| match k {
-            Keep::Drop => None,
-            Keep::Full => Some((i, vec![(*m).to_string()])),
-            Keep::Truncate(tokens) => Some((i, cut_message(release, m, tokens))),
-        })
-        .collect()
+    let block = |(i, text): (usize, &&str)| {
+        Draft::text(BlockKind::User, Role::User, *text).build(MessageId(i as u32), [].into())
+    };
+    let blocks: Vec<_> = messages.iter().enumerate().map(block).collect();
+    let texts = |m: Vec<Arc<Block>>| {
+        (m[0].message.0 as usize, m.iter().map(|b| b.text.to_string()).collect())
+    };
+    kept_users(release, &blocks, budget, false).into_iter().map(texts).collect()
 }
 
 #[test]

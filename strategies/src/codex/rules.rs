@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Role};
 use ctxbench_core::compaction::middle_cut;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::items::kept_users;
 use super::settings::{CodexSettings, ToolOutputPolicy};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,22 +224,6 @@ pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft)
         }
     }
     raw
-}
-
-/// Selects the user messages that a compaction keeps, oldest first, each with its index and its
-/// text parts (docs/sources/codex.md §1.4).
-pub fn retained_user_messages(
-    release: Release,
-    messages: &[&str],
-    budget: u64,
-) -> Vec<(usize, Vec<String>)> {
-    let block = |(text, i): (&&str, _)| {
-        Draft::text(BlockKind::User, Role::User, *text).build(MessageId(i), vec![])
-    };
-    let blocks: Vec<Arc<Block>> = messages.iter().zip(0..).map(block).collect();
-    let parts = |m: &[Arc<Block>]| m.iter().flat_map(|b| b.parts().map(str::to_string)).collect();
-    let kept = kept_users(release, &blocks, budget, false);
-    kept.into_iter().map(|m| (m[0].message.0 as usize, parts(&m))).collect()
 }
 
 /// Cuts a message to a token budget: head, marker and tail. These are separate parts in 0.169 and a

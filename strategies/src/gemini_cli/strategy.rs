@@ -255,13 +255,18 @@ impl GeminiCliProgram {
         let _ = s.compacted(CompactionKind::Clear, "mask_results", phase, view);
     }
 
-    /// Fails the prompt and removes it from the history. Pending results stay with their calls.
-    fn fail(s: &mut Engine, reason: String) -> Flow {
+    /// Removes the newest prompt from the history. Pending results stay with their calls.
+    fn remove_prompt(s: &mut Engine) {
         let at = pending(s.context.blocks());
         if is_prompt(&s.context.blocks()[at..]) {
             let kept = s.context.blocks()[..at].to_vec();
             let _ = s.set_view(kept);
         }
+    }
+
+    /// Fails the prompt and removes it from the history.
+    fn fail(s: &mut Engine, reason: String) -> Flow {
+        Self::remove_prompt(s);
         Flow::FailTurn(reason)
     }
 
@@ -398,7 +403,8 @@ impl Strategy for GeminiCliProgram {
                 self.again = true;
                 return ReplyFlow::DropReply;
             }
-            return Self::fail(s, "the model answered without a word".into());
+            Self::remove_prompt(s);
+            return ReplyFlow::FailTurn("the model answered without a word".into());
         }
         self.empty = 0;
         if reply.usage.prompt() > 0 {

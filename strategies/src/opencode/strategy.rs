@@ -331,7 +331,7 @@ impl Strategy for OpenCodeProgram {
         if self.log.record(s, id) {
             // The counted blocks precede the new message and do not change.
             let blocks = self.view(s);
-            let _ = s.context.set(blocks);
+            let _ = s.set_view(blocks);
         }
     }
 

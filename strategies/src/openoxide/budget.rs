@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::block::is_system;
 use ctxbench_core::block::{Block, BlockKind, total_tokens};
 use ctxbench_core::model::Counting;
-use ctxbench_core::strategy::is_system;
 use ctxbench_core::tokens::bytes_div4_down;
 
 /// Shares and limits of the window.

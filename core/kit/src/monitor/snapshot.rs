@@ -1,10 +1,7 @@
 //! The state of the budget after a reply, for a status line (docs/sources/openoxide.md
 //! §2.8).
 
-use crate::time::Millis;
-use crate::usage::Usage;
-use ctxbench_core::request::Usage;
-use ctxbench_core::Millis;
+use ctxbench_core::{Millis, Usage};
 
 /// State of window, cost and totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,8 +3,8 @@
 //! A fact is visible if each of its literals occurs verbatim in the conversation of the prompt.
 //! Invisible facts are never written, so a strategy cannot recover a dropped fact here.
 
-use ctxbench_session::fact::{Fact, FactKind, Match};
 use ctxbench_core::tokens::content_hash;
+use ctxbench_session::fact::{Fact, FactKind, Match};
 
 use super::SummaryJob;
 use super::request::SummaryRequest;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_scenarios::Scenario;
 
-use ctxbench_conform::shorten;
 use ctxbench_agents::drive::Driven;
 use ctxbench_agents::drive::agent::Agent;
+use ctxbench_conform::shorten;
 
 /// Cases written to a folder.
 pub(super) struct Cases {

@@ -9,9 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::billing::SessionCalls;
-use ctxbench_replay::billing::SessionCalls;
 use ctxbench_core::model::Model;
+use ctxbench_replay::billing::SessionCalls;
 use ctxbench_replay::keys::SessionContent;
 use ctxbench_replay::models;
 use ctxbench_replay::recorded;

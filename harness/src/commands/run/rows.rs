@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ctxbench_core::model::Model;
 use ctxbench_mock::summarise::Summariser;
-use ctxbench_replay::{Loading, with_savings};
 use ctxbench_replay::keys::{Keys, SessionKeys};
 use ctxbench_replay::recorded::as_recorded;
 use ctxbench_replay::run::{Finished, Plan, Taker, Variant};
+use ctxbench_replay::{Loading, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;

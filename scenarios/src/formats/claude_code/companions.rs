@@ -7,7 +7,6 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use ctxbench_util::files;
-use ctxbench_util::files;
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of};

@@ -1,4 +1,3 @@
-use ctxbench_session::Billing;
 use ctxbench_session::{Billing, Entry, RecordedCompaction, RecordedUsage, Session, Trigger};
 
 use super::*;

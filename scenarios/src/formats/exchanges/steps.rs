@@ -7,8 +7,8 @@ use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::model;
 use ctxbench_core::request::Reply;
-use ctxbench_session::Trigger;
 use ctxbench_provider::Content;
+use ctxbench_session::Trigger;
 use serde_json::Value;
 
 use super::super::messages::definitions;

@@ -10,8 +10,8 @@
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_util::plural::pluralize;
 use ctxbench_formats::lines::way;
+use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::gemini_cli::content;

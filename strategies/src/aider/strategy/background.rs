@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Task};
 use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::Millis;
 
 use super::{AiderProgram, groups, messages};
 use crate::aider::job::Job;

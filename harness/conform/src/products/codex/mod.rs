@@ -6,11 +6,10 @@ use ctxbench_core::model::Model;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Replay, RequestView, SetUp, SummaryForm};
+use super::build;
 use crate::case::{Case, CaseError};
 use crate::text::filler;
-use super::build;
-use super::rules::OutputPolicy;
+use crate::{Replay, RequestView, SetUp, SummaryForm};
 
 pub(super) const REPLAY: Replay = Replay {
     constants: &["summary_prompt_bytes", "summary_prefix_bytes"],

@@ -7,12 +7,11 @@ use ctxbench_core::model::{Model, Provider};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
+use super::build;
 use crate::case::{Case, CaseError, CaseModel, CaseWire, Cut};
 use crate::text::filler;
+use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
 use ctxbench_strategies::evidence::{CutSizes, gemini_cli_phase};
-use super::build;
-use super::strategy::phase;
 
 pub(super) const REPLAY: Replay = Replay {
     constants: &["ack", "prompt_new", "prompt_anchored", "prompt_verify", "interrupted"],

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use ctxbench_core::model::{Model, Provider};
 use serde::Deserialize;
 
-use super::{Model, Prices, Provider};
-use crate::session::Billing;
+use crate::Billing;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,24 +72,10 @@ impl Surcharge {
     }
 }
 
-impl Prices {
-    /// Returns the prices of tokens times a factor.
-    pub fn times(self, factor: f64) -> Prices {
-        Prices {
-            input: self.input * factor,
-            write_5m: self.write_5m * factor,
-            write_1h: self.write_1h * factor,
-            read: self.read * factor,
-            output: self.output * factor,
-            ..self
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::find;
+    use ctxbench_core::model::find;
 
     fn of(model: &str, terms: Billing) -> Surcharge {
         Surcharge::new(find(model).unwrap(), &terms)
