@@ -7,7 +7,7 @@ use super::rules::{
 };
 use super::*;
 use crate::testing::check;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Origins, Role};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -63,7 +63,8 @@ fn retained_user_messages(
     budget: u64,
 ) -> Vec<(usize, Vec<String>)> {
     let block = |(i, text): (usize, &&str)| {
-        Draft::text(BlockKind::User, Role::User, *text).build(MessageId(i as u32), [].into())
+        Draft::text(BlockKind::User, Role::User, *text)
+            .build(MessageId(i as u32), Origins::default())
     };
     let blocks: Vec<_> = messages.iter().enumerate().map(block).collect();
     let texts = |m: Vec<Arc<Block>>| {
