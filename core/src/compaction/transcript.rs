@@ -24,6 +24,13 @@ impl Transcript {
         self.text.push_str(text);
     }
 
+    /// Appends a separator, unless the transcript is empty.
+    pub fn separate(&mut self, by: &str) {
+        if !self.text.is_empty() {
+            self.push(by);
+        }
+    }
+
     /// Appends instructions to the summariser.
     pub fn instruct(&mut self, words: &str) {
         self.append(&Transcript::quoted(BlockKind::SummaryPrompt, words));

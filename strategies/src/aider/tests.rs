@@ -180,27 +180,6 @@ fn the_main_model_answers_when_the_weak_one_fails() {
 }
 
 #[test]
-fn breakpoints_only_when_asked_for() {
-    let script = edit_turns(1, 3).files(vec!["file"]).repo_map(vec!["map"]);
-    let p = play("aider:cache_prompts=true", script);
-    let r = &p.requests[0];
-    let marked: Vec<String> = r.breakpoints.iter().map(|&i| outline(r)[i].clone()).collect();
-    assert_eq!((r.breakpoints.clone(), marked.len()), (vec![0, 2, 4], 3));
-}
-
-#[test]
-fn an_oversize_prompt_is_a_question_to_the_user() {
-    let script = || one_turn(&"word ".repeat(300), 0.001);
-    let p = play("aider:oversize=decline", script());
-    assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
-    // The message stays in its position.
-    assert_eq!(p.engine.context.blocks().len(), 4);
-    let p = play("aider", script());
-    assert_eq!((p.requests.len(), p.interventions()), (1, 1));
-    assert_eq!(reminder(&p.requests[0]), "none", "no room for it");
-}
-
-#[test]
 fn a_restart_forgets_unless_the_file_is_read_again() {
     let script = || restarted(edit_turns(1, 3));
     let p = play("aider", script());

@@ -41,21 +41,6 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
 }
 
 #[test]
-fn settings_of_the_session_memory() {
-    let updates = |more: &str| {
-        noted(&format!("claude-code:session_memory=true{more}"), &[100; 8], vec![])
-            .summaries()
-            .len()
-    };
-    let (default, late, seldom) =
-        (updates(""), updates(",memory_start_tokens=60k"), updates(",memory_growth_tokens=60k"));
-    assert!(
-        default > late && late > 0 && default > seldom && seldom > 0,
-        "{default} {late} {seldom}"
-    );
-}
-
-#[test]
 fn notes_that_leave_too_much_give_way_to_a_summary() {
     // The tail that the notes do not cover is larger than the threshold.
     let p = noted(

@@ -6,7 +6,7 @@ use ctxbench_core::block::BlockKind::{
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::Action;
-use ctxbench_core::request::{Phase, Purpose, Request};
+use ctxbench_core::request::{Phase, Purpose, Reply, Request, StopReason};
 use ctxbench_core::usage::Ttl;
 
 use crate::testing::{
@@ -167,38 +167,35 @@ fn definitions_of_tools_that_were_looked_up_come_back() {
 
 #[test]
 fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first() {
-    // At a scale of 0.01, a reply's results may have 2,000 characters and a shell's 300.
-    let seven =
-        |from: usize| -> Answer {
-            let mut reply = calls("run", "x", "bash", "{}").unwrap();
-            let call = reply.parts.pop().unwrap();
-            let Part::Call(call) = call else { panic!("a call") };
-            reply.parts.extend((from..from + 7).map(|i| {
-                Part::Call(ToolCall { id: format!("c{i}").as_str().into(), ..call.clone() })
-            }));
-            Ok(reply)
+    // At a scale of 0.01, a reply's results may have 2,000 characters and a shell's 300. The results
+    // of another reply are ten characters each.
+    let truncated = |spec: &str, sizes: [usize; 7]| {
+        let seven = |from: usize| {
+            let call = |i| Part::Call(ToolCall::new(format!("c{i}"), "bash", "{}"));
+            let parts = (from..from + 7).map(call).collect();
+            Ok(Reply { parts, stop: StopReason::ToolUse, ..Reply::default() })
         };
-    let play = |spec: &str, sizes: [usize; 7]| {
         let script = go(vec![seven(0), seven(7), text_answer("done")])
             .outputs(sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect());
-        play(spec, script.scaled(0.01))
+        let p = play(spec, script.scaled(0.01));
+        assert_eq!(p.compactions(), [""; 0]);
+        let gone = |r: &Request| -> Vec<(usize, String)> {
+            let outputs = r.blocks.iter().filter(|b| b.kind == Output).enumerate();
+            let gone = outputs.filter(|(_, b)| b.form == BlockForm::Truncated);
+            gone.map(|(i, b)| (i, b.text.to_string())).collect()
+        };
+        assert_eq!(gone(&p.requests[1]), gone(&p.requests[2]));
+        gone(&p.requests[1])
     };
-    let truncated = |p: &Played, request: usize| -> Vec<usize> {
-        let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == Output);
-        let gone = outputs.enumerate().filter(|(_, b)| b.form == BlockForm::Truncated);
-        gone.map(|(i, _)| i).collect()
-    };
-    // 7 × 286 = 2,002 characters. The first is saved, and the later ones belong to another reply.
-    let p = play("claude-code", [286; 7]);
-    assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
-    assert_eq!(p.compactions(), [""; 0]);
-    let gone = p.requests[1].blocks.iter().find(|b| b.form == BlockForm::Truncated).unwrap();
-    assert_eq!(&*gone.text, "[286 bytes of output, too large to show; saved to a file]");
+    let note = |n| format!("[{n} bytes of output, too large to show; saved to a file]");
+    // 7 × 286 = 2,002 characters.
+    assert_eq!(truncated("claude-code", [286; 7]), [(0, note(286))]);
     // 2,000 characters fit, and without the limit everything fits.
-    assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
-    assert_eq!(truncated(&play("claude-code:results_chars=0", [286; 7]), 1), [0; 0]);
+    assert!(truncated("claude-code", [286, 286, 286, 286, 286, 286, 284]).is_empty());
+    assert!(truncated("claude-code:results_chars=0", [286; 7]).is_empty());
     // The largest is saved first: 2,010 less 300 is enough.
-    assert_eq!(truncated(&play("claude-code", [290, 280, 280, 280, 300, 290, 290]), 1), [4]);
+    let sizes = [290, 280, 280, 280, 300, 290, 290];
+    assert_eq!(truncated("claude-code", sizes), [(4, note(300))]);
 }
 
 /// Builds a first turn of reads, and a second turn with the replies in `again`.
@@ -299,32 +296,29 @@ fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
 
 #[test]
 fn guards_count_to_their_settings() {
-    let failing = |spec: &str| {
+    let failing = |more: &str| {
         let summaries = vec![text_answer("<analysis>none</analysis>"); 9];
         let script = reading(&[1_690, 1, 1, 1, 1, 1]).summaries(summaries);
-        let p = play(spec, script.scaled(0.01));
+        let p = play(&format!("claude-code{more}"), script.scaled(0.01));
         assert!(p.compactions().is_empty());
         p.summaries().len()
     };
-    // docs/sources/claude-code.md §1.5: three failures in a row.
-    assert_eq!(failing("claude-code:microcompact=off"), 3);
-    assert_eq!(failing("claude-code:microcompact=off,max_failures=2"), 2);
-    let refilled = |spec: &str| play(spec, reading(&[1_700; 9]).scaled(0.01));
+    // docs/sources/claude-code.md §1.5: three failures in a row. The largest value is not limited.
+    assert_eq!([failing(""), failing(":max_failures=2")], [3, 2]);
+    assert!(failing(":max_failures=4294967295") > 3);
+    let refilled = |more: &str| {
+        let p = play(&format!("claude-code{more}"), reading(&[1_700; 9]).scaled(0.01));
+        let failures = p.failures().iter().map(|f| f.to_string()).collect::<Vec<_>>();
+        (p.compactions().len(), failures)
+    };
     // docs/sources/claude-code.md §1.5: full again right after three compactions, which the user is
     // shown.
-    let p = refilled("claude-code:microcompact=off");
-    assert_eq!((p.compactions().len(), p.failures().len()), (3, 1));
-    assert!(
-        p.failures()[0].contains("last 3 compactions")
-            && p.failures()[0].contains("/compact or /clear"),
-        "{:?}",
-        p.failures()
-    );
-    assert_eq!(refilled("claude-code:microcompact=off,max_refills=2").compactions().len(), 2);
-    // The largest value exceeds both numbers above.
-    assert!(failing("claude-code:microcompact=off,max_failures=4294967295") > 3);
-    let p = refilled("claude-code:microcompact=off,max_refills=4294967295");
-    assert!(p.compactions().len() > 3, "{:?}", p.compactions());
+    let (compactions, failures) = refilled("");
+    assert_eq!((compactions, failures.len()), (3, 1));
+    let told = ["last 3 compactions", "/compact or /clear"];
+    assert!(told.iter().all(|t| failures[0].contains(t)), "{failures:?}");
+    assert_eq!(refilled(":max_refills=2").0, 2);
+    assert!(refilled(":max_refills=4294967295").0 > 3);
 }
 
 #[test]
@@ -402,19 +396,6 @@ fn messages_stay_behind_the_summary_if_told() {
     };
     assert_eq!(last("claude-code"), ["User:third"]);
     assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
-}
-
-#[test]
-fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
-    let form = |spec: &str, tool: &str, bytes: usize| {
-        let replies = vec![calls("run", "c", tool, "{}"), text_answer("done")];
-        let p = play(spec, go(replies).outputs(vec!["x".repeat(bytes)]));
-        p.requests[1].blocks.last().unwrap().form
-    };
-    assert_eq!(form("claude-code", "bash", 30_001), BlockForm::Truncated);
-    assert_eq!(form("claude-code:shell_chars=0", "bash", 30_001), BlockForm::Verbatim);
-    assert_eq!(form("claude-code", "Grep", 20_001), BlockForm::Truncated);
-    assert_eq!(form("claude-code:search_chars=0", "Grep", 20_001), BlockForm::Verbatim);
 }
 
 #[test]

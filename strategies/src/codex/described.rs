@@ -50,19 +50,10 @@ impl DescribedCodex {
     /// §3.4).
     fn estimate(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
-        match self.counted {
-            Some((total, upto)) => {
-                total + estimate_items(RELEASE, &blocks[upto.min(blocks.len())..])
-            }
-            None => {
-                let base = blocks
-                    .iter()
-                    .filter(|b| b.kind == BlockKind::Base)
-                    .map(|b| b.bytes() as u64)
-                    .sum();
-                bytes_estimate(base) + estimate_items(RELEASE, blocks)
-            }
-        }
+        let base = blocks.iter().filter(|b| b.kind == BlockKind::Base);
+        let base = || bytes_estimate(base.map(|b| b.bytes() as u64).sum());
+        let (counted, upto) = self.counted.unwrap_or_else(|| (base(), 0));
+        counted + estimate_items(RELEASE, &blocks[upto.min(blocks.len())..])
     }
 
     /// Removes the oldest items until the estimate is at most `most` or nothing more can be
@@ -121,19 +112,16 @@ impl DescribedCodex {
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let prompt = self.words.summary_prompt.clone();
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
-        let budget = self.settings.user_message_tokens;
-        let users = kept_users(RELEASE, s.context.blocks(), budget, false);
         let items = s.context.blocks().to_vec();
+        let users = kept_users(RELEASE, &items, self.settings.user_message_tokens, false);
         let asked = SummaryRequest { prompt, remote: false, retries: self.settings.stream_retries };
         let reply = asked.send(s, phase, items).await.map_err(|e| e.to_string())?;
         let note = reply.text().unwrap_or_default();
         let origin = origins(s.context.blocks());
         let summary = s.synthetic(BlockKind::Summary, Role::Assistant, note, origin);
         let fixed = |b: &&Arc<Block>| matches!(b.kind, BlockKind::Base | BlockKind::Context);
-        let mut blocks: Vec<Arc<Block>> =
-            s.context.blocks().iter().filter(fixed).cloned().collect();
-        blocks.extend(users.into_iter().flatten());
-        blocks.push(summary);
+        let fixed = s.context.blocks().iter().filter(fixed).cloned();
+        let blocks = fixed.chain(users.into_iter().flatten()).chain([summary]).collect();
         self.set_view(s, CompactionKind::Summarise, "handoff_note", blocks);
         Ok(())
     }
@@ -212,21 +200,15 @@ impl Strategy for DescribedCodex {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        if e.is_overflow() {
-            // The oldest item is removed, then the request is repeated
-            // (docs/sources/token-budgeting.md §3.4).
-            let mut items = s.context.blocks().to_vec();
-            if drop_oldest(&mut items) {
-                self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
-                return Flow::Again;
-            }
-            return Flow::FailTurn(e.to_string());
+        let mut items = s.context.blocks().to_vec();
+        // The oldest item is removed, then the request is repeated
+        // (docs/sources/token-budgeting.md §3.4).
+        if e.is_overflow() && drop_oldest(&mut items) {
+            self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
+            return Flow::Again;
         }
-        if u64::from(attempt) <= self.settings.stream_retries {
-            Flow::Again
-        } else {
-            Flow::FailTurn(e.to_string())
-        }
+        let retries = !e.is_overflow() && u64::from(attempt) <= self.settings.stream_retries;
+        if retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

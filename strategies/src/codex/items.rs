@@ -86,23 +86,16 @@ impl SummaryRequest {
         phase: Phase,
         mut items: Vec<Arc<Block>>,
     ) -> Result<Reply, ModelError> {
-        let mut attempts = 0;
+        let is_retryable: fn(&ModelError) -> bool = match self.remote {
+            true => |e| !e.is_overflow() && e.kind != ErrorKind::Invalid,
+            false => |e| !e.is_overflow(),
+        };
         loop {
             let blocks = normalised(&items).into_iter().chain([self.prompt.clone()]).collect();
             let request = s.summary_request(phase, blocks, self.remote);
-            let e = match s.send(&request).await {
-                Ok(reply) => return Ok(reply),
-                Err(e) => e,
-            };
-            if e.is_overflow() {
-                if self.remote || !remove_first(&mut items) {
-                    return Err(e);
-                }
-                attempts = 0;
-            } else if (self.remote && e.kind == ErrorKind::Invalid) || attempts >= self.retries {
-                return Err(e);
-            } else {
-                attempts += 1;
+            match s.send_retrying(&request, self.retries, is_retryable).await {
+                Err(e) if e.is_overflow() && !self.remote && remove_first(&mut items) => {}
+                result => return result,
             }
         }
     }
@@ -131,36 +124,29 @@ pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
     }
 }
 
-/// Blanks tool outputs at the end, before the provider compacts, while the estimate exceeds the
-/// usable window. Stops at the first other item (docs/sources/codex.md §2, 0.169).
-pub(crate) fn blank_trailing_outputs(
-    release: Release,
-    items: &mut [Arc<Block>],
-    base_tokens: u64,
-    usable: u64,
-) {
-    for i in (0..items.len()).rev() {
-        if items[i].kind != BlockKind::Output
-            || base_tokens + estimate_items(release, items) <= usable
-        {
-            return;
-        }
-        items[i] = items[i].with_text(BlockForm::Truncated, BLANKED);
-    }
-}
-
-/// Drops outputs at the end, each with its call, until the request fits. Used before 0.169.
-pub(crate) fn drop_trailing_outputs(
+/// Shortens a request in which the provider compacts while the estimate exceeds the usable window:
+/// blanks outputs at the end, or before 0.169 drops them with their calls. Stops at the first other
+/// item (docs/sources/codex.md §2).
+pub(crate) fn fit_into_window(
     release: Release,
     items: &mut Vec<Arc<Block>>,
     base_tokens: u64,
     usable: u64,
 ) {
-    while base_tokens + estimate_items(release, items) > usable {
-        let Some(last) = items.last().filter(|b| b.kind == BlockKind::Output) else { return };
-        let id = last.call_id().map(str::to_string);
-        items.pop();
-        items.retain(|b| b.kind != BlockKind::Call || b.call_id() != id.as_deref());
+    let mut end = items.len();
+    while end > 0 && base_tokens + estimate_items(release, items) > usable {
+        let last = items[end - 1].clone();
+        if last.kind != BlockKind::Output {
+            return;
+        }
+        end -= 1;
+        if release == Release::V169 {
+            items[end] = last.with_text(BlockForm::Truncated, BLANKED);
+        } else {
+            items.pop();
+            items.retain(|b| b.kind != BlockKind::Call || b.call_id() != last.call_id());
+            end = items.len();
+        }
     }
 }
 
@@ -311,7 +297,7 @@ mod tests {
         };
         let blanked = |base, usable| {
             let mut items = history();
-            blank_trailing_outputs(Release::V169, &mut items, base, usable);
+            fit_into_window(Release::V169, &mut items, base, usable);
             items.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect::<Vec<_>>()
         };
         // 1 for the message, 1 for each call's name: 3,007 in all.
@@ -324,16 +310,12 @@ mod tests {
         // An output before another item is not changed.
         let mut items = history();
         items.push(block(User, 2, "U2"));
-        blank_trailing_outputs(Release::V169, &mut items, 9_000, 3_007);
+        fit_into_window(Release::V169, &mut items, 9_000, 3_007);
         assert_eq!(items[6].text.len(), 4_000);
         // Before 0.169, both the output and the call are removed.
         let mut items = history();
-        drop_trailing_outputs(
-            Release::V104,
-            &mut items,
-            0,
-            estimate_items(Release::V104, &history()) - 1,
-        );
+        let one_less = estimate_items(Release::V104, &history()) - 1;
+        fit_into_window(Release::V104, &mut items, 0, one_less);
         assert_eq!(
             items.iter().map(|b| b.call_id()).collect::<Vec<_>>(),
             [None, Some("a"), Some("b"), Some("a"), Some("b")]

@@ -19,8 +19,7 @@ use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{
-    SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout,
-    sample_request, show_fixed,
+    SummaryRequest, fit_into_window, kept_users, layout, sample_request, show_fixed,
 };
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
@@ -173,10 +172,7 @@ impl CodexProgram {
         let mut items = s.context.blocks().to_vec();
         let asked = if self.settings.remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
-            match self.release {
-                Release::V169 => blank_trailing_outputs(self.release, &mut items, base, usable),
-                _ => drop_trailing_outputs(self.release, &mut items, base, usable),
-            }
+            fit_into_window(self.release, &mut items, base, usable);
             let trigger = ephemeral_block(BlockKind::CompactionTrigger, Role::User, "");
             SummaryRequest {
                 prompt: trigger,

@@ -233,38 +233,29 @@ fn a_message_whose_compaction_fails_is_kept_in_0_169_only() {
 
 #[test]
 fn a_restart_shows_the_same_history() {
-    for (spec, again) in [
-        ("codex", false),
-        ("codex@0.104", true),
-        ("codex@0.63", false),
-        ("codex:remote=true", false),
+    for (spec, shown) in [
+        ("codex:", " U3"),
+        ("codex@0.104:", " C U3"),
+        ("codex@0.63:", " U3"),
+        ("codex:remote=true,", " U3"),
     ] {
-        let script = |restart: bool| {
-            let mut actions = vec![user("1", "U1 aaaa"), user("2", "U2 bbbb"), user("3", "U3")];
-            if restart {
-                actions.insert(2, Action::Restart);
+        let last = |restart: &[Action]| {
+            let said = [user("1", "U1 aaaa"), user("2", "U2 bbbb")];
+            let actions = [&said[..], restart, &[user("3", "U3")]].concat();
+            let replies = ["r1", "r2", "r3", "r4"].map(|text| used(text, 1_100, 50));
+            let mut replies = Vec::from(replies);
+            replies.splice(..1, [calls("", "c", "exec", "{}"), used("r1", 5_200, 50)]);
+            let mut script = Script::new(actions, replies).memory(vec!["C"]);
+            if spec.contains("remote") {
+                script.summaries.push(opaque("X"));
             }
-            let replies = vec![
-                calls("", "c", "exec", "{}"),
-                used("r1", 5_200, 50),
-                used("r2", 1_000, 50),
-                used("r3", 1_100, 50),
-                used("r4", 1_100, 50),
-            ];
-            let summaries = if spec.contains("remote") { vec![opaque("X")] } else { vec![] };
-            Script::new(actions, replies).summaries(summaries).memory(vec!["C"])
+            // The budget cuts the first message, so the old versions must cut it again.
+            let limits = "auto_compact_limit=5000,user_message_tokens=1,remote_user_tokens=1";
+            let p = play(&format!("{spec}{limits}"), script);
+            assert_eq!(p.compactions().len(), 1, "{spec}");
+            kinds(&p, p.requests.len() - 1)
         };
-        let separator = if spec.contains(':') { "," } else { ":" };
-        // The budget cuts the first message, so the old versions must cut it again.
-        let spec = format!(
-            "{spec}{separator}auto_compact_limit=5000,user_message_tokens=1,remote_user_tokens=1"
-        );
-        let (with, without) = (play(&spec, script(true)), play(&spec, script(false)));
-        let last = without.requests.len() - 1;
-        let expected = kinds(&without, last);
-        let expected = if again { expected.replace(" U3", " C U3") } else { expected };
-        assert_eq!(with.compactions().len(), 1, "{spec}");
-        assert_eq!(kinds(&with, last), expected, "{spec}");
+        assert_eq!(last(&[Action::Restart]), last(&[]).replace(" U3", shown), "{spec}");
     }
 }
 

@@ -131,26 +131,13 @@ mod tests {
         output_of("read_file", id, size)
     }
 
-    fn split_of(blocks: &[Arc<Block>]) -> usize {
-        split(&messages(blocks.iter()), 0.7, &mut Sizes::default())
-    }
-
     #[test]
-    fn the_split_lies_before_a_prompt_behind_seven_tenths() {
+    fn a_history_that_ends_in_a_loop_of_tools_is_split_before_its_last_prompt() {
         let turn = |size| [user(10), reply(size)];
-        let blocks: Vec<Arc<Block>> = [turn(800), turn(50), turn(50)].concat();
-        // 800 of 900 characters lie before the second prompt.
-        assert_eq!(split_of(&blocks), 2);
-        // No prompt follows 70 % of the characters, and the history ends with an answer, so the
-        // split is at the end.
-        let blocks: Vec<Arc<Block>> = [turn(100), turn(100), turn(800)].concat();
-        assert_eq!(split_of(&blocks), 6);
-        // The history ends in a loop of tool calls, so the split is before the last prompt.
-        let blocks = [&blocks[..4], &[user(10), call("1"), output("1", 900), call("2")]].concat();
-        assert_eq!(split_of(&blocks), 4);
-        // In the tool loop of the first prompt, there is nothing to summarise.
-        assert_eq!(split_of(&[user(10), call("1"), output("1", 900), call("2")]), 0);
-        assert_eq!(split_of(&[]), 0);
+        let calls = [user(10), call("1"), output("1", 900), call("2")];
+        let blocks: Vec<Arc<Block>> = [&turn(100)[..], &turn(100), &calls].concat();
+        assert_eq!(split(&messages(blocks.iter()), 0.7, &mut Sizes::default()), 4);
+        assert_eq!(split(&[], 0.7, &mut Sizes::default()), 0);
     }
 
     #[test]
@@ -164,16 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn older_results_are_cut_beyond_the_budget() {
-        let blocks: Vec<Arc<Block>> =
-            ["1", "2", "3", "4"].iter().map(|id| output(id, 66_600)).collect();
-        let rule = CutRule { budget: 50_000, most: 40_000, note: "Cut" };
-        let cut = cut_results(blocks, &rule, &mut Sizes::default(), &mut 0);
-        // 16,650 each: the newest three would be 49,950.
-        let lens: Vec<bool> = cut.iter().map(|b| b.form == BlockForm::Truncated).collect();
-        assert_eq!(lens, [true, false, false, false]);
-        let short = CutRule { budget: 10, ..rule };
-        let cut = cut_results(vec![output("1", 1_000)], &short, &mut Sizes::default(), &mut 0);
+    fn short_results_stay_beyond_the_budget() {
+        let rule = CutRule { budget: 10, most: 40_000, note: "Cut" };
+        let cut = cut_results(vec![output("1", 1_000)], &rule, &mut Sizes::default(), &mut 0);
         assert_eq!(cut[0].form, BlockForm::Verbatim);
     }
 

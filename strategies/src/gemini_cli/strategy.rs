@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Origins, Role};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, unanswered};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
@@ -116,12 +116,9 @@ impl GeminiCliProgram {
         let from = first.and_then(|f| history.iter().position(|b| Arc::ptr_eq(b, f)));
         let mut tail = history[from.unwrap_or(history.len())..].to_vec();
         take_over(&mut tail, &cut);
-        let summary = s.synthetic(
-            BlockKind::Summary,
-            Role::User,
-            summary,
-            origins(&head_once(&history, from)),
-        );
+        let replaced = history[..from.unwrap_or(history.len())].iter().filter(|b| !is_fixed(b));
+        let origin: Origins = replaced.map(|b| &b.origin).collect();
+        let summary = s.synthetic(BlockKind::Summary, Role::User, summary, origin);
         let ack = s.synthetic(BlockKind::Ack, Role::Assistant, self.words.ack.clone(), vec![]);
         let context = history.iter().filter(|b| is_fixed(b)).cloned();
         let new: Vec<Arc<Block>> = context.chain([summary, ack]).chain(tail).collect();
@@ -281,12 +278,6 @@ impl GeminiCliProgram {
     fn recount(&mut self, s: &Engine) {
         self.count = self.estimate(&Self::history(s, s.context.blocks().len()));
     }
-}
-
-/// Returns the blocks of a history that a snapshot replaces.
-fn head_once(history: &[Arc<Block>], tail: Option<usize>) -> Vec<Arc<Block>> {
-    let head = &history[..tail.unwrap_or(history.len())];
-    head.iter().filter(|b| !is_fixed(b)).cloned().collect()
 }
 
 /// Returns the index of the first pending block: the results after the last reply, or the newest

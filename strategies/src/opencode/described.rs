@@ -113,11 +113,8 @@ impl DescribedOpenCode {
         }
         let ids: Vec<&str> = hidden.iter().filter_map(|&i| blocks[i].call_id()).collect();
         let freed = hidden.iter().map(|&i| utf16_div4_round(&blocks[i].text)).sum();
-        let view = blocks
-            .iter()
-            .filter(|b| !b.call_id().is_some_and(|id| ids.contains(&id)))
-            .cloned()
-            .collect();
+        let stays = |b: &&Arc<Block>| !b.call_id().is_some_and(|id| ids.contains(&id));
+        let view = blocks.iter().filter(stays).cloned().collect();
         // Calls and results are removed together, so the edit is always valid.
         let _ = s.compacted(CompactionKind::Drop, "hide", phase, view);
         freed
@@ -128,13 +125,14 @@ impl DescribedOpenCode {
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> bool {
         let (mut view, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) =
             s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let (system, prompt) = match self.account {
-            Account::Comparison => (&self.words.summary_system, &self.words.plain_prompt),
-            Account::Article => (&self.words.summary_system, &self.words.old_prompt),
+        let words = &self.words;
+        let prompt = match self.account {
+            Account::Comparison => &words.plain_prompt,
+            Account::Article => &words.old_prompt,
         };
-        let mut blocks = vec![ephemeral_block(BlockKind::Base, Role::System, system.clone())];
-        blocks.extend(talk.iter().cloned());
-        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone()));
+        let system = ephemeral_block(BlockKind::Base, Role::System, words.summary_system.clone());
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
+        let blocks = [&[system], &talk[..], &[prompt]].concat();
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s));
         request.breakpoints = breakpoints(s.model.provider, &request.blocks);
@@ -168,15 +166,11 @@ impl DescribedOpenCode {
 fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let by_user = |b: &&Arc<Block>| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser);
     let Some(newest) = talk.iter().rfind(by_user).map(|b| b.message) else { return Vec::new() };
-    let own = talk.iter().filter(|b| b.message == newest);
-    own.map(|b| {
-        if b.kind == BlockKind::User {
-            b.map_draft(|d| d.kind = BlockKind::ReplayedUser)
-        } else {
-            b.clone()
-        }
-    })
-    .collect()
+    let replayed = |b: &Arc<Block>| match b.kind {
+        BlockKind::User => b.map_draft(|d| d.kind = BlockKind::ReplayedUser),
+        _ => b.clone(),
+    };
+    talk.iter().filter(|b| b.message == newest).map(replayed).collect()
 }
 
 /// Returns the tokens that the comparison counts, which ignores those written to a cache.

@@ -153,9 +153,7 @@ fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
     let mut out = Transcript::default();
     let line = |out: &mut Transcript, tag: &str, b: &Block, text: &str| {
-        if !out.is_empty() {
-            out.push("\n");
-        }
+        out.separate("\n");
         out.push(tag);
         out.quote(b, text);
     };
@@ -331,9 +329,7 @@ impl MessageLog {
         let shown = messages.iter().map(|&i| &self.0[i]);
         let shown = shown.map(|m| message_transcript(m.user, &m.blocks));
         for t in shown.filter(|t| !t.is_empty()) {
-            if !out.is_empty() {
-                out.push("\n\n");
-            }
+            out.separate("\n\n");
             out.append(&t);
         }
         out

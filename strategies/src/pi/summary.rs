@@ -46,12 +46,8 @@ impl FileLists {
     /// Formats the lists as they appear after a summary. Returns an empty string without files.
     pub fn render(&self) -> String {
         let list = |(open, close): (&str, &str), files: &BTreeSet<String>| {
-            let lines: Vec<&str> = files.iter().map(String::as_str).collect();
-            if lines.is_empty() {
-                String::new()
-            } else {
-                format!("{open}{}{close}", lines.join("\n"))
-            }
+            let lines = Vec::from_iter(files.iter().map(String::as_str)).join("\n");
+            if files.is_empty() { lines } else { format!("{open}{lines}{close}") }
         };
         list(READ, &self.read) + &list(MODIFIED, &self.modified)
     }
@@ -94,9 +90,7 @@ fn is_text(b: &Block) -> bool {
 }
 
 fn label(out: &mut Transcript, words: &str) {
-    if !out.is_empty() {
-        out.push("\n\n");
-    }
+    out.separate("\n\n");
     out.push(words);
 }
 

@@ -236,9 +236,7 @@ impl ClaudeCodeProgram {
         let mut restored = restored(self.settings(), s, tail);
         restored.extend(self.settings().hook_block(s));
         self.replace(s, "compact", phase, [&fixed[..], &[summary], &restored, tail].concat())?;
-        self.memory.forget(s);
-        self.state.prepared.cancel(s);
-        self.state.pause.cancel(s);
+        self.drop_background(s);
         Ok(())
     }
 
@@ -301,15 +299,25 @@ impl ClaudeCodeProgram {
             Ok(false) => self.compaction(s, Phase::MidTurn, None, None, self.keep()).await,
             done => done.map(|_| ()),
         };
-        match done {
-            Ok(()) => {
-                self.state.failures = 0;
-                self.state.since = Some(0);
-            }
-            // The request is sent unchanged, because the provider may still accept it.
-            Err(_) => self.state.failures += 1,
-        }
+        // After a failure the request is sent unchanged, because the provider may still accept it.
+        self.count_outcome(done.is_ok());
         Flow::Proceed
+    }
+
+    /// Cancels background work because the conversation changed.
+    fn drop_background(&mut self, s: &mut Engine) {
+        self.memory.forget(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
+    }
+
+    /// Counts the outcome of an automatic compaction for its guards.
+    fn count_outcome(&mut self, done: bool) {
+        if done {
+            (self.state.failures, self.state.since) = (0, Some(0));
+        } else {
+            self.state.failures += 1;
+        }
     }
 }
 
@@ -326,11 +334,9 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        self.state.prepared.cancel(s);
-        self.state.pause.cancel(s);
+        self.drop_background(s);
         self.state = ProgramState::default();
         self.asked.deleted = Deleted::default();
-        self.memory.forget(s);
         cut_indexes(s);
         s.show_fixed();
         if self.settings().scoped_rules {
@@ -424,18 +430,13 @@ impl Strategy for ClaudeCodeProgram {
         }
         s.trigger("provider_overflow", self.believed(s), s.model.window);
         let over = excess(&e.message);
-        match self.compaction(s, Phase::MidTurn, None, over, self.keep()).await {
-            Ok(()) => {
-                self.state.failures = 0;
-                self.state.since = Some(0);
-                Flow::Again
-            }
-            Err(why) => {
-                self.state.failures += 1;
-                Flow::FailTurn(format!(
-                    "the prompt is too long and the automatic compaction failed: {why}"
-                ))
-            }
+        let done = self.compaction(s, Phase::MidTurn, None, over, self.keep()).await;
+        self.count_outcome(done.is_ok());
+        match done {
+            Ok(()) => Flow::Again,
+            Err(why) => Flow::FailTurn(format!(
+                "the prompt is too long and the automatic compaction failed: {why}"
+            )),
         }
     }
 
@@ -454,9 +455,7 @@ impl Strategy for ClaudeCodeProgram {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.state.undo.restore_before(s, to);
         s.truncate_after(to);
-        self.memory.forget(s);
-        self.state.prepared.cancel(s);
-        self.state.pause.cancel(s);
+        self.drop_background(s);
         self.state.reported = None;
         self.state.since = None;
     }
