@@ -32,6 +32,7 @@ mod monitoring;
 mod opencode_failures;
 mod recompute;
 mod record;
+mod recorded_drives;
 mod redaction;
 mod sdks;
 mod seeds;
