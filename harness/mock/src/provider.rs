@@ -13,11 +13,11 @@ use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
+use ctxbench_core::request::{Applied, ModelError, Reply, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
 use ctxbench_provider::wire::{self, Wire};
-use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
+use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
 use super::PlannedReply;
 use super::stored::ContentStore;
@@ -214,53 +214,6 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    /// Answers the prompt of an outline, where that is all that decides: the reply is given, nothing
-    /// is edited or compacted, and the provider keeps no conversation. Otherwise gives the plan
-    /// back.
-    pub fn answer_outline(
-        &mut self,
-        request: &Request,
-        outline: &Outline,
-        plan: PlannedReply,
-        now: Millis,
-    ) -> Result<Result<Reply, ModelError>, PlannedReply> {
-        let model = self.model(&request.model.name);
-        let (all, most) = (outline.prefixes(), model.cache.breakpoints);
-        let decides = self.is_outlined(request, outline, &model)
-            && (most == 0 || all.iter().filter(|p| p.cache.is_some()).count() <= most);
-        let (parts, stop) = match plan {
-            PlannedReply::Say { parts, stop } if decides => (parts, stop),
-            other => return Err(other),
-        };
-        let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
-        if total > limit && !self.options.unlimited {
-            return Ok(Err(self.wire.overflow(total, limit)));
-        }
-        let (usage, first_token) =
-            self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
-        let mut reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
-        reply.expired = self.expired;
-        if model.capabilities.message_threads {
-            reply.id = Some(self.next_id());
-        }
-        Ok(Ok(reply))
-    }
-
-    /// Returns whether the prompt is the request's own, unchanged.
-    fn is_outlined(&self, request: &Request, outline: &Outline, model: &Model) -> bool {
-        self.live.is_none()
-            && request.thread.is_none()
-            && request.server_edits.is_empty()
-            && !outline.has_compaction()
-            && (model.keeps_thinking || !outline.has_thinking())
-    }
-
-    /// Tokens of the prompt of an outline, where nothing is edited.
-    pub fn count_outline(&self, request: &Request, outline: &Outline) -> Option<u64> {
-        let model = self.model(&request.model.name);
-        self.is_outlined(request, outline, &model).then(|| outline.tokens())
-    }
-
     fn next_id(&mut self) -> Arc<str> {
         let id = self.wire.reply_id(self.replies).into();
         self.replies += 1;
@@ -413,22 +366,11 @@ impl ProviderModel {
         if live {
             cache.forget_expired(now);
         }
-        Ok(self.billed(model, now, |cache, usable| cache.lookup_and_write(prompt, now, usable)))
-    }
-
-    /// Returns the bill for a cache lookup, given the time at which an entry is usable.
-    fn billed(
-        &mut self,
-        model: &Model,
-        now: Millis,
-        look_up: impl FnOnce(&mut PromptCache, Millis) -> CacheUse,
-    ) -> (Usage, Millis) {
         // An entry is usable when the reply begins, which is never before the fixed part of the
         // latency has passed.
         let usable = now.saturating_add(model.latency.a_ms.round() as Millis);
-        let cache = self.cache(model);
-        let (used, expired) = (look_up(cache, usable), cache.expired());
-        self.expired = expired;
+        let used = cache.lookup_and_write(prompt, now, usable);
+        self.expired = cache.expired();
         // Where contents are stored, writing is free.
         let stored = self.stored.saturating_sub(used.read).min(used.uncached);
         let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
@@ -443,7 +385,7 @@ impl ProviderModel {
         let first = model.latency.a_ms
             + model.latency.b_ms * fresh as f64
             + model.latency.c_ms * used.read as f64;
-        (usage, first.round() as Millis)
+        Ok((usage, first.round() as Millis))
     }
 
     fn cache(&mut self, model: &Model) -> &mut PromptCache {
