@@ -25,7 +25,7 @@ use ctxbench_replay::verify::{self, Verified};
 use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
 use ctxbench_reports as reports;
-use ctxbench_reports::record::{Results, RunRecord, Status};
+use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowCache, StoredResults};
 use ctxbench_scenarios as scenarios;
 use ctxbench_session::Entry;
@@ -260,7 +260,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     if written && !args.json {
         report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
-    let judged = judged(&args, plan, all);
+    let judged = judged(&args, plan, &stored);
     let exported = export.finish();
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
@@ -272,7 +272,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
 }
 
 /// Runs the checks that the options request.
-fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
+fn judged(args: &RunArgs, plan: &Plan, all: &StoredResults<'_>) -> anyhow::Result<()> {
     if args.verify {
         // Expected values apply to the default summarizer. If the run has others too, their rows
         // are not checked.
@@ -280,9 +280,15 @@ fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
         let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
         let held =
             |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
-        let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
-        let here = plan.scenarios.iter().enumerate().filter(|(at, _)| plan.is_here(*at));
-        let verified: Vec<Verified> = here.map(|(_, s)| verify::verify(s, &rows)).collect();
+        let mut verified: Vec<Verified> = Vec::new();
+        // Some expected values are of facts and requests, which only whole rows have.
+        all.sessions(&mut |rows| {
+            let rows: Vec<RunRecord> = rows.iter().filter(|r| held(r)).cloned().collect();
+            let id = rows.first().map(|r| r.scenario.id.as_str());
+            let scenario = plan.scenarios.iter().find(|s| Some(s.id.as_str()) == id);
+            verified.extend(scenario.map(|s| verify::verify(s, &rows)));
+            Ok(())
+        })?;
         let wrong: Vec<&str> =
             verified.iter().flat_map(|v| v.wrong.iter().map(String::as_str)).collect();
         if !wrong.is_empty() {
@@ -296,7 +302,7 @@ fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
         }
         report!("all {checks} expected answers were met");
     }
-    failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+    failed_rows(&all.figures.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
 /// Prints the table or JSON.

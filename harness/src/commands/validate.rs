@@ -37,9 +37,6 @@ pub(crate) struct ValidateArgs {
     /// Factor for predicted token counts, or auto for the recording's own factor
     #[arg(long, value_name = "FACTOR", default_value = "auto", value_parser = calibration)]
     calibrate: Calibration,
-    /// Skip the comparison of recorded and replayed compactions, which replays the session
-    #[arg(long)]
-    no_replay: bool,
     /// Print JSON with every call
     #[arg(long)]
     json: bool,
@@ -77,9 +74,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
         read(source, |one| {
             out.push(one.map_err(Into::into).map(|one| {
                 let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
-                if !args.no_replay {
-                    v.compactions = runtime.block_on(compaction::compare_compactions(&one));
-                }
+                v.compactions = runtime.block_on(compaction::compare_compactions(&one));
                 v.warnings.iter().for_each(|w| report!("note: {w}"));
                 v
             }));

@@ -86,6 +86,13 @@ fn expected_answers_of_variants_are_met() {
 }
 
 #[test]
+fn verify_checks_figures_of_facts() {
+    let here = CommandFolder::new();
+    let line = "run login-bug two-sessions --transport direct --verify";
+    here.run(line).ok().stderr_contains(&["expected answers were met"]);
+}
+
+#[test]
 fn requests_and_compactions_add_up_to_the_summary() {
     let here = CommandFolder::new();
     here.run("run login-bug-tight --transport direct").ok();

@@ -73,6 +73,8 @@ impl<'a> SummaryRequest<'a> {
 
     fn add(&mut self, who: Author, text: &'a str) {
         let text = text.trim();
+        // A user message of a recording or a transcript may be written by the program.
+        let who = if who == Author::User { user_or_program(text) } else { who };
         if !text.is_empty() {
             self.segments.push(Segment { who, text });
         }
@@ -82,11 +84,11 @@ impl<'a> SummaryRequest<'a> {
         let text = item.text();
         match (&*item.content, &item.shows) {
             (Content::Text(_), Some(block)) if !block.quotes.is_empty() => self.quotes(block),
-            (Content::Text(_), Some(block)) => self.add(author_of(block.kind, text), text),
+            (Content::Text(_), Some(block)) => self.add(author_of(block.kind), text),
             (Content::Text(_), None) if item.role == Role::Assistant => {
                 self.add(Author::Assistant, text)
             }
-            (Content::Text(_), None) => self.add(user_or_summary(text), text),
+            (Content::Text(_), None) => self.add(Author::User, text),
             (Content::Reasoning { .. }, _) => self.add(Author::Assistant, text),
             (Content::Call { .. }, _) => self.add(Author::Call, text),
             (Content::Output { .. }, _) => self.add(Author::Output, text),
@@ -100,7 +102,7 @@ impl<'a> SummaryRequest<'a> {
         for (quote, text) in block.quoted() {
             match quote.kind {
                 BlockKind::SummaryPrompt => self.instruction.push_str(text),
-                kind => self.add(author_of(kind, text), text),
+                kind => self.add(author_of(kind), text),
             }
         }
     }
@@ -152,11 +154,9 @@ fn asks(item: &Item) -> bool {
     }
 }
 
-/// Returns the author of a text of this kind. A user message of a recording may be written by the
-/// program, so its text decides here too.
-fn author_of(kind: BlockKind, text: &str) -> Author {
+fn author_of(kind: BlockKind) -> Author {
     match kind {
-        BlockKind::User | BlockKind::ReplayedUser => user_or_summary(text),
+        BlockKind::User | BlockKind::ReplayedUser => Author::User,
         BlockKind::Assistant | BlockKind::Reasoning => Author::Assistant,
         BlockKind::Call => Author::Call,
         BlockKind::Output => Author::Output,
@@ -176,16 +176,26 @@ fn author_of(kind: BlockKind, text: &str) -> Author {
     }
 }
 
-/// Returns the author of an unlabelled text from the user's side. A product sends its texts and an
-/// earlier summary between tags.
-fn user_or_summary(text: &str) -> Author {
+/// Returns the author of a text from the user's side. A product sends its texts and an earlier
+/// summary between tags.
+fn user_or_program(text: &str) -> Author {
     let head = text.trim_start();
     let name = head.strip_prefix('<').and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
     match name {
         Some("summary" | "analysis") => Author::Summary,
         Some(name) if !name.contains(char::is_whitespace) => Author::Product,
+        _ if is_named_result(head) => Author::Output,
         _ => Author::User,
     }
+}
+
+/// Returns whether a text is a tool result of a product without tools, which sends it as the user
+/// after a line such as `grep:` or `grep failed:`.
+fn is_named_result(text: &str) -> bool {
+    let Some((first, rest)) = text.split_once('\n') else { return false };
+    let name = first.trim_end().strip_suffix(':').unwrap_or_default();
+    let name = name.strip_suffix(" failed").unwrap_or(name);
+    !name.is_empty() && !name.contains(char::is_whitespace) && !rest.trim().is_empty()
 }
 
 /// Returns `(before, inside, after)` of a tag. The last closing tag counts, because the

@@ -168,6 +168,12 @@ fn the_instruction_never_comes_back() {
 }
 
 #[test]
+fn a_result_sent_as_the_user_is_no_word_of_the_user() {
+    let s = write(&aider());
+    assert!(s.contains("- User: Customers get a 401.") && !s.contains("User: Error"), "{s}");
+}
+
+#[test]
 fn an_earlier_summary_is_carried_forward() {
     let prior = "## Objective\n- Keep the deadline of 17:30\n## Important Details\n- The cookie \
         name hs_sid_v3 must not change";
