@@ -1,4 +1,4 @@
-//! List of strategies. To add one, write its folder and add a line to [`built_in`]; other crates use
+//! List of strategies. To add one, write its folder and add a line to [`PRODUCTS`]; other crates use
 //! [`add`].
 
 use std::sync::{LazyLock, OnceLock};
@@ -12,27 +12,28 @@ use ctxbench_core::settings::{Setting, SettingKind, Settings, UserSetting};
 use ctxbench_core::strategy::Strategy;
 use thiserror::Error;
 
+/// All products of this crate, in report order.
+const PRODUCTS: &[&'static dyn Product] = &[
+    &crate::controls::Reference,
+    &crate::controls::NoCompaction,
+    &crate::controls::KeepNothing,
+    &crate::sliding_window::SlidingWindow,
+    &crate::observation_masking::ObservationMasking,
+    &crate::aider::Aider,
+    &crate::codex::Codex,
+    &crate::opencode::OpenCode,
+    &crate::pi::Pi,
+    &crate::gemini_cli::GeminiCli,
+    &crate::claude_code::ClaudeCode,
+    &crate::anthropic_sdk::AnthropicSdk,
+    &crate::claude_code_api::ClaudeCodeApi,
+    &crate::openoxide::OpenOxide,
+];
+
 /// Returns all strategies of this crate, in report order.
 pub fn built_in() -> &'static [Descriptor] {
-    static ALL: LazyLock<Vec<Descriptor>> = LazyLock::new(|| {
-        let products: [&'static dyn Product; 14] = [
-            &crate::controls::Reference,
-            &crate::controls::NoCompaction,
-            &crate::controls::KeepNothing,
-            &crate::sliding_window::SlidingWindow,
-            &crate::observation_masking::ObservationMasking,
-            &crate::aider::Aider,
-            &crate::codex::Codex,
-            &crate::opencode::OpenCode,
-            &crate::pi::Pi,
-            &crate::gemini_cli::GeminiCli,
-            &crate::claude_code::ClaudeCode,
-            &crate::anthropic_sdk::AnthropicSdk,
-            &crate::claude_code_api::ClaudeCodeApi,
-            &crate::openoxide::OpenOxide,
-        ];
-        products.into_iter().map(Descriptor::new).collect()
-    });
+    static ALL: LazyLock<Vec<Descriptor>> =
+        LazyLock::new(|| PRODUCTS.iter().copied().map(Descriptor::new).collect());
     &ALL
 }
 
