@@ -220,7 +220,8 @@ mod tests {
     fn every_version_is_built_from_rows_that_it_knows() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for d in built_in() {
-            assert!(!d.sources.is_empty() && root.join(d.page).is_file(), "{}", d.name);
+            assert!(!d.sources.is_empty(), "{}", d.name);
+            assert!(root.join(d.page).is_file(), "{}: no page {}", d.name, d.page);
             for version in &d.versions {
                 let spec = Spec::parse(&format!("{}@{}", d.name, version.name)).unwrap();
                 spec.build(1.0, 200_000);
