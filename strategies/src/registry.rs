@@ -1,4 +1,4 @@
-//! List of strategies. To add one, write its folder and add a line to [`built_in`]; other crates use
+//! List of strategies. To add one, write its folder and add a line to [`PRODUCTS`]; other crates use
 //! [`add`].
 
 use std::sync::{LazyLock, OnceLock};
@@ -12,27 +12,28 @@ use ctxbench_core::strategy::Strategy;
 use ctxbench_util::nearest;
 use thiserror::Error;
 
+/// All products of this crate, in report order.
+const PRODUCTS: &[&'static dyn Product] = &[
+    &crate::controls::Reference,
+    &crate::controls::NoCompaction,
+    &crate::controls::KeepNothing,
+    &crate::sliding_window::SlidingWindow,
+    &crate::observation_masking::ObservationMasking,
+    &crate::aider::Aider,
+    &crate::codex::Codex,
+    &crate::opencode::OpenCode,
+    &crate::pi::Pi,
+    &crate::gemini_cli::GeminiCli,
+    &crate::claude_code::ClaudeCode,
+    &crate::anthropic_sdk::AnthropicSdk,
+    &crate::claude_code_api::ClaudeCodeApi,
+    &crate::openoxide::OpenOxide,
+];
+
 /// Returns all strategies of this crate, in report order.
 pub fn built_in() -> &'static [Descriptor] {
-    static ALL: LazyLock<Vec<Descriptor>> = LazyLock::new(|| {
-        let products: [&'static dyn Product; 14] = [
-            &crate::controls::Reference,
-            &crate::controls::NoCompaction,
-            &crate::controls::KeepNothing,
-            &crate::sliding_window::SlidingWindow,
-            &crate::observation_masking::ObservationMasking,
-            &crate::aider::Aider,
-            &crate::codex::Codex,
-            &crate::opencode::OpenCode,
-            &crate::pi::Pi,
-            &crate::gemini_cli::GeminiCli,
-            &crate::claude_code::ClaudeCode,
-            &crate::anthropic_sdk::AnthropicSdk,
-            &crate::claude_code_api::ClaudeCodeApi,
-            &crate::openoxide::OpenOxide,
-        ];
-        products.into_iter().map(Descriptor::new).collect()
-    });
+    static ALL: LazyLock<Vec<Descriptor>> =
+        LazyLock::new(|| PRODUCTS.iter().copied().map(Descriptor::new).collect());
     &ALL
 }
 
@@ -219,7 +220,8 @@ mod tests {
     fn every_version_is_built_from_rows_that_it_knows() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for d in built_in() {
-            assert!(!d.sources.is_empty() && root.join(d.page).is_file(), "{}", d.name);
+            assert!(!d.sources.is_empty(), "{}", d.name);
+            assert!(root.join(d.page).is_file(), "{}: no page {}", d.name, d.page);
             for version in &d.versions {
                 let spec = Spec::parse(&format!("{}@{}", d.name, version.name)).unwrap();
                 spec.build(1.0, 200_000);
