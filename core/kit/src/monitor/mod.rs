@@ -8,5 +8,5 @@ mod tags;
 
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use session::{CallSample, RequestSource, SessionMeter};
-pub use status::{CallUsage, ContextWindow, ModelName, SessionCost, StatusLine};
+pub use status::status_line;
 pub use tags::{Reminders, usage_tag};
