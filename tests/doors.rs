@@ -88,7 +88,7 @@ pub const DOORS: [Door; 21] = [
     // Several bodies, separated by a zero, are read the same as each one separately.
     ("requests", |b| {
         for wire in WIRES {
-            let (mut decoder, path) = (IncrementalDecoder::new(*wire), (wire.path)("m"));
+            let (mut decoder, path) = (IncrementalDecoder::new(wire), (wire.path)("m"));
             for body in b.split(|byte| *byte == 0) {
                 match (decoder.decode(&path, body), wire.decode(&path, body)) {
                     (Ok(ours), Ok(alone)) => assert_eq!(ours, alone),

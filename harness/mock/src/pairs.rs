@@ -72,7 +72,7 @@ mod tests {
             capabilities: Capabilities::default(),
             ..catalogue()[0].clone()
         });
-        check(*wire, &model, &prompt).is_err()
+        check(wire, &model, &prompt).is_err()
     }
 
     #[test]

@@ -10,5 +10,5 @@ mod tags;
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use session::{CallSample, RequestSource, SessionMeter};
 pub use snapshot::BudgetSnapshot;
-pub use status::{CallUsage, ContextWindow, ModelName, SessionCost, StatusLine};
+pub use status::status_line;
 pub use tags::{Reminders, usage_tag};

@@ -5,114 +5,48 @@
 //! (`context_window`, `cost.total_cost_usd`, `exceeds_200k_tokens`), and Claude Code's documentation
 //! of the status line (`model`, the other fields of `cost`).
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::session::SessionMeter;
 use super::tags::usage_tag;
 use ctxbench_core::model;
-use ctxbench_core::usage::Usage;
 
-/// Data of a status line.
-#[derive(Clone, Debug, Serialize)]
-pub struct StatusLine {
-    /// Session name.
-    pub session_id: String,
-    /// Model of the conversation.
-    pub model: ModelName,
-    pub context_window: ContextWindow,
-    /// Whether the last prompt had more than 200,000 tokens. Independent of the context window.
-    pub exceeds_200k_tokens: bool,
-    pub cost: SessionCost,
-    /// Usage tag that the provider adds to the context; absent for models without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage_tag: Option<String>,
-}
-
-/// Names of a model.
-#[derive(Clone, Debug, Serialize)]
-pub struct ModelName {
-    /// Name in the API.
-    pub id: String,
-    pub display_name: String,
-}
-
-/// Usage of the context window.
-#[derive(Clone, Debug, Serialize)]
-pub struct ContextWindow {
-    /// Input tokens of all requests; may exceed the window.
-    pub total_input_tokens: u64,
-    /// Output tokens of all requests.
-    pub total_output_tokens: u64,
-    /// Window size in tokens.
-    pub context_window_size: u64,
-    /// Input of the last request as a percentage of the window; `None` before the first reply.
-    pub used_percentage: Option<f64>,
-    /// 100 minus `used_percentage`, at least 0.
-    pub remaining_percentage: Option<f64>,
-    /// Token usage of the last reply.
-    pub current_usage: Option<CallUsage>,
-}
-
-/// Token usage of a reply.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct CallUsage {
-    /// Input tokens neither read from nor written to the cache.
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    /// Input tokens written to the cache.
-    pub cache_creation_input_tokens: u64,
-    /// Input tokens read from the cache.
-    pub cache_read_input_tokens: u64,
-}
-
-impl From<Usage> for CallUsage {
-    fn from(u: Usage) -> Self {
-        CallUsage {
-            input_tokens: u.input,
-            output_tokens: u.output,
-            cache_creation_input_tokens: u.cache_write + u.cache_write_1h,
-            cache_read_input_tokens: u.cache_read,
-        }
+/// Returns the status line of a session from the state of its meter. `model` is the model of the
+/// conversation. Percentages and the last usage are null before the first reply; the tag that the
+/// provider adds is absent for models without one.
+pub fn status_line(session: &str, model: &str, meter: &SessionMeter) -> Value {
+    let s = meter.snapshot();
+    let percentage = s.last_call.map(|_| s.percentage);
+    let usage = s.last_call.map(|u| {
+        json!({
+            "input_tokens": u.input,
+            "output_tokens": u.output,
+            "cache_creation_input_tokens": u.cache_write + u.cache_write_1h,
+            "cache_read_input_tokens": u.cache_read,
+        })
+    });
+    let mut line = json!({
+        "session_id": session,
+        "model": {"id": model, "display_name": display_name(model)},
+        "context_window": {
+            "total_input_tokens": s.total_input,
+            "total_output_tokens": s.total_output,
+            "context_window_size": s.window,
+            "used_percentage": percentage,
+            "remaining_percentage": percentage.map(|p| (100.0 - p).max(0.0)),
+            "current_usage": usage,
+        },
+        "exceeds_200k_tokens": meter.exceeds_200k(),
+        "cost": {
+            "total_cost_usd": s.cost_usd,
+            "total_duration_ms": s.duration_ms,
+            "total_api_duration_ms": meter.api_ms(),
+        },
+    });
+    if model::find(model).is_ok_and(|m| m.capabilities.awareness) {
+        line["usage_tag"] = usage_tag(s.used, s.window).into();
     }
-}
-
-/// Cost and time of a session.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct SessionCost {
-    /// USD, side requests included.
-    pub total_cost_usd: f64,
-    /// Time since the start in ms.
-    pub total_duration_ms: u64,
-    /// Time of requests in ms.
-    pub total_api_duration_ms: u64,
-}
-
-impl StatusLine {
-    /// Creates a status line from the state of a meter. `model` is the model of the conversation.
-    pub fn from_meter(session: &str, model: &str, meter: &SessionMeter) -> Self {
-        let s = meter.snapshot();
-        let percentage = s.last_call.map(|_| s.percentage);
-        let has_tag = model::find(model).is_ok_and(|m| m.capabilities.awareness);
-        StatusLine {
-            session_id: session.to_string(),
-            model: ModelName { id: model.to_string(), display_name: display_name(model) },
-            context_window: ContextWindow {
-                total_input_tokens: s.total_input,
-                total_output_tokens: s.total_output,
-                context_window_size: s.window,
-                used_percentage: percentage,
-                remaining_percentage: percentage.map(|p| (100.0 - p).max(0.0)),
-                current_usage: s.last_call.map(CallUsage::from),
-            },
-            exceeds_200k_tokens: meter.exceeds_200k(),
-            cost: SessionCost {
-                total_cost_usd: s.cost_usd,
-                total_duration_ms: s.duration_ms,
-                total_api_duration_ms: meter.api_ms(),
-            },
-            usage_tag: has_tag.then(|| usage_tag(s.used, s.window)),
-        }
-    }
+    line
 }
 
 /// Formats `claude-sonnet-4-6` as `Sonnet 4.6`; returns other names unchanged.
@@ -133,12 +67,12 @@ fn display_name(id: &str) -> String {
 mod tests {
     use super::super::session::tests::{reply, request};
     use super::*;
+    use ctxbench_core::usage::Usage;
 
     #[test]
     fn status_line_has_fields_of_claude_code() {
         let mut meter = SessionMeter::new(200_000);
-        let empty =
-            serde_json::to_value(StatusLine::from_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
+        let empty = status_line("s", "claude-sonnet-4-6", &meter);
         assert_eq!(
             empty["context_window"]["used_percentage"],
             serde_json::Value::Null,
@@ -152,8 +86,7 @@ mod tests {
             ..Usage::default()
         };
         meter.observe(None, &request(vec![]), &reply(usage, vec![]), 0, 9_000);
-        let v =
-            serde_json::to_value(StatusLine::from_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
+        let v = status_line("s", "claude-sonnet-4-6", &meter);
         // By hand: 50,000 of 200,000; 500×3 + 40,000×0.3 + 9,500×3.75 + 1,200×15 = 67,125 µUSD.
         let usd = v["cost"]["total_cost_usd"].as_f64().unwrap();
         assert!((usd - 0.067_125).abs() < 1e-12, "{usd}");
@@ -175,7 +108,7 @@ mod tests {
             "usage_tag": "<system_warning>Token usage: 50000/200000; 150000 remaining</system_warning>",
         });
         assert_eq!(v, expected);
-        assert!(StatusLine::from_meter("s", "gpt-5", &meter).usage_tag.is_none());
+        assert!(status_line("s", "gpt-5", &meter)["usage_tag"].is_null());
         assert_eq!(display_name("gpt-5"), "gpt-5");
     }
 }

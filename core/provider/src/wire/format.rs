@@ -21,6 +21,13 @@ pub type Wire = &'static WireFormat;
 pub type HasHeader<'a> = &'a dyn Fn(&str) -> bool;
 /// A reference to a provider's API.
 pub type Api = &'static ApiFormat;
+/// Names and values of headers.
+pub type Headers = Vec<(&'static str, String)>;
+/// Decodes the body of a request to a path without the first messages of its conversation, which are
+/// given decoded.
+pub(super) type Decode = fn(&str, &[u8], &[Vec<Item>]) -> Result<Prompt, WireError>;
+/// Encodes the response of the compaction endpoint from the prompt and the reply.
+pub(super) type EncodeCompacted = fn(&Prompt, &Reply, &Model) -> Vec<u8>;
 
 /// An encoded request.
 #[derive(Clone, Debug)]
@@ -28,7 +35,7 @@ pub struct Encoded {
     pub body: Vec<u8>,
     pub path: String,
     /// Required headers in addition to the key: version and beta names.
-    pub headers: Vec<(&'static str, String)>,
+    pub headers: Headers,
     /// Wire message of every block: 0 is outside the messages, then 1, 2, … in order.
     pub messages: Vec<usize>,
     /// The block of every item of the decoded prompt.
@@ -176,9 +183,7 @@ pub struct WireFormat {
     pub(super) assign: fn(&mut [Slot], &Request),
     /// Encodes the body of a request.
     pub(super) body: fn(&Request, &[Slot]) -> Vec<u8>,
-    /// Decodes the body of a request to a path without the first messages of its conversation, which
-    /// are given decoded.
-    pub(super) decode_rest: fn(&str, &[u8], &[Vec<Item>]) -> Result<Prompt, WireError>,
+    pub(super) decode_rest: Decode,
     /// The body's fields for tools and text outside the messages.
     pub(super) head_fields: &'static [&'static str],
     /// Decodes the reply options of a valid request, or returns why this server cannot answer.
@@ -211,7 +216,7 @@ pub struct WireFormat {
 /// Rules in which wires differ.
 pub struct Rules {
     /// Returns the required headers in addition to the key.
-    pub(super) headers: fn(&Request, &[Slot]) -> Vec<(&'static str, String)>,
+    pub(super) headers: fn(&Request, &[Slot]) -> Headers,
     /// Whether a message decodes independently of earlier ones.
     pub(super) has_independent_messages: bool,
     /// Returns the name in a tool definition of the wire.
@@ -238,7 +243,7 @@ pub struct Rules {
     /// Returns why the provider refuses a conversation with complete calls and results.
     pub refuses: fn(&Prompt) -> Option<String>,
     /// Encodes the response of the compaction endpoint, if that is not a reply.
-    pub(super) encode_compacted: Option<fn(&Prompt, &Reply, &Model) -> Vec<u8>>,
+    pub(super) encode_compacted: Option<EncodeCompacted>,
     /// The required position of tool results.
     pub results_due: ResultsDue,
     /// Whether a conversation must begin with the user.

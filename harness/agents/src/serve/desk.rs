@@ -49,7 +49,7 @@ impl ServerState {
         window: Option<u64>,
     ) -> Self {
         let live = Live { window };
-        let accounts = ALL.iter().filter_map(|w| options(*w, summaries));
+        let accounts = ALL.iter().filter_map(|w| options(w, summaries));
         let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
         ServerState { accounts, speaker, live, replies: 0 }
     }

@@ -31,7 +31,7 @@ pub(super) fn route<'a>(
     speaker: Api,
 ) -> Result<Route<'a>, NoRoute> {
     let path = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
-    let own = |w: &Wire| Some((w.api, Route::Of(*w, (w.endpoint)(path)?)));
+    let own = |w: &Wire| Some((w.api, Route::Of(w, (w.endpoint)(path)?)));
     let listed = || match speaker.model_in(path)? {
         "" => Some(Route::Models),
         name => Some(Route::Model(name)),

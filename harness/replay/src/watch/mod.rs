@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use ctxbench_core::Millis;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
-use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, StatusLine};
+use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, status_line};
 
 use ctxbench_mock::{Door, PlannedReply};
 
@@ -118,9 +118,7 @@ impl Watcher {
         let Some(meter) = &mut observations.meter else { return };
         meter.observe(agent, request, result, now, took);
         if self.status && result.is_ok() && agent.is_none() && request.purpose == Purpose::Sample {
-            let line = StatusLine::from_meter(&self.session, &self.model, meter);
-            let line = serde_json::to_string(&line).expect("a status line has only plain fields");
-            observations.status.push(line);
+            observations.status.push(status_line(&self.session, &self.model, meter).to_string());
         }
     }
 }
