@@ -55,7 +55,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// The content has none of the known formats.
-    #[error("{}: not a known format; expected {expected}", path.display())]
+    #[error("{}: not a format that ctxbench reads; expected {expected}", path.display())]
     Unknown {
         /// Path of the file or folder.
         path: PathBuf,

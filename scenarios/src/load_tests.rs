@@ -40,12 +40,15 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     assert_eq!(ids, ["a", "b", "c", "d", "deep-er-b"], "two are called b");
     let why: Vec<String> = skipped.iter().map(|(_, why)| why.to_string()).collect();
     assert_eq!(why.len(), 3, "{why:?}");
-    assert!(why[0].contains("e.json: not a known format; expected Session JSONL"), "{why:?}");
+    assert!(
+        why[0].contains("e.json: not a format that ctxbench reads; expected Session JSONL"),
+        "{why:?}"
+    );
     assert!(why[2].contains("silent.jsonl: no messages in session \"b\""), "{why:?}");
     let bad = tempfile::tempdir().unwrap();
     std::fs::write(bad.path().join("e.json"), "{}").unwrap();
     let only = load_path(bad.path()).unwrap_err().to_string();
-    assert!(only.contains("e.json: not a known format"), "{only}");
+    assert!(only.contains("e.json: not a format that ctxbench reads"), "{only}");
     write("e.json", "");
     write("d.toml", "id = \"d\"\nextends = \"d.toml\"\n");
     let told = |name: &str| {

@@ -24,7 +24,10 @@ pub fn part(p: &Map<String, Value>) -> Option<Part> {
             // Data of each provider that must be sent back.
             let kept = object_of(p, "metadata").into_iter().flatten();
             let found = |(_, of): (_, &Value)| {
-                ["signature", ENVELOPE].iter().find_map(|n| of.get(*n)?.as_str()).map(str::to_string)
+                ["signature", ENVELOPE]
+                    .iter()
+                    .find_map(|n| of.get(*n)?.as_str())
+                    .map(str::to_string)
             };
             reasoning(text("text"), kept.filter_map(found).next().as_deref())
         }

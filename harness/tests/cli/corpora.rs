@@ -146,7 +146,10 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
     assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
     let out = here.run("list sessions all").ok();
-    out.stderr_contains(&["no session in 1 file", "package.json: not a known format"]);
+    out.stderr_contains(&[
+        "no session in 1 file",
+        "package.json: not a format that ctxbench reads",
+    ]);
     out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
@@ -322,7 +325,7 @@ fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
     for line in ["run empty.zip", "import empty.zip"] {
         here.run(line)
             .fails_with(2)
-            .stderr_contains(&["empty.zip: not a known format; expected a folder"]);
+            .stderr_contains(&["empty.zip: not a format that ctxbench reads; expected a folder"]);
     }
 }
 

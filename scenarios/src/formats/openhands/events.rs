@@ -138,11 +138,12 @@ impl EventReader {
             self.calls.insert(event, call_id);
         }
         let counters = id.as_ref().and_then(|id| self.usages.get(id).cloned());
-        let usage = || counted(object_of(response?, "usage")?);
+        let usage = || Some(counted(object_of(response?, "usage")?)?.called(id.as_ref()?));
+        let counters = counters.or_else(usage);
         let response_id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
         StepKind::Reply(RecordingReply {
             model: response.and_then(|r| string(r, "model")).or(self.model.clone()),
-            counters: known(counters.or_else(usage).filter(|_| first)),
+            counters: known(counters.filter(|_| first)),
             ..RecordingReply::new(response_id, pieces)
         })
     }

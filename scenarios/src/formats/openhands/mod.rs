@@ -162,6 +162,7 @@ fn usages(metrics: &Value) -> HashMap<String, Counters> {
     let mut take = |list: &Value| {
         for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
             if let (Some(id), Some(counted)) = (string(usage, "response_id"), counted(usage)) {
+                let counted = counted.called(&id);
                 out.insert(id, counted);
             }
         }
