@@ -124,6 +124,7 @@ fn window_contents(
                 let model = reply.model.as_ref().or(model.as_ref());
                 let usage = reply
                     .usage
+                    .as_ref()
                     .map(|u| (u.input, u.cache_read, u.cache_write + u.cache_write_1h, u.output));
                 let mut message = json!({
                     "reply": parts(&reply.content(), can, false),
