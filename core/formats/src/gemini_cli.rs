@@ -34,7 +34,7 @@ impl Chat {
     fn line(&mut self, line: ObjectLine) {
         let ObjectLine { number, mut object } = line;
         if let Some(id) = object.get("$rewindTo") {
-            let from = id.as_str().and_then(|id| self.place(id));
+            let from = id.as_str().and_then(|id| self.position(id));
             return self.messages.truncate(from.unwrap_or(self.messages.len()));
         }
         let set = match object.remove("$set") {
@@ -62,7 +62,7 @@ impl Chat {
 
     fn message(&mut self, number: usize, object: Map<String, Value>) {
         let id = str_of(&object, "id").map(str::to_string);
-        match id.as_deref().and_then(|id| self.place(id)) {
+        match id.as_deref().and_then(|id| self.position(id)) {
             Some(known) => self.messages[known].object = object,
             None => {
                 self.places.extend(id.map(|id| (id, self.messages.len())));
@@ -71,7 +71,7 @@ impl Chat {
         }
     }
 
-    fn place(&self, id: &str) -> Option<usize> {
+    fn position(&self, id: &str) -> Option<usize> {
         let at = *self.places.get(id)?;
         self.messages.get(at).filter(|m| str_of(&m.object, "id") == Some(id)).map(|_| at)
     }

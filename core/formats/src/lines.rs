@@ -36,14 +36,15 @@ impl LineReader {
             return (vec![object], None);
         }
         let text = escapes::replace_lone_surrogates(text);
-        let (mut out, torn) = whole(&text);
-        let Some((at, error)) = torn else { return (out, None) };
+        let (mut out, torn) = leading_objects(&text);
+        let Some(TornObject { at, error }) = torn else { return (out, None) };
         let torn = text[at..].trim_start();
         let beginnings = self.beginnings.iter().map(String::as_str).chain(beginning);
         let places: BTreeSet<usize> =
             beginnings.flat_map(|b| torn.match_indices(b)).map(|(place, _)| place).collect();
         let places = places.into_iter().filter(|place| *place > 0).take(MAX_PLACES);
-        let rest = places.map(|place| whole(&torn[place..])).find(|(_, torn)| torn.is_none());
+        let rest =
+            places.map(|place| leading_objects(&torn[place..])).find(|(_, torn)| torn.is_none());
         out.extend(rest.map(|(rest, _)| rest).unwrap_or_default());
         (out, Some(error))
     }
@@ -55,14 +56,20 @@ fn beginning(text: &str) -> Option<&str> {
     Some(&text[..2 + name.find('"')? + 1])
 }
 
-/// Returns the objects at the beginning of a text, and the position after them with the error there.
-fn whole(text: &str) -> (Vec<Map<String, Value>>, Option<(usize, serde_json::Error)>) {
+/// Text that is not an object: its position after the objects before it, and the error in it.
+struct TornObject {
+    at: usize,
+    error: serde_json::Error,
+}
+
+/// Returns the objects at the beginning of a text, and what follows them.
+fn leading_objects(text: &str) -> (Vec<Map<String, Value>>, Option<TornObject>) {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter();
     let (mut out, mut end) = (Vec::new(), 0);
     loop {
         match stream.next() {
             Some(Ok(object)) => out.push(object),
-            Some(Err(e)) => return (out, Some((end, e))),
+            Some(Err(error)) => return (out, Some(TornObject { at: end, error })),
             None => return (out, None),
         }
         end = stream.byte_offset();
@@ -72,7 +79,7 @@ fn whole(text: &str) -> (Vec<Map<String, Value>>, Option<(usize, serde_json::Err
 /// Returns the positions of the entries on the way from the root to the last entry, in order. An
 /// entry is its id and the id of its parent. A parent that is not in the file, because its line was
 /// lost, is replaced by the entry before.
-pub fn way(entries: &[(&str, Option<&str>)]) -> Vec<usize> {
+pub fn path_to_last(entries: &[(&str, Option<&str>)]) -> Vec<usize> {
     let place: HashMap<&str, usize> =
         entries.iter().enumerate().map(|(i, (id, _))| (*id, i)).collect();
     let mut out = Vec::new();
@@ -121,9 +128,9 @@ mod tests {
     #[test]
     fn a_lost_parent_is_the_entry_before() {
         let tree = [("a", None), ("b", Some("a")), ("c", Some("lost")), ("d", Some("a"))];
-        assert_eq!(way(&tree), [0, 3]);
-        assert_eq!(way(&tree[..3]), [0, 1, 2]);
-        assert_eq!(way(&[("a", Some("b")), ("b", Some("b"))]), [1]);
-        assert!(way(&[]).is_empty());
+        assert_eq!(path_to_last(&tree), [0, 3]);
+        assert_eq!(path_to_last(&tree[..3]), [0, 1, 2]);
+        assert_eq!(path_to_last(&[("a", Some("b")), ("b", Some("b"))]), [1]);
+        assert!(path_to_last(&[]).is_empty());
     }
 }

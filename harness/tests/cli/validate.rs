@@ -149,7 +149,8 @@ fn codex_and_pi_have_their_own_counters() {
         (&4.into(), &3.into(), &2.into()),
         "{f:#}"
     );
-    assert_eq!(misses(&f), [miss(12, "unexplained", false), miss(15, "lifetime", true)]);
+    // Each stands at the first line of its reply.
+    assert_eq!(misses(&f), [miss(11, "unexplained", false), miss(14, "lifetime", true)]);
     assert_eq!(f["write_actual"], Value::Null);
     let f = file(&data("pi.jsonl"));
     assert_eq!((&f["calls"], &f["compared"]), (&6.into(), &5.into()), "{f:#}");

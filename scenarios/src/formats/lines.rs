@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use ctxbench_formats::lines::LineReader;
 pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
+use ctxbench_formats::lines::{LineReader, path_to_last};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
@@ -67,6 +67,32 @@ pub(super) fn session(
     read(lines, source.name(), &mut out);
     let _ = sink(Ok(out));
     Ok(())
+}
+
+/// Returns for each line whether it stands on a branch that was given up: its members `id` and
+/// `parent` chain it, and it is not on the way to the last such line. A note counts the messages.
+pub(super) fn given_up(
+    lines: &[RecordedLine],
+    [id, parent]: [&str; 2],
+    is_message: fn(&RecordedLine) -> bool,
+    file: &str,
+    out: &mut Recording,
+) -> Vec<bool> {
+    let chain = lines.iter().enumerate().filter(|(_, l)| l.object.contains_key(parent));
+    let chain =
+        chain.filter_map(|(at, l)| Some((at, (str_of(&l.object, id)?, str_of(&l.object, parent)))));
+    let (places, tree): (Vec<usize>, Vec<(&str, Option<&str>)>) = chain.unzip();
+    let mut left = vec![false; lines.len()];
+    places.iter().for_each(|at| left[*at] = true);
+    path_to_last(&tree).into_iter().for_each(|at| left[places[at]] = false);
+    let messages = lines.iter().zip(&left).filter(|(l, left)| **left && is_message(l)).count();
+    if messages > 0 {
+        out.left_out.push(format!(
+            "{file}: left out {} of branches that the session did not end with",
+            pluralize(messages, "message")
+        ));
+    }
+    left
 }
 
 pub(super) fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {

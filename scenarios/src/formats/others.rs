@@ -59,7 +59,6 @@ pub(crate) fn refuse(head: &Head) -> Result<(), InputError> {
 
 #[cfg(test)]
 mod tests {
-
     #[test]
     fn streams_are_refused_by_the_name_of_their_program() {
         for (line, program) in [

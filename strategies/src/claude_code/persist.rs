@@ -18,7 +18,7 @@ use ctxbench_formats::claude_code::{block, part};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, Shown};
+use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{
     BEGIN, CWD, PersistError, PersistFormat, SESSION, StoredMessage, jsonl, name_results, pruned,
 };
@@ -139,7 +139,7 @@ fn register(path: &Path) -> Result<(), PersistError> {
 /// Follows the chain of parents from the last line back to the newest boundary with a summary, plus
 /// the lines preserved after it. Also returns the number of boundaries skipped. A parent lost in a
 /// crash is replaced by the line before it.
-fn chain(lines: &[Value]) -> (Vec<Shown>, usize) {
+fn chain(lines: &[Value]) -> (Vec<ShownMessage>, usize) {
     let place: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
     let mut out = Vec::new();
@@ -177,8 +177,8 @@ fn chain(lines: &[Value]) -> (Vec<Shown>, usize) {
 }
 
 /// Converts lines to messages. Lines of one response form one message.
-fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<Shown> {
-    let mut out: Vec<Shown> = Vec::new();
+fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<ShownMessage> {
+    let mut out: Vec<ShownMessage> = Vec::new();
     let mut response: Option<&str> = None;
     for line in lines {
         let kind = line["type"].as_str().unwrap_or_default();

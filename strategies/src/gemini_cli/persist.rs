@@ -8,7 +8,7 @@ use ctxbench_formats::gemini_cli::{Chat, block, part};
 use ctxbench_formats::lines::ObjectLine;
 use serde_json::{Map, Value, json};
 
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, Shown};
+use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -67,7 +67,7 @@ fn view(at: &mut Cursor, view: &[StoredMessage]) -> Vec<Value> {
     vec![json!({"$set": {"messages": messages, "lastUpdated": BEGIN}})]
 }
 
-fn parse_message(line: &Map<String, Value>) -> Option<Shown> {
+fn parse_message(line: &Map<String, Value>) -> Option<ShownMessage> {
     let content = line.get("content")?.as_array()?.iter().filter_map(Value::as_object);
     let parts: Vec<Part> = content.filter_map(part).collect();
     let result = parts.iter().any(|p| matches!(p, Part::Result { .. }));

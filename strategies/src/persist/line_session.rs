@@ -8,7 +8,10 @@ use super::jsonl::Appender;
 use super::{JournalEntry, PersistError, Persistence, ReopenedSession, StoredMessage};
 
 /// A message with the ids of its lines.
-pub(crate) type Shown = (StoredMessage, Vec<String>);
+pub(crate) type ShownMessage = (StoredMessage, Vec<String>);
+
+/// What the lines of a file show to the next request, and notes for the user.
+pub(crate) type FileView = (Vec<ShownMessage>, Vec<String>);
 
 /// Format of a product's file.
 pub(crate) struct LineFormat {
@@ -24,7 +27,7 @@ pub(crate) struct LineFormat {
     /// cursor instead.
     pub(crate) view: fn(&mut Cursor, &[StoredMessage]) -> Vec<Value>,
     /// Returns what the lines show to the next request, and notes for the user.
-    pub(crate) shown: fn(&[Value]) -> (Vec<Shown>, Vec<String>),
+    pub(crate) shown: fn(&[Value]) -> FileView,
     /// Returns all messages of the lines, compacted or not.
     pub(crate) log: fn(&[Value]) -> Vec<StoredMessage>,
 }
@@ -39,7 +42,7 @@ pub(crate) struct Cursor {
     /// Id of the line that the next one follows.
     pub(crate) last: Option<String>,
     /// Current view.
-    pub(crate) shown: Vec<Shown>,
+    pub(crate) shown: Vec<ShownMessage>,
 }
 
 impl Cursor {

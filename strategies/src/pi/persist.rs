@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::summary::FileLists;
 use super::words::PiWords;
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, Shown};
+use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, CWD, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -42,7 +42,7 @@ static LINES: LineFormat = LineFormat {
         vec![placed(at, entry)]
     },
     view,
-    shown: |lines| (shown(lines), Vec::new()),
+    shown: |lines| (projected(lines), Vec::new()),
     log: |lines| {
         let names = names(lines);
         lines.iter().filter_map(|l| parse_message(&l["message"], &names)).collect()
@@ -142,11 +142,12 @@ fn entry_id(line: &Value) -> Option<&str> {
 }
 
 /// Returns the messages on the way from the root to the last entry, each with its entry's ID.
-fn shown(all: &[Value]) -> Vec<Shown> {
+fn projected(all: &[Value]) -> Vec<ShownMessage> {
     let entries: Vec<(&str, &Value)> = all.iter().filter_map(|l| Some((entry_id(l)?, l))).collect();
     let tree: Vec<(&str, Option<&str>)> =
         entries.iter().map(|(id, l)| (*id, l["parentId"].as_str())).collect();
-    let mut way: Vec<(&str, &Value)> = lines::way(&tree).into_iter().map(|i| entries[i]).collect();
+    let mut way: Vec<(&str, &Value)> =
+        lines::path_to_last(&tree).into_iter().map(|i| entries[i]).collect();
     let names = names(all);
     let mut out = Vec::new();
     let mut from = 0;

@@ -83,9 +83,11 @@ fn old_rollouts_are_bare_items() {
     );
 }
 
-/// Imports a file of `tests/data/bills`. Returns the session, and each counted call once: whether it
-/// belongs to a reply, its id, and its tokens.
-fn bill(name: &str) -> (Session, Vec<(&'static str, String, [u64; 3])>) {
+/// A counted call: the kind of its entry, its id, and its tokens of input, cache reads and output.
+type BilledCall = (&'static str, String, [u64; 3]);
+
+/// Imports a file of `tests/data/bills`. Returns the session and its calls.
+fn bill(name: &str) -> (Session, Vec<BilledCall>) {
     let path = recorded("../bills").join(name);
     let session = testing::import("codex", &Source::at(&path)).remove(0).session;
     let call = |e: &Entry| {

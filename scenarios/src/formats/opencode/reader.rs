@@ -134,10 +134,10 @@ impl OpenCodeReader<'_, '_> {
         if !asked.is_empty() {
             replies.push(asked);
         }
-        if let [one] = replies.as_mut_slice() {
-            if one.counters.is_none() {
-                one.counted(&info);
-            }
+        if let [one] = replies.as_mut_slice()
+            && one.counters.is_none()
+        {
+            one.counted(&info);
         }
         for (n, asked) in replies.into_iter().enumerate() {
             let PendingReply { pieces, results, counters, .. } = asked;

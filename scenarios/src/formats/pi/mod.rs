@@ -14,12 +14,11 @@
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_formats::lines::way;
 use ctxbench_formats::pi;
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
+use super::lines::{self, RecordedLine, flag, given_up, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens,
@@ -47,38 +46,14 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
-    let left = left_out(&lines);
-    let messages = lines.iter().enumerate().filter(|(i, l)| left[*i] && is_message(l)).count();
-    if messages > 0 {
-        out.left_out.push(format!(
-            "{file}: left out {} of branches that the session did not end with",
-            pluralize(messages, "message")
-        ));
-    }
+    let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
+    let left = given_up(&lines, ["id", "parentId"], is_message, file, out);
     out.route = ProviderRoute::Unknown("pi records no request ids".into());
     let mut reader = PiReader::default();
     for (line, left) in lines.iter().zip(left) {
         reader.line(line, if left { View::Calls } else { View::Both });
     }
     out.steps = reader.steps;
-}
-
-fn is_message(line: &RecordedLine) -> bool {
-    str_of(&line.object, "type") == Some("message")
-}
-
-/// Returns for each line whether it is an entry of a branch that was given up: not on the way from
-/// the first to the last entry.
-fn left_out(lines: &[RecordedLine]) -> Vec<bool> {
-    let id = |l: &RecordedLine| l.object.contains_key("parentId").then(|| string(&l.object, "id"));
-    let (places, ids): (Vec<usize>, Vec<String>) =
-        lines.iter().enumerate().filter_map(|(i, l)| Some((i, id(l)??))).unzip();
-    let parent = |at: &usize| str_of(&lines[*at].object, "parentId");
-    let tree: Vec<_> = places.iter().zip(&ids).map(|(at, id)| (&**id, parent(at))).collect();
-    let mut out = vec![false; lines.len()];
-    places.iter().for_each(|at| out[*at] = true);
-    way(&tree).into_iter().for_each(|at| out[places[at]] = false);
-    out
 }
 
 #[derive(Default)]

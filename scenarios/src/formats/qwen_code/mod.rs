@@ -7,15 +7,13 @@
 //! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
 //!   the total counts them beside the candidates.
 
-use std::collections::HashSet;
-
 use ctxbench_core::content::Part;
-use ctxbench_formats::lines::way;
+use ctxbench_formats::gemini_cli;
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::gemini_cli::content;
-use super::lines::{self, RecordedLine, list_of, object_of, str_of, string};
+use super::lines::{self, RecordedLine, given_up, list_of, object_of, str_of, string};
 use super::recording::{
     Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, View, known, tokens,
@@ -40,31 +38,23 @@ fn sniff(head: &Head) -> bool {
 }
 
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
-    let ids: Vec<String> =
-        lines.iter().map(|l| string(&l.object, "uuid").unwrap_or_default()).collect();
-    let parent = |l: &RecordedLine| string(&l.object, "parentUuid");
-    let parents: Vec<Option<String>> = lines.iter().map(parent).collect();
-    let tree: Vec<_> = ids.iter().zip(&parents).map(|(id, p)| (&**id, p.as_deref())).collect();
-    let kept: HashSet<usize> = way(&tree).into_iter().collect();
-    if kept.len() < lines.len() {
-        let left = pluralize(lines.len() - kept.len(), "line");
-        out.left_out
-            .push(format!("{file}: left out {left} of branches that the session did not end with"));
-    }
+    let is_message = |l: &RecordedLine| l.object.contains_key("message");
+    let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, out);
     out.route = ProviderRoute::Unknown("Qwen Code records no request ids".into());
     let mut context = None;
-    for (n, line) in lines.iter().enumerate() {
+    for (line, left) in lines.iter().zip(left) {
         let o = &line.object;
         out.context_window = o.get("contextWindowSize").and_then(tokens).or(out.context_window);
-        let view = if kept.contains(&n) { View::Both } else { View::Calls };
-        let step = RecordingStep::new(line.number, string(o, "timestamp"), what(o, &mut context));
-        let (name, parent) = (Some(ids[n].clone()), parents[n].clone());
+        let view = if left { View::Calls } else { View::Both };
+        let step =
+            RecordingStep::new(line.number, string(o, "timestamp"), step_kind(o, &mut context));
+        let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         out.steps.push(RecordingStep { name, parent, view, ..step });
     }
 }
 
 /// `context` is the counted tokens of the last request and its reply.
-fn what(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
+fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
     let id = string(o, "uuid");
     let empty = Map::new();
     let message = object_of(o, "message").unwrap_or(&empty);
@@ -88,8 +78,7 @@ fn what(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
         ("tool_result", _) => {
             let status = object_of(o, "toolCallResult").and_then(|r| str_of(r, "status"));
             let is_error = matches!(status, Some("error" | "cancelled"));
-            let result = |part: &Value| match ctxbench_formats::gemini_cli::part(part.as_object()?)?
-            {
+            let result = |part: &Value| match gemini_cli::part(part.as_object()?)? {
                 Part::Result { id, output, is_error: failed, .. } => Some(MessagePart::Result {
                     call_id: id.to_string(),
                     pieces: vec![MessagePart::text(&output)],
@@ -115,7 +104,7 @@ fn what(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
 
 /// Converts a part of a reply.
 fn piece(part: &Value) -> Option<MessagePart> {
-    match ctxbench_formats::gemini_cli::part(part.as_object()?) {
+    match gemini_cli::part(part.as_object()?) {
         Some(call @ Part::Call(_)) => Some(MessagePart::Said(call)),
         _ => content(Some(part)).pop(),
     }
