@@ -43,7 +43,9 @@ fn change(value: u64) -> SettingChange {
 fn advice(values: &[u64], runs: &[RunRecord]) -> Advice {
     let changes = values.iter().copied().map(change).collect();
     let (left_out, limits) = (vec![], vec![]);
-    advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
+    let recorded = [row(0, "as-recorded", 7.5, 0, 1)];
+    let recorded = &recorded[..];
+    advise(Tried { product: "claude-code", changes, runs, recorded, left_out, limits })
 }
 
 /// Runs of `n` sessions at 10 USD with 5 of 100 needs lost. Each value is (setting, factor of the
