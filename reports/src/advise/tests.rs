@@ -92,7 +92,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert!(text.contains("expect less on others"), "{text}");
     testing::assert_contains(
         &text,
-        &["12 sessions, claude-sonnet-4-6; as recorded they cost $7.500"],
+        &["as recorded:  $7.500, 1 compaction, 94.7 % read from the cache"],
     );
     let best = &a.changes[0];
     assert!(best.front && !a.changes[1].front);
