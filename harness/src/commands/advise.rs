@@ -238,7 +238,7 @@ fn of_product(
     let label = product.label();
     let mut plan = plan(args, sessions, vec![product.clone()]);
     let mut runs = records(&plan);
-    let recorded = plan.recorded();
+    let mut recorded = plan.recorded();
     let mut left_out = Vec::new();
     plan.scenarios.retain(|s| {
         let of = |all: &[RunRecord]| all.iter().find(|r| r.scenario.id == s.id).cloned();
@@ -252,7 +252,7 @@ fn of_product(
     });
     let used = |r: &RunRecord| !left_out.iter().any(|l| l.session == r.scenario.id);
     runs.retain(used);
-    let recorded_usd = recorded.iter().filter(|r| used(r)).map(|r| r.summary.cost_usd).sum();
+    recorded.retain(used);
     let (mut changes, mut limits) = (Vec::new(), Vec::new());
     for (file, setting, knob) in product.knobs() {
         for value in &knob.values {
@@ -278,7 +278,14 @@ fn of_product(
     if !plan.scenarios.is_empty() {
         runs.extend(records(&plan));
     }
-    Ok(judge(Tried { product: &label, changes, runs: &runs, recorded_usd, left_out, limits }))
+    Ok(judge(Tried {
+        product: &label,
+        changes,
+        runs: &runs,
+        recorded: &recorded,
+        left_out,
+        limits,
+    }))
 }
 
 fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {

@@ -100,7 +100,7 @@ fn advice_on_twelve_sessions_equals_figures_of_run() {
         assert!(is("cost_usd", cost) && is("waited_ms", waited), "{label}: {told}");
         assert!(is("compactions", compactions) && is("needs", 12.0), "{label}: {told}");
     }
-    let recorded = one["recorded_usd"].as_f64().unwrap();
+    let recorded = one["recorded"]["cost_usd"].as_f64().unwrap();
     assert!((recorded - sums["as-recorded"].0).abs() < 1e-4, "{recorded}");
 
     let text = here.run("advise mine --window 60k").ok().stdout;

@@ -8,6 +8,7 @@ mod action;
 mod advise;
 mod agents;
 mod bad_input;
+mod billing;
 mod cache;
 mod calibration;
 mod cases;

@@ -3,6 +3,7 @@
 
 use ctxbench_core::compaction::CompactionKind;
 
+use crate::fmt;
 use crate::record::{RunRecord, Status};
 use crate::recorded::before_reply;
 
@@ -12,7 +13,7 @@ pub const WITHIN: usize = 10;
 
 /// Returns why our run with the present settings does not represent the recorded session. `None` if
 /// each recorded compaction has one of our summaries within [`WITHIN`] replies, and each of our
-/// summaries has a recorded compaction.
+/// summaries has a recorded compaction, and the costs are at most a tenth apart.
 pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     if ours.status != Status::Completed {
         let why = ours.error.as_deref().map(|e| format!(" ({e})")).unwrap_or_default();
@@ -26,16 +27,36 @@ pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
         summaries.map(|c| before_reply(r, c)).collect()
     };
     let (theirs, own) = (places(recorded), places(ours));
-    let (who, other) = match unpaired(&theirs, &own)? {
-        Lone::Recorded(at) => {
-            (format!("it compacted before reply {at}"), "our implementation makes none")
-        }
-        Lone::Ours(at) => {
-            (format!("our implementation compacts before reply {at}"), "the recording shows none")
-        }
+    let (who, other) = match unpaired(&theirs, &own) {
+        None => return other_cost(recorded, ours),
+        Some(lone) => match lone {
+            Lone::Recorded(at) => {
+                (format!("it compacted before reply {at}"), "our implementation makes none")
+            }
+            Lone::Ours(at) => (
+                format!("our implementation compacts before reply {at}"),
+                "the recording shows none",
+            ),
+        },
     };
     let (theirs, own) = (listed(&theirs), listed(&own));
     Some(format!("{who}, and {other} within {WITHIN} replies (recorded {theirs}, ours {own})"))
+}
+
+/// Largest difference between the modelled and the recorded cost of a session, as a share of the
+/// recorded one.
+const APART: f64 = 0.1;
+
+fn other_cost(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
+    let theirs = recorded.summary.cost_estimate_usd.unwrap_or(recorded.summary.cost_usd);
+    let own = ours.summary.cost_usd;
+    ((own - theirs).abs() > APART * theirs).then(|| {
+        format!(
+            "our replay of it costs ${}, and the recording ${}: more than a tenth apart",
+            fmt::usd(own),
+            fmt::usd(theirs)
+        )
+    })
 }
 
 /// A compaction without a counterpart.

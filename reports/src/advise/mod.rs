@@ -52,8 +52,8 @@ pub struct Tried<'a> {
     pub changes: Vec<SettingChange>,
     /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
-    /// Cost of these sessions by the provider's counters, USD.
-    pub recorded_usd: f64,
+    /// Rows as recorded of these sessions.
+    pub recorded: &'a [RunRecord],
     /// Sessions that cannot be used.
     pub left_out: Vec<LeftOut>,
     /// Limits of these figures, as sentences.
@@ -76,6 +76,31 @@ pub enum Decision {
     Trade,
     /// The row with this label is advised.
     Change(String),
+}
+
+/// What can be compared between the recordings and our replay of them, over the same sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Comparable {
+    /// Cost in USD.
+    pub cost_usd: f64,
+    /// Compactions of every kind.
+    pub compactions: u64,
+    /// Share of the input that was read from the prompt cache, per cent.
+    pub cache_read_pct: Option<f64>,
+}
+
+impl Comparable {
+    fn from_runs<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Comparable {
+        let (mut all, mut input, mut read) = (Comparable::default(), 0, 0);
+        for r in runs.map(|r| &r.summary) {
+            all.cost_usd += r.cost_estimate_usd.unwrap_or(r.cost_usd);
+            all.compactions += r.compactions;
+            input += r.input_tokens;
+            read += r.cache_read_tokens;
+        }
+        all.cache_read_pct = (input > 0).then(|| 100.0 * read as f64 / input as f64);
+        all
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -124,8 +149,11 @@ pub struct Advice {
     pub sessions: usize,
     /// Models of the sessions.
     pub models: Vec<String>,
-    /// Cost by the provider's counters, USD; shows the accuracy of the model.
-    pub recorded_usd: f64,
+    /// By the provider's counters.
+    pub recorded: Comparable,
+    /// By our replay with the present settings; beside the recorded figures, it shows the accuracy
+    /// of the model.
+    pub modelled: Comparable,
     /// Median cost of a session with the present settings, USD.
     pub median_usd: Option<f64>,
     /// Sums over all sessions with the present settings.
@@ -148,7 +176,7 @@ const PICKED: &str = "The value was picked on the sessions that it is told of, s
 
 /// Builds the report of a product from its rows.
 pub fn advise(tried: Tried<'_>) -> Advice {
-    let Tried { product, changes, runs, recorded_usd, left_out, mut limits } = tried;
+    let Tried { product, changes, runs, recorded, left_out, mut limits } = tried;
     let now: Vec<&RunRecord> = of(runs, product).collect();
     let all: Vec<&RunRecord> = runs.iter().collect();
     let differences = stats::by_settings(&all, product);
@@ -174,7 +202,8 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         sentence,
         sessions: now.len(),
         models: models.into_iter().map(str::to_string).collect(),
-        recorded_usd,
+        recorded: Comparable::from_runs(recorded.iter()),
+        modelled: Comparable::from_runs(now.iter().copied()),
         median_usd: stats::middle(now.iter().map(|r| r.summary.cost_usd).collect()),
         now: Sums::from_runs(&now),
         changes: outcomes,

@@ -43,7 +43,9 @@ fn change(value: u64) -> SettingChange {
 fn advice(values: &[u64], runs: &[RunRecord]) -> Advice {
     let changes = values.iter().copied().map(change).collect();
     let (left_out, limits) = (vec![], vec![]);
-    advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
+    let recorded = [row(0, "as-recorded", 7.5, 0, 1)];
+    let recorded = &recorded[..];
+    advise(Tried { product: "claude-code", changes, runs, recorded, left_out, limits })
 }
 
 /// Runs of `n` sessions at 10 USD with 5 of 100 needs lost. Each value is (setting, factor of the
@@ -90,7 +92,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert!(text.contains("expect less on others"), "{text}");
     testing::assert_contains(
         &text,
-        &["12 sessions, claude-sonnet-4-6; as recorded they cost $7.500"],
+        &["as recorded:  $7.500, 1 compaction, 94.7 % read from the cache"],
     );
     let best = &a.changes[0];
     assert!(best.front && !a.changes[1].front);

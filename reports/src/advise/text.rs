@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Advice, ChangeOutcome, Decision, Sums};
+use ctxbench_core::plural::pluralize;
+
+use super::{Advice, ChangeOutcome, Comparable, Decision, Sums};
 use crate::{fmt, front, grid, stats};
 
 const HEAD: [&str; 7] =
@@ -21,12 +23,16 @@ pub(super) fn page(a: &Advice) -> String {
         let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
         let _ = writeln!(
             out,
-            "\n{}, {}, {}; as recorded they cost ${}",
+            "\n{}, {}, {}",
             fmt::one_line(&a.product),
             fmt::sessions(a.sessions),
-            models.join(", "),
-            fmt::usd(a.recorded_usd)
+            models.join(", ")
         );
+        let _ = writeln!(out, "as recorded:  {}", comparable(&a.recorded));
+        let _ = writeln!(out, "our replay:   {}", comparable(&a.modelled));
+        if let Some(line) = better_cache(a) {
+            let _ = writeln!(out, "{line}");
+        }
         for line in table(a) {
             let _ = writeln!(out, "{line}");
         }
@@ -53,6 +59,28 @@ pub(super) fn page(a: &Advice) -> String {
         }
     }
     out
+}
+
+fn comparable(c: &Comparable) -> String {
+    format!(
+        "${}, {}, {} read from the cache",
+        fmt::usd(c.cost_usd),
+        pluralize(usize::try_from(c.compactions).unwrap_or(usize::MAX), "compaction"),
+        fmt::known(c.cache_read_pct, |pct| format!("{pct:.1} %"))
+    )
+}
+
+/// Tells what the recordings paid for a cache that was worse than the modelled one. No setting saves
+/// it, so it is part of no change.
+fn better_cache(a: &Advice) -> Option<String> {
+    let (recorded, modelled) = (a.recorded.cache_read_pct?, a.modelled.cache_read_pct?);
+    let more = a.recorded.cost_usd - a.modelled.cost_usd;
+    (modelled > recorded && more > 0.0).then(|| {
+        format!(
+            "a cache that is read as in our replay would have saved ${}; no setting below does",
+            fmt::usd(more)
+        )
+    })
 }
 
 fn table(a: &Advice) -> Vec<String> {

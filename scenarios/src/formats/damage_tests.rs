@@ -18,6 +18,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
     ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
     ("atif", "atif/agent/trajectory.json"),
+    ("cline", "cline/api_conversation_history.json"),
     ("aider", "aider/read-only-files.aider.chat.history.md"),
     ("opencode", "opencode/s2_multiturn.export.json"),
     ("openhands", "openhands/output.jsonl"),

@@ -531,7 +531,10 @@ fn drop_impossible_counters(header: &Header, items: &mut [Located], file: &str) 
     /// this window.
     const LARGEST_WINDOW: u64 = 1_100_000;
     let window = header.context_window.unwrap_or(LARGEST_WINDOW);
-    let beyond = |usage: &RecordedUsage| usage.prompt() > window.saturating_add(window / 4);
+    // Larger ones are no numbers of tokens and told as such.
+    let beyond = |usage: &RecordedUsage| {
+        (window.saturating_add(window / 4)..bounds::TOKENS).contains(&usage.prompt())
+    };
     let told = |i: &Located| match &i.entry {
         Entry::Assistant(a) => a.usage.as_ref().is_some_and(beyond),
         _ => false,

@@ -262,7 +262,7 @@ impl TranscriptReader {
         if let Some(usage) = object_of(message, "usage") {
             self.ids.add(id, request);
             let counters = messages::counters(usage).unwrap_or_default();
-            let call = format!("{id} {request}");
+            let call = format!("{id} {request} {}", reply.model.as_deref().unwrap_or_default());
             reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&call) });
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }

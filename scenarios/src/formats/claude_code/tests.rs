@@ -175,7 +175,10 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
         cache_read: 164_830,
         cache_write: 8_681,
         output_estimate: Some(estimated(&["what was"])),
-        billing: Billing { call_id: Some("m9 r9 3+164830+8681".into()), ..Billing::default() },
+        billing: Billing {
+            call_id: Some("m9 r9 claude-y 3+164830+8681".into()),
+            ..Billing::default()
+        },
         ..RecordedUsage::default()
     };
     assert_eq!((found.model.as_deref(), found.usage.clone()), (Some("claude-y"), Some(counted)));

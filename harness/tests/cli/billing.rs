@@ -1,0 +1,87 @@
+//! Bills of recordings that repeat calls, name what changes a price, or count what cannot be. Expected
+//! values are list prices times the counters in the files.
+
+use std::path::Path;
+
+use ctxbench_harness::billing::{SessionCalls, bill_once};
+use serde_json::Value;
+
+use crate::common::CommandFolder;
+
+fn data(folder: &str) -> String {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
+    all.join(folder).display().to_string()
+}
+
+/// Returns the rows of `list sessions`.
+fn rows(folder: &str) -> Vec<Value> {
+    let here = CommandFolder::new();
+    let out = here.run(&format!("list sessions {} --json", data(folder))).ok().stdout;
+    out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn dollars(rows: &[Value]) -> f64 {
+    rows.iter().map(|r| r["cost_usd"].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn each_call_is_billed_once_and_for_what_it_costs() {
+    for (folder, sessions, usd) in [
+        // Sonnet 4.6 at 3, 3.75, 0.30 and 15 USD per million: three calls of the session, one aside.
+        ("billing/side-question", 1, 0.104_193),
+        // Five files with the session's two calls, and with one call for a summary.
+        ("billing/repeated-summaries", 1, 0.137_868),
+        ("billing/joined-lines", 1, 0.088_56),
+        ("billing/workflow", 1, 0.126_57),
+        // Opus 4.6 at 5, 6.25 and 25: 0.13255, six times that, and five searches at 0.01.
+        ("billing/terms", 3, 0.132_55 * 8.0 + 0.05),
+        // 180,000 and 3,500 tokens of the compaction in either format.
+        ("billing/inner-compaction", 2, 2.0 * 1.0513),
+        // Opus 4.5, as the program itself computed it.
+        ("recordings/cline", 1, 0.0656),
+    ] {
+        let rows = rows(folder);
+        let found = dollars(&rows);
+        assert_eq!(rows.len(), sessions, "{folder}");
+        assert!((found - usd).abs() < 0.01 * usd, "{folder}: {found} instead of {usd}");
+    }
+    for row in rows("billing/inner-compaction") {
+        assert_eq!(row["compactions"], 1, "{row}");
+    }
+}
+
+#[test]
+fn copies_count_as_one_session() {
+    let mut all: Vec<_> = ["a", "b"]
+        .map(|id| {
+            let path = Path::new(&data("billing/workflow")).join("s1.jsonl");
+            let mut found = ctxbench_scenarios::load_path(&path).unwrap().scenarios.remove(0);
+            found.id = id.into();
+            found
+        })
+        .into();
+    let calls: Vec<SessionCalls> = all.iter().map(|s| SessionCalls::new(&s.session)).collect();
+    bill_once(&mut all, &calls);
+    assert_eq!((all[0].counted_as.as_deref(), all[1].counted_as.as_deref()), (None, Some("a")));
+    assert_eq!(all[1].billed_elsewhere.len(), 4);
+}
+
+#[test]
+fn the_reference_keeps_what_two_texts_of_a_message_tell() {
+    let here = CommandFolder::new();
+    let line = "--strategy reference --transport direct --out out --json";
+    let run = here.run(&format!("run {} {line}", data("billing/two-parts"))).ok();
+    let all: Value = serde_json::from_str(&run.stdout).unwrap();
+    for row in all["runs"].as_array().unwrap() {
+        assert_eq!(row["summary"]["needs_kept_pct"], 100.0, "{}", row["scenario"]["id"]);
+    }
+}
+
+#[test]
+fn impossible_counters_and_other_programs_are_told() {
+    let here = CommandFolder::new();
+    let counters = here.run(&format!("list sessions {}", data("billing/impossible-counters"))).ok();
+    assert!(!counters.stdout.contains("4280000"));
+    let other = here.run(&format!("list sessions {}", data("billing/other-program"))).ok();
+    other.stderr_contains(&["a recording of Gemini CLI (its stream-json output"]);
+}
