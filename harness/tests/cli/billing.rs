@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ctxbench_harness::billing::{SessionCalls, bill_once};
+use ctxbench_replay::billing::{SessionCalls, bill_once};
 use serde_json::Value;
 
 use crate::common::CommandFolder;

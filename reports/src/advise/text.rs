@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use ctxbench_core::plural::pluralize;
+use ctxbench_util::plural::pluralize;
 
 use super::{Advice, ChangeOutcome, Comparable, Decision, Sums};
 use crate::{fmt, front, grid, stats};

@@ -15,7 +15,6 @@ use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
 use ctxbench_formats::pi;
-use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, given_up, object_of, str_of, string};

@@ -9,7 +9,6 @@
 
 use ctxbench_core::content::Part;
 use ctxbench_formats::gemini_cli;
-use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::gemini_cli::content;
