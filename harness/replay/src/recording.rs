@@ -100,8 +100,8 @@ pub(super) fn of_subagent(
 /// Gives each step of a recording the model of its reply, with the price of its terms, if the run's
 /// model is the recorded one. Limits and token counting stay those of the run.
 pub(super) fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, run: &Arc<Model>) {
-    let of = |name: Option<&str>| name.and_then(model::priced_as);
-    let recorded = [&scenario.session, own].map(|s| of(s.header.model.as_deref()));
+    let listed_as = |name: Option<&str>| name.and_then(model::priced_as);
+    let recorded = [&scenario.session, own].map(|s| listed_as(s.header.model.as_deref()));
     if !recorded.iter().any(|m| m.is_some_and(|m| m.name == run.name)) {
         return;
     }
@@ -111,7 +111,7 @@ pub(super) fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, r
         .iter()
         .filter_map(|e| match e {
             Entry::Assistant(a) if a.agent.is_none() => {
-                let listed = of(a.model.as_deref()).filter(|m| m.wire == run.wire);
+                let listed = listed_as(a.model.as_deref()).filter(|m| m.wire == run.wire);
                 let listed = listed.map_or(&**run, |m| m);
                 let terms = a.usage.as_ref().map(|u| Surcharge::new(listed, &u.billing).factor);
                 let factor = terms.unwrap_or(1.0);

@@ -28,11 +28,16 @@ fn session(n: usize) -> String {
             lines.push(json!({"type": "recorded_compaction", "trigger": "auto",
                 "pre_tokens": 27_000, "summary": "The harbour service moves to port 8443."}));
         }
+        let read = match i {
+            0 => 0,
+            COMPACTED_BEFORE => 4_950,
+            _ => prompt - 510,
+        };
         let call = format!("c{i}");
         lines.push(
             json!({"type": "assistant", "id": format!("a{i}"), "text": format!("Step {i}."),
             "calls": [{"id": call, "name": "Bash", "arguments": "{\"command\":\"make\"}"}],
-            "usage": {"input": 10, "cache_read": prompt - 10, "output": 40}}),
+            "usage": {"input": 10, "cache_read": read, "cache_write": prompt - read - 10, "output": 40}}),
         );
         lines.push(json!({"type": "tool", "call_id": call, "output": format!("built part {i}")}));
     }

@@ -229,15 +229,17 @@ impl MessageReader {
         pieces: Vec<MessagePart>,
         response: Option<String>,
     ) -> StepKind {
-        let mut counters = usage_of(o).and_then(usage::counters);
-        if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
-            counters = counters.map(|c| c.called(id));
-        }
         let model =
             string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
+        let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
+        let mut counters = usage_of(o).and_then(usage::counters);
+        if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
+            let name = format!("{id} {}", model.as_deref().unwrap_or_default());
+            counters = counters.map(|c| c.called(&name));
+        }
         StepKind::Reply(RecordingReply {
             id: string(o, "id").filter(|_| str_of(o, "role").is_some()),
-            model: model.filter(|m| !m.is_empty()).or(self.model.clone()),
+            model,
             counters: known(counters),
             ..RecordingReply::new(response, pieces)
         })

@@ -72,8 +72,8 @@ pub(in super::super) fn take_inside(
     }
     for step in &mut steps {
         if let StepKind::Compaction(c) = step {
-            let of = c.reply.as_ref().and_then(|r| r.counters.as_ref().ok());
-            c.pre_tokens = of.map(Counters::prompt);
+            let counted = c.reply.as_ref().and_then(|r| r.counters.as_ref().ok());
+            c.pre_tokens = counted.map(Counters::prompt);
             c.trigger = Some(Trigger::Auto);
             c.summary = summary.and_then(|block| string(block, "content"));
         }
