@@ -282,9 +282,6 @@ fn of_source(
         return Err(LoadError::Tar { path: path.to_path_buf() });
     }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
-    if matches!(kind, None | Some(InputKind::Session)) {
-        formats::others::refuse(&head)?;
-    }
     let is_blank = head.text.trim().is_empty();
     let foreign = formats::foreign_program(&head);
     // Frees a long beginning before the rest is read.

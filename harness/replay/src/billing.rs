@@ -19,7 +19,7 @@ pub fn call_hash(usage: &RecordedUsage) -> Option<u64> {
 pub struct SessionCalls {
     /// Hashes of its calls, each once.
     calls: Vec<u64>,
-    /// Hash of its content if no call is identified, so that a copy is recognised all the same.
+    /// Hash of the content of a recording without identified calls, so that its copies are recognised.
     content: Option<u64>,
     replies: usize,
 }
@@ -36,7 +36,8 @@ impl SessionCalls {
         let calls: BTreeSet<u64> = session.entries.iter().filter_map(usage).collect();
         let is_reply = |e: &&Entry| matches!(e, Entry::Assistant(a) if a.agent.is_none());
         SessionCalls {
-            content: calls.is_empty().then(|| content(session)),
+            content: (calls.is_empty() && session.header.source.is_some())
+                .then(|| content(session)),
             calls: calls.into_iter().collect(),
             replies: session.entries.iter().filter(is_reply).count(),
         }

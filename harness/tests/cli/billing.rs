@@ -37,6 +37,8 @@ fn each_call_is_billed_once_and_for_what_it_costs() {
         ("billing/terms", 3, 0.132_55 * 8.0 + 0.05),
         // 180,000 and 3,500 tokens of the compaction in either format.
         ("billing/inner-compaction", 2, 2.0 * 1.0513),
+        // Opus 4.1 at 15 and 75, 10,000 and 300 tokens; GPT-5 mini at 0.25 and 2.
+        ("billing/price-names", 2, 0.1725 + 0.0031),
         // Opus 4.5, as the program itself computed it.
         ("recordings/cline", 1, 0.0656),
     ] {

@@ -23,7 +23,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("opencode", "opencode/s2_multiturn.export.json"),
     ("openhands", "openhands/output.jsonl"),
     ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
-    ("qwen-code", "../bills/qwen-code.jsonl"),
+    ("qwen-code", "qwen-code/chat.jsonl"),
     ("inspect-ai", "inspect-ai/shop.json"),
     ("openai-chat", "messages/openai-chat.jsonl"),
     ("openai-responses", "messages/openai-responses.json"),

@@ -24,7 +24,6 @@ mod messages;
 mod mini_swe_agent;
 mod opencode;
 mod openhands;
-pub(crate) mod others;
 #[cfg(test)]
 mod packed_tests;
 mod pi;

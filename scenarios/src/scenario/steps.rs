@@ -175,7 +175,20 @@ pub(crate) const NESTED: &[(&str, &[&str])] = &[
     ("parts", PART),
     (
         "usage",
-        &["input", "output", "cache_read", "cache_write", "cache_write_1h", "output_estimate"],
+        &[
+            "input",
+            "output",
+            "cache_read",
+            "cache_write",
+            "cache_write_1h",
+            "output_estimate",
+            "call_id",
+            "speed",
+            "tier",
+            "region",
+            "web_searches",
+            "told_usd",
+        ],
     ),
 ];
 

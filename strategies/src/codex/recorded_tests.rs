@@ -68,7 +68,7 @@ fn retained_user_messages(
     };
     let blocks: Vec<_> = messages.iter().enumerate().map(block).collect();
     let texts = |m: Vec<Arc<Block>>| {
-        (m[0].message.0 as usize, m.iter().map(|b| b.text.to_string()).collect())
+        (m[0].message.0 as usize, m.iter().flat_map(|b| b.parts()).map(str::to_string).collect())
     };
     kept_users(release, &blocks, budget, false).into_iter().map(texts).collect()
 }

@@ -33,7 +33,7 @@ pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
         }
         match *option {
             "--trace" => check_replaced(option, path, "{\"seq\":")?,
-            "--status" => check_replaced(option, path, "{\"session_id\":")?,
+            "--status" => check_replaced(option, path, "{\"context_window\":")?,
             CASSETTE => {}
             _ => check_not_session(option, path)?,
         }

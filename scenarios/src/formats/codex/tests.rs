@@ -86,9 +86,9 @@ fn old_rollouts_are_bare_items() {
 /// A counted call: the kind of its entry, its id, and its tokens of input, cache reads and output.
 type BilledCall = (&'static str, String, [u64; 3]);
 
-/// Imports a file of `tests/data/bills`. Returns the session and its calls.
+/// Imports a file of `tests/data/billing`. Returns the session and its calls.
 fn bill(name: &str) -> (Session, Vec<BilledCall>) {
-    let path = recorded("../bills").join(name);
+    let path = recorded("../billing").join(name);
     let session = testing::import("codex", &Source::at(&path)).remove(0).session;
     let call = |e: &Entry| {
         let (kind, usage) = match e {

@@ -124,8 +124,7 @@ mod tests {
 
     #[test]
     fn a_chat_becomes_a_session_of_its_own_program() {
-        let loaded =
-            import("qwen-code", &Source::at(&recorded("../bills/qwen-code.jsonl"))).remove(0);
+        let loaded = import("qwen-code", &Source::at(&recorded("qwen-code/chat.jsonl"))).remove(0);
         let s = &loaded.session;
         assert_eq!(s.header.model.as_deref(), Some("qwen3-coder-plus"));
         assert_eq!(s.header.context_window, Some(1_000_000));
