@@ -313,7 +313,7 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
         window,
         vec(bit(), 0..5),
         // Larger prompts are no counters of a short session.
-        prop::option::of([0_u32..300_000, 0..300_000, 0..300_000, 0..2_000_000]),
+        prop::option::of([0_u32..300_000, 0..300_000, 0..300_000, 0..300_000]),
         any::<bool>(),
         any::<u16>(),
     );

@@ -141,7 +141,9 @@ mod tests {
     use super::*;
 
     fn session(id: &str, calls: &[&str]) -> Scenario {
-        let header = format!(r#"{{"type":"session","version":1,"id":"{id}"}}"#);
+        let header = format!(
+            r#"{{"type":"session","version":1,"id":"{id}","source":{{"format":"codex"}}}}"#
+        );
         let user = r#"{"type":"user","id":"u","text":"go"}"#.to_string();
         let reply = |(n, call): (usize, &&str)| {
             format!(

@@ -173,17 +173,16 @@ fn unusable_sessions_are_listed_with_the_reason() {
 /// A setting in the product's own file is the current one and is not tried again.
 #[test]
 fn settings_file_is_the_current_setting() {
-    let here = CommandFolder::new();
-    let rollout = data("codex/codemie-rollout-019e1625.jsonl");
-    here.write("config.toml", "tool_output_token_limit = 2500\n");
-    let line = format!("advise {rollout} --settings config.toml --json");
-    let all: Value = serde_json::from_str(&here.run(&line).ok().stdout).unwrap();
+    let here = sessions(1);
+    let settings = r#"{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60"}}"#;
+    here.write(".claude/settings.json", settings);
+    let all = advice(&here, "--settings .claude/settings.json");
     let one = &all["advice"][0];
-    assert_eq!(one["product"], "codex:tool_output_tokens=2500");
+    assert_eq!(one["product"], "claude-code:threshold_percent=60");
     let mut tried = String::new();
     for change in one["changes"].as_array().unwrap() {
         let _ = writeln!(tried, "{} {}", change["setting"], change["value"]);
     }
-    assert!(!tried.contains("\"tool_output_tokens\" \"2500\""), "{tried}");
-    assert!(tried.contains("\"tool_output_tokens\" \"5000\""), "{tried}");
+    assert!(!tried.contains("\"threshold_percent\" \"60\""), "{tried}");
+    assert!(tried.contains("\"threshold_percent\" \"70\""), "{tried}");
 }
