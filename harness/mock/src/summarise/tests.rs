@@ -168,10 +168,10 @@ fn the_instruction_never_comes_back() {
 }
 
 #[test]
-fn lines_stand_under_the_requested_headings() {
+fn lines_appear_under_the_requested_headings() {
     let headings = "## Goal\n## Constraints and wishes of the user\n## Decisions and why\n## Done so \
         far\n## Next steps: in order";
-    let said = |headings: &str| {
+    let session = |headings: &str| {
         prompt(vec![
             text(Role::User, &format!("Mend the tax. {RULE}"), 1),
             text(Role::Assistant, "I decided against floats. The split is mended.", 2),
@@ -184,11 +184,11 @@ fn lines_stand_under_the_requested_headings() {
          ## Decisions and why\n- I decided against floats.\n## Done so far\n- The split is mended.\n\
          ## Next steps\n- Left for later: drop the table orders_2019."
     );
-    assert_eq!(write(&said(headings)), expected);
-    let numbered = write(&said("1. Overview: what was asked\n2. Errors: what failed"));
+    assert_eq!(write(&session(headings)), expected);
+    let numbered = write(&session("1. Overview: what was asked\n2. Errors: what failed"));
     assert!(numbered.starts_with("1. Overview:\n- User: Mend the tax."), "{numbered}");
     assert!(numbered.ends_with("orders_2019.\n2. Errors:"), "{numbered}");
-    let mut again = said(headings);
+    let mut again = session(headings);
     again.items.splice(0..3, [text(Role::User, &format!("<summary>\n{expected}\n</summary>"), 1)]);
     assert_eq!(write(&again), expected, "an earlier summary keeps its order");
 }
