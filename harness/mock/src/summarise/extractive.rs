@@ -12,7 +12,7 @@ use ctxbench_core::tokens::{content_hash, o200k};
 use ctxbench_provider::Prompt;
 use serde_json::Value;
 
-use super::headings::{headings, place};
+use super::headings::{heading_of, headings};
 use super::request::{Author, Segment, SummaryRequest};
 use super::sentences::{clip, literals, on_one_line, sentences};
 
@@ -67,7 +67,7 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     let headings = headings(&request.instruction);
     let heading = |s: &Sentence<'_>| {
         let same = headings.iter().position(|h| h == s.under);
-        same.unwrap_or_else(|| place(&headings, s.who, &s.text))
+        same.unwrap_or_else(|| heading_of(&headings, s.who, &s.text))
     };
     let lines = found.iter().map(|s| ((heading(s), s.order), s.line()));
     request.answer(max_tokens, &headings, lines)
