@@ -2,7 +2,7 @@
 //!
 //! The weight depends on the author, the position, and the literals of a sentence (paths, names,
 //! numbers), and on words that it shares with the instruction. No word has a meaning here, so all
-//! languages are alike.
+//! languages are alike; only the choice of a heading depends on words.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -12,6 +12,7 @@ use ctxbench_core::tokens::{content_hash, o200k};
 use ctxbench_provider::Prompt;
 use serde_json::Value;
 
+use super::headings::{heading_of, headings};
 use super::request::{Author, Segment, SummaryRequest};
 use super::sentences::{clip, literals, on_one_line, sentences};
 
@@ -63,16 +64,23 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     found.retain(|s| s.weight >= MIN_WEIGHT);
     let rank = |s: &Sentence<'_>| s.weight / (1.0 + s.text.len() as f32 / 600.0);
     found.sort_by(|a, b| rank(b).total_cmp(&rank(a)).then(a.order.cmp(&b.order)));
-    request.answer(max_tokens, found.iter().map(|s| (s.order, s.line())))
+    let headings = headings(&request.instruction);
+    let heading = |s: &Sentence<'_>| {
+        let same = headings.iter().position(|h| h == s.under);
+        same.unwrap_or_else(|| heading_of(&headings, s.who, &s.text))
+    };
+    let lines = found.iter().map(|s| ((heading(s), s.order), s.line()));
+    request.answer(max_tokens, &headings, lines)
 }
 
 impl SummaryRequest<'_> {
-    /// Answers with those of the lines, best first, that fit. They appear in the order of their
-    /// numbers. The answer is between `<summary>` tags if the instruction names them.
+    /// Answers with those of the lines, best first, that fit. Each has the number of its heading
+    /// and its position there. The answer is between `<summary>` tags if the instruction names them.
     pub(super) fn answer(
         &self,
         max_tokens: Option<u64>,
-        ranked: impl Iterator<Item = (usize, String)>,
+        headings: &[String],
+        ranked: impl Iterator<Item = ((usize, usize), String)>,
     ) -> String {
         let limit = budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens);
         let (mut open, mut close) = ("", "");
@@ -80,18 +88,21 @@ impl SummaryRequest<'_> {
             (open, close) = ("<summary>\n", "</summary>");
         }
         // Under a tight limit, content matters more than the requested form.
-        let mut left = limit.saturating_sub(o200k(open) + o200k(close));
+        let titles = headings.iter().enumerate().map(|(n, h)| ((n, 0), format!("{h}\n")));
+        let mut chosen: Vec<((usize, usize), String)> = titles.collect();
+        let frame = chosen.iter().map(|(_, title)| o200k(title)).sum::<u64>();
+        let mut left = limit.saturating_sub(o200k(open) + o200k(close) + frame);
         if 2 * left < limit {
             (open, close, left) = ("", "", limit);
+            chosen.clear();
         }
-        let mut chosen = Vec::new();
         let mut too_long = 0;
-        for (order, line) in ranked {
+        for (place, line) in ranked {
             let line = format!("- {line}\n");
             let tokens = o200k(&line);
             if tokens <= left {
                 left -= tokens;
-                chosen.push((order, line));
+                chosen.push((place, line));
             } else {
                 too_long += 1;
             }
@@ -99,9 +110,9 @@ impl SummaryRequest<'_> {
                 break;
             }
         }
-        chosen.sort_by_key(|(order, _)| *order);
+        chosen.sort_by_key(|(place, _)| *place);
         let mut lines: String = chosen.into_iter().map(|(_, line)| line).collect();
-        if lines.is_empty() && self.segments.is_empty() {
+        if self.segments.is_empty() {
             lines = format!("{NOTHING}\n");
         }
         let text = format!("{open}{lines}{close}");
@@ -126,6 +137,8 @@ fn cut(text: &str, limit: u64) -> String {
 struct Sentence<'a> {
     text: Cow<'a, str>,
     who: Author,
+    /// Heading of the earlier summary that contains it, or nothing.
+    under: &'a str,
     weight: f32,
     /// Position in the conversation.
     order: usize,
@@ -145,6 +158,8 @@ struct Ranker<'a> {
     sentences: Vec<Sentence<'a>>,
     /// Sentences by the hash of their text, to avoid repetition.
     seen: HashMap<u64, usize>,
+    /// Current heading of an earlier summary.
+    under: &'a str,
 }
 
 impl<'a> Ranker<'a> {
@@ -157,7 +172,8 @@ impl<'a> Ranker<'a> {
                 let all: Vec<&str> = sentences(segment.text).collect();
                 let own = all.iter().take(SENTENCES_OF_USER);
                 let end = all.iter().skip(SENTENCES_OF_USER.max(all.len().saturating_sub(4)));
-                let bonus = if n == 0 { 1.5 } else { 0.0 };
+                let is_first = self.sentences.iter().all(|s| s.who != Author::User);
+                let bonus = if is_first { 1.5 } else { 0.0 };
                 for text in own.chain(end) {
                     self.push(who, Cow::Borrowed(text), 3.0 + bonus + 0.8 * age, n);
                 }
@@ -167,13 +183,21 @@ impl<'a> Ranker<'a> {
             // A text that is summarised repeatedly weighs less than a new one of the user.
             Author::Summary => {
                 let text = segment.text.rsplit("</analysis>").next().unwrap_or("");
-                for sentence in sentences(text) {
-                    let (who, sentence) = match sentence.strip_prefix(USER) {
-                        Some(sentence) => (Author::User, sentence),
-                        None => (who, sentence),
-                    };
-                    self.push(who, Cow::Borrowed(sentence), 2.4, n);
+                let is_tag = |l: &&str| l.starts_with('<') && l.ends_with('>');
+                for line in text.lines().map(str::trim).filter(|l| !is_tag(l)) {
+                    if line.starts_with('#') || line.ends_with(':') {
+                        self.under = line;
+                        continue;
+                    }
+                    for sentence in sentences(line) {
+                        let (who, sentence, weight) = match sentence.strip_prefix(USER) {
+                            Some(sentence) => (Author::User, sentence, 2.9),
+                            None => (who, sentence, 2.4),
+                        };
+                        self.push(who, Cow::Borrowed(sentence), weight, n);
+                    }
                 }
+                self.under = "";
             }
             Author::Call => self.call(segment.text, n, age),
             Author::Output => {
@@ -223,7 +247,7 @@ impl<'a> Ranker<'a> {
             }
             Entry::Vacant(new) => {
                 new.insert(self.sentences.len());
-                self.sentences.push(Sentence { text, who, weight, order });
+                self.sentences.push(Sentence { text, who, under: self.under, weight, order });
             }
         }
     }

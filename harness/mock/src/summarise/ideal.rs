@@ -34,8 +34,8 @@ pub(super) fn write(job: &SummaryJob<'_>, rates: Option<(f64, f64)>) -> String {
     let mut visible: Vec<(usize, &Fact)> =
         job.facts.iter().enumerate().filter(|(_, f)| visible(f, &said)).collect();
     visible.sort_by_key(|(_, f)| RANK.iter().position(|k| *k == f.kind).unwrap_or(RANK.len()));
-    let lines = visible.into_iter().filter_map(|(n, f)| Some((n, outcome(f, job, rates)?)));
-    request.answer(job.room(), lines)
+    let lines = visible.into_iter().filter_map(|(n, f)| Some(((0, n), outcome(f, job, rates)?)));
+    request.answer(job.room(), &[], lines)
 }
 
 /// Returns whether the conversation contains every literal. The empty second text disables the more

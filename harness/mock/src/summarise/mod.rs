@@ -17,6 +17,7 @@
 mod desk;
 pub mod endpoint;
 mod extractive;
+mod headings;
 mod ideal;
 mod request;
 mod script;

@@ -168,6 +168,32 @@ fn the_instruction_never_comes_back() {
 }
 
 #[test]
+fn lines_appear_under_the_requested_headings() {
+    let headings = "## Goal\n## Constraints and wishes of the user\n## Decisions and why\n## Done so \
+        far\n## Next steps: in order";
+    let session = |headings: &str| {
+        prompt(vec![
+            text(Role::User, &format!("Mend the tax. {RULE}"), 1),
+            text(Role::Assistant, "I decided against floats. The split is mended.", 2),
+            text(Role::Assistant, "Left for later: drop the table orders_2019.", 3),
+            text(Role::User, &format!("Write a summary under these headings:\n{headings}"), 4),
+        ])
+    };
+    let expected = format!(
+        "## Goal\n- User: Mend the tax.\n## Constraints and wishes of the user\n- User: {RULE}\n\
+         ## Decisions and why\n- I decided against floats.\n## Done so far\n- The split is mended.\n\
+         ## Next steps\n- Left for later: drop the table orders_2019."
+    );
+    assert_eq!(write(&session(headings)), expected);
+    let numbered = write(&session("1. Overview: what was asked\n2. Errors: what failed"));
+    assert!(numbered.starts_with("1. Overview:\n- User: Mend the tax."), "{numbered}");
+    assert!(numbered.ends_with("orders_2019.\n2. Errors:"), "{numbered}");
+    let mut again = session(headings);
+    again.items.splice(0..3, [text(Role::User, &format!("<summary>\n{expected}\n</summary>"), 1)]);
+    assert_eq!(write(&again), expected, "an earlier summary keeps its order");
+}
+
+#[test]
 fn a_result_sent_as_the_user_is_no_word_of_the_user() {
     let s = write(&aider());
     assert!(s.contains("- User: Customers get a 401.") && !s.contains("User: Error"), "{s}");
@@ -412,6 +438,7 @@ fn the_extractive_summariser_cannot_see_facts() {
     // Its source code does not name the types or modules of facts.
     let sources = [
         ("extractive.rs", include_str!("extractive.rs")),
+        ("headings.rs", include_str!("headings.rs")),
         ("request.rs", include_str!("request.rs")),
         ("sentences.rs", include_str!("sentences.rs")),
     ];
