@@ -77,14 +77,15 @@ mod tests {
     use super::*;
     use ctxbench_core::model::find;
 
-    fn of(model: &str, terms: Billing) -> Surcharge {
+    fn surcharge(model: &str, terms: Billing) -> Surcharge {
         Surcharge::new(find(model).unwrap(), &terms)
     }
 
     #[test]
     fn terms_are_multiplied_and_what_has_no_price_is_told() {
-        let fast =
-            |name: &str| of(name, Billing { speed: Some("fast".into()), ..Billing::default() });
+        let fast = |name: &str| {
+            surcharge(name, Billing { speed: Some("fast".into()), ..Billing::default() })
+        };
         assert_eq!(fast("claude-opus-4-6").factor, 6.0);
         assert_eq!(fast("claude-opus-4-8").factor, 2.0);
         let unknown = fast("claude-sonnet-4-6");
@@ -95,8 +96,11 @@ mod tests {
             web_searches: 3,
             ..Billing::default()
         };
-        let both = of("claude-opus-5", terms.clone());
+        let both = surcharge("claude-opus-5", terms.clone());
         assert!((both.factor - 0.55).abs() < 1e-12 && (both.fees_usd - 0.03).abs() < 1e-12);
-        assert_eq!(of("gemini-2.5-pro", terms).unpriced, ["region \"us\"", "searches of the web"]);
+        assert_eq!(
+            surcharge("gemini-2.5-pro", terms).unpriced,
+            ["region \"us\"", "searches of the web"]
+        );
     }
 }

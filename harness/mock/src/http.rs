@@ -155,7 +155,7 @@ impl HttpTransport {
     }
 
     /// Returns the server, ready for one request. A mock keeps the requests that it has matched, so
-    /// each is mounted anew.
+    /// each is mounted again.
     async fn server(&mut self) -> io::Result<&MockServer> {
         let server = match self.server.take() {
             Some(server) => {

@@ -139,7 +139,7 @@ async fn replay_one(
     let (log, events) = EventLog::open();
     let subagents = (!index.is_empty())
         .then(|| Subagents::new(&scene, index.clone(), doors.clone(), log.clone()));
-    let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
+    let engine = play(&scene, doors.door_of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
     }

@@ -23,7 +23,7 @@ pub(crate) struct Doors {
 
 impl Doors {
     /// Returns the transport of the main conversation, or of a subagent.
-    pub(crate) fn of(&self, agent: Option<&str>) -> Box<dyn Door> {
+    pub(crate) fn door_of(&self, agent: Option<&str>) -> Box<dyn Door> {
         let door = Box::new(self.provider.clone());
         match &self.watcher {
             None => door,

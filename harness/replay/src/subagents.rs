@@ -113,7 +113,7 @@ impl Subagents {
             let start = Start { at_ms: now, by_request: request };
             let log = self.log.of_agent(i as u32);
             let engine =
-                play(&scene, self.doors.of(Some(id)), Some(self.clone()), start, log).await;
+                play(&scene, self.doors.door_of(Some(id)), Some(self.clone()), start, log).await;
             engine.now().saturating_sub(now)
         })
     }

@@ -177,7 +177,7 @@ const PICKED: &str = "The value was picked on the sessions that it is told of, s
 /// Builds the report of a product from its rows.
 pub fn advise(tried: Tried<'_>) -> Advice {
     let Tried { product, changes, runs, recorded, left_out, mut limits } = tried;
-    let now: Vec<&RunRecord> = of(runs, product).collect();
+    let now: Vec<&RunRecord> = runs_of(runs, product).collect();
     let all: Vec<&RunRecord> = runs.iter().collect();
     let differences = stats::by_settings(&all, product);
     let outcomes: Vec<ChangeOutcome> = match &differences {
@@ -253,8 +253,8 @@ fn outcome(
     runs: &[RunRecord],
 ) -> Option<ChangeOutcome> {
     let row = d.row(&change.label)?;
-    let pairs: Vec<(&RunRecord, &RunRecord)> = of(runs, product)
-        .filter_map(|now| Some((now, of(runs, &change.label).find(|r| is_of(r, now))?)))
+    let pairs: Vec<(&RunRecord, &RunRecord)> = runs_of(runs, product)
+        .filter_map(|now| Some((now, runs_of(runs, &change.label).find(|r| is_of(r, now))?)))
         .filter(|(now, then)| now.is_whole() && then.is_whole())
         .collect();
     let (before, after): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
@@ -269,7 +269,7 @@ fn outcome(
     })
 }
 
-fn of<'a>(runs: &'a [RunRecord], label: &'a str) -> impl Iterator<Item = &'a RunRecord> {
+fn runs_of<'a>(runs: &'a [RunRecord], label: &'a str) -> impl Iterator<Item = &'a RunRecord> {
     runs.iter().filter(move |r| r.strategy.label == label)
 }
 

@@ -75,7 +75,7 @@ impl DescribedOpenCode {
 
     /// Returns the limits that the account knows. The comparison ignores a separate input limit.
     fn limits(&self, s: &Engine) -> ModelLimits {
-        let all = ModelLimits::of(&s.model);
+        let all = ModelLimits::for_model(&s.model);
         ModelLimits { input: all.input.filter(|_| self.account == Account::Article), ..all }
     }
 

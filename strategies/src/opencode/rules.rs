@@ -25,7 +25,7 @@ pub struct ModelLimits {
 }
 
 impl ModelLimits {
-    pub fn of(m: &Model) -> ModelLimits {
+    pub fn for_model(m: &Model) -> ModelLimits {
         ModelLimits { context: m.window, output: m.max_output, input: m.input_limit }
     }
 }

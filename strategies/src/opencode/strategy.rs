@@ -91,7 +91,7 @@ impl OpenCodeProgram {
     }
 
     fn usable(&self, s: &Engine) -> u64 {
-        usable(ModelLimits::of(&s.model), self.settings.reserved, self.cap, self.buffer)
+        usable(ModelLimits::for_model(&s.model), self.settings.reserved, self.cap, self.buffer)
     }
 
     fn overflows(&self, s: &Engine, count: u64) -> bool {
@@ -101,7 +101,7 @@ impl OpenCodeProgram {
     /// Returns the limits of the verbatim tail; `None` in 1.3, which keeps none.
     fn tail_rule(&self, s: &Engine) -> Option<TailRule> {
         let set = &self.settings;
-        let limits = self.summary_limits.unwrap_or(ModelLimits::of(&s.model));
+        let limits = self.summary_limits.unwrap_or(ModelLimits::for_model(&s.model));
         let usable = usable(limits, set.reserved, self.cap, self.buffer);
         let budget = tail_budget(usable, set.preserve_recent_tokens, set.tail_least, set.tail_most);
         (!self.old).then_some(TailRule { turns: set.tail_turns.map(|n| n as i64), budget })
@@ -217,7 +217,7 @@ impl OpenCodeProgram {
         if let Some(m) = &self.settings.model {
             r.model = s.model.named(m);
         }
-        let limits = self.summary_limits.unwrap_or(ModelLimits::of(&s.model));
+        let limits = self.summary_limits.unwrap_or(ModelLimits::for_model(&s.model));
         r.max_tokens = Some(max_output(limits, self.cap));
         r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
@@ -384,7 +384,7 @@ impl Strategy for OpenCodeProgram {
             let (text, splits) = joined(&wrapped);
             *b = b.map_draft(|d| (d.text, d.splits) = (text.into(), splits));
         }
-        r.max_tokens = Some(max_output(ModelLimits::of(&s.model), self.cap));
+        r.max_tokens = Some(max_output(ModelLimits::for_model(&s.model), self.cap));
         r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
     }
