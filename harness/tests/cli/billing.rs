@@ -1,12 +1,13 @@
 //! Bills of recordings that repeat calls, name what changes a price, or count what cannot be. Expected
 //! values are list prices times the counters in the files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ctxbench_replay::billing::{SessionCalls, bill_once};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::CommandFolder;
+use crate::common::{CommandFolder, jsonl};
 
 fn data(folder: &str) -> String {
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
@@ -86,4 +87,40 @@ fn impossible_counters_and_other_programs_are_told() {
     assert!(!counters.stdout.contains("4280000"));
     let other = here.run(&format!("list sessions {}", data("billing/other-program"))).ok();
     other.stderr_contains(&["a recording of Gemini CLI (its stream-json output"]);
+}
+
+/// Two replies of Opus 4.6 (5, 6.25, 0.50 and 25 USD per million) and two of Haiku 4.5 (1, 1.25, 0.10
+/// and 5), which has a cache of its own.
+#[test]
+fn replies_are_billed_by_their_own_models() {
+    let here = CommandFolder::new();
+    let mut lines = vec![
+        json!({"type": "session", "version": 1, "id": "s", "model": "claude-opus-4-6",
+            "source": {"format": "claude-code"}, "prefix_tokens": 19_900}),
+        json!({"type": "user", "id": "u", "text": "Read the files."}),
+    ];
+    for (i, (model, read, written)) in [
+        ("claude-opus-4-6", 0, 20_000),
+        ("claude-opus-4-6", 20_000, 2_000),
+        ("claude-haiku-4-5", 0, 24_000),
+        ("claude-haiku-4-5", 24_000, 2_000),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (id, call) = (format!("a{i}"), format!("c{i}"));
+        let usage = json!({"input": 0, "cache_read": read, "cache_write": written, "output": 50});
+        lines.push(json!({"type": "assistant", "id": id, "model": model, "text": "Next.",
+            "calls": [{"id": call, "name": "Read", "arguments": "{}"}], "usage": usage}));
+        lines.push(json!({"type": "tool", "call_id": call, "output": "done"}));
+    }
+    here.write("s.jsonl", jsonl(&lines));
+    let usd = (22.0 * 6.25 + 20.0 * 0.5 + 0.1 * 25.0 + 26.0 * 1.25 + 24.0 * 0.1 + 0.1 * 5.0) / 1e3;
+    here.run("run s.jsonl --strategy reference --transport direct --out o").ok();
+    for row in here.csv("o/summary.csv") {
+        let cost: f64 = row["cost_usd"].parse().unwrap();
+        assert!((cost - usd).abs() < 0.03 * usd, "{}: {cost} instead of {usd}", row["strategy"]);
+    }
+    let of_haiku = |r: &&BTreeMap<String, String>| r["request_model"] == "claude-haiku-4-5";
+    assert_eq!(here.csv("o/requests.csv").iter().filter(of_haiku).count(), 4, "two in each row");
 }

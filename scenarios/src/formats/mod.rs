@@ -27,6 +27,7 @@ mod openhands;
 #[cfg(test)]
 mod packed_tests;
 mod pi;
+mod plausible;
 mod qwen_code;
 mod recording;
 mod session;

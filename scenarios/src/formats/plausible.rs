@@ -1,0 +1,88 @@
+//! Counters that contradict each other or the window: told, and not believed.
+
+use ctxbench_session::calibration;
+use ctxbench_session::{Entry, Header, RecordedCompaction, RecordedUsage};
+use ctxbench_util::plural::pluralize;
+
+use crate::bounds;
+use crate::check::Located;
+
+/// Removes counters of prompts that no call can have had: far larger than the window and than all that
+/// was said. Returns a warning.
+pub(super) fn drop_impossible_counters(
+    header: &Header,
+    items: &mut [Located],
+    file: &str,
+) -> Option<String> {
+    /// System prompts, tools and reminders that a recording lacks, tokens.
+    const UNSEEN: u64 = 100_000;
+    /// Largest window that any listed provider offers, tokens. Clients offer variants of a model with
+    /// this window.
+    const LARGEST_WINDOW: u64 = 1_100_000;
+    let window = header.context_window.unwrap_or(LARGEST_WINDOW);
+    // Larger ones are no numbers of tokens and told as such.
+    let beyond = |usage: &RecordedUsage| {
+        (window.saturating_add(window / 4)..bounds::TOKENS).contains(&usage.prompt())
+    };
+    let told = |i: &Located| match &i.entry {
+        Entry::Assistant(a) => a.usage.as_ref().is_some_and(beyond),
+        _ => false,
+    };
+    items.iter().any(told).then_some(())?;
+    let by = calibration::counting_of(header.model.as_deref()).for_visible_text();
+    let said = calibration::content(items.iter().map(|i| &i.entry), &by);
+    let mut dropped = Vec::new();
+    for Located { line, entry } in items {
+        if let Entry::Assistant(a) = entry
+            && let Some(usage) = a.usage.take_if(|u| beyond(u) && u.prompt() > said + UNSEEN)
+        {
+            dropped.push((*line, usage.prompt()));
+        }
+    }
+    let &(line, prompt) = dropped.first()?;
+    let more = match dropped.len() {
+        1 => String::new(),
+        n => format!("; so are those of {}", pluralize(n - 1, "more reply")),
+    };
+    Some(format!(
+        "{file}:{line}: the counters tell of a prompt of {prompt} tokens, in a window of {window} and a \
+         session of {said}; they cannot be right and are left out{more}"
+    ))
+}
+
+/// Adds a compaction where the counted prompts fall without one, and returns a warning. What the
+/// program removed, and when, is not known.
+pub(super) fn add_hidden_compactions(items: &mut Vec<Located>, file: &str) -> Option<String> {
+    /// Smallest fall in tokens; the program also clears old results.
+    const LEAST_FALL: u64 = 50_000;
+    let (mut before, mut hidden) = (0, Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        match &item.entry {
+            Entry::Assistant(a) if a.agent.is_none() => {
+                let Some(prompt) = a.usage.as_ref().map(RecordedUsage::prompt) else { continue };
+                if prompt < before / 2 && before - prompt >= LEAST_FALL {
+                    hidden.push((at, before, prompt));
+                }
+                before = prompt;
+            }
+            Entry::RecordedCompaction(_) | Entry::Clear { .. } => before = 0,
+            _ => {}
+        }
+    }
+    let &(at, from, to) = hidden.first()?;
+    let line = items[at].line;
+    let all = match hidden.len() {
+        1 => "one compaction".to_string(),
+        n => format!("{n} compactions"),
+    };
+    for (at, from, to) in hidden.into_iter().rev() {
+        let (pre_tokens, post_tokens) = (Some(from), Some(to));
+        let c = RecordedCompaction { pre_tokens, post_tokens, ..RecordedCompaction::default() };
+        let line = items[at].line;
+        items.insert(at, Located { line, entry: Entry::RecordedCompaction(c) });
+    }
+    Some(format!(
+        "{file}:{line}: at least {all} that the file does not show: the counted prompt falls from \
+         {from} to {to} tokens"
+    ))
+}
