@@ -42,7 +42,7 @@ pub async fn bind(port: u16) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Serves a listener until `until` completes. Open replies have [`GRACE`] to finish.
+/// Serves a listener until `until` completes. Open replies have two seconds to finish.
 pub async fn listen<F>(
     listener: TcpListener,
     answer: impl Fn(Request) -> F + Clone + Send + 'static,
