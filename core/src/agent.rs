@@ -1,8 +1,7 @@
 //! The agent's loop, shared by all strategies, replays and embedding programs.
 
 use crate::engine::Engine;
-use crate::host::RewindMode;
-use crate::host::{Action, Event, Incoming, RewindStatus};
+use crate::host::{Action, Event, Incoming, RewindMode, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
 use crate::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 

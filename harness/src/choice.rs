@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
-use ctxbench_session::Session;
-use ctxbench_session::calibration;
+use ctxbench_session::{Session, calibration};
 use ctxbench_util::plural::pluralize;
 
 /// Selection criteria. Without any, every session is selected.

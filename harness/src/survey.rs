@@ -1,14 +1,12 @@
 //! One-row overview of a session, for selection from a large corpus.
 
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::Entry;
-use ctxbench_session::calibration;
+use ctxbench_session::{Entry, calibration};
 use serde::Serialize;
 
 use crate::choice;
 use ctxbench_replay::billing::BilledCalls;
-use ctxbench_replay::recorded::about_prices;
-use ctxbench_replay::recorded::{self, BilledCall};
+use ctxbench_replay::recorded::{self, BilledCall, about_prices};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::record::{Results, RunRecord, Status};
 
-use crate::agreement;
-use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::Metric;
-use crate::recorded;
 use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::terms::{Terms, terms};
 use crate::view::{self, ReportBlock};
+use crate::{agreement, fmt, recorded};
 
 /// Conclusion for one model (and one summariser, if there are several).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,12 +12,11 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
-use crate::conclusion;
 use crate::formats::ReportError;
 use crate::metrics::METRICS;
 use crate::stats::{self, Differences};
 use crate::stored::StoredResults;
-use crate::view;
+use crate::{conclusion, view};
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";

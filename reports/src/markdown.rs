@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
-use crate::fmt;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, ReportBlock};
-use crate::{front, grid, metrics, seeds};
+use crate::{fmt, front, grid, metrics, seeds};
 
 /// Maximum length of a comment, bytes. GitHub allows 65,536 characters; details are left out rather
 /// than cut.

@@ -7,12 +7,11 @@ use ctxbench_session::Header;
 use ctxbench_util::nearest;
 use serde_json::{Map, Value};
 
-use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, LineFault, Loaded};
-use crate::escapes;
 use crate::fields::{self, absent};
 use crate::formats::{millis, unread};
+use crate::{bounds, escapes};
 
 /// Format version that this build reads.
 pub const VERSION: u32 = 1;

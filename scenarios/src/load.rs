@@ -11,10 +11,9 @@ use ctxbench_util::nearest;
 
 use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
-use crate::escapes;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
 use crate::scenario::{self, Companions, NoBase, Scenario};
-use crate::{builtin, formats, jsonl};
+use crate::{builtin, escapes, formats, jsonl};
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

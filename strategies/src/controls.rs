@@ -2,8 +2,7 @@
 
 use crate::descriptor::{About, BuildRequest, Product};
 use async_trait::async_trait;
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::block::is_fixed;
+use ctxbench_core::block::{BlockKind, is_fixed};
 use ctxbench_core::compaction::{CompactionKind, step_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;

@@ -7,12 +7,11 @@
 //! modelled: routing between machines, eviction under load, entries that start within an item.
 
 use super::prompt::{Item, Prompt, chain};
-use ctxbench_core::Millis;
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, Entries};
 use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::tokens;
 use ctxbench_core::usage::Ttl;
+use ctxbench_core::{Millis, tokens};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// Tokens of a prompt by use of the cache. The four fields add up to the prompt.

@@ -1,7 +1,6 @@
 //! The JSON Schema of the session format, generated from the types that read and write it.
 
-use schemars::JsonSchema;
-use schemars::Schema;
+use schemars::{JsonSchema, Schema};
 
 use crate::{Entry, Header};
 

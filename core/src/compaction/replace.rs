@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::block::is_system;
-use crate::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
+use crate::block::{Block, BlockKind, Draft, MessageId, Origins, Role, is_system};
 use crate::engine::Engine;
 
 /// Builds a block that exists only in one request.

@@ -10,9 +10,8 @@ use ctxbench_provider::wire;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::CaseVerdict;
-use super::prompt;
 use super::world::SentRequests;
+use super::{CaseVerdict, prompt};
 use crate::sha256;
 
 /// The first difference between a run and its case.

@@ -9,12 +9,11 @@ use crate::case::{
     UserPart,
 };
 use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::Usage;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
+use ctxbench_core::{Millis, Usage};
 
 /// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]

@@ -7,23 +7,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
-use ctxbench_core::context_editing;
 use ctxbench_core::model::{self, Counting, Latency, Model};
 use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Usage;
+use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
 use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
 
-use super::PlannedReply;
 use super::stored::ContentStore;
 use super::threads::{LIVE, Threads};
-use super::{pairs, rules};
+use super::{PlannedReply, pairs, rules};
 use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
 
 /// Settings of a provider.

@@ -4,17 +4,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, is_system};
 use ctxbench_core::compaction::origins;
 use ctxbench_core::content::Part;
-use ctxbench_core::context_editing;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::host::{Action, Event as Noted, TimedEvent};
+use ctxbench_core::host::{Action, Event as Noted, Incoming, TimedEvent};
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::usage::Usage;
+use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RequestRecord, RequestStatus, Rule};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};

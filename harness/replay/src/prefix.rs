@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, common_prefix, total_tokens};
+use ctxbench_core::block::{Block, common_prefix, is_system, total_tokens};
 use ctxbench_core::context_editing;
 use ctxbench_core::request::Request;
 use rapidhash::RapidHashMap as HashMap;

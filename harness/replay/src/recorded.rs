@@ -15,8 +15,9 @@ use ctxbench_reports::record::{
     AS_RECORDED, CompactionRecord, RequestRecord, RunRecord, Status, StrategyInfo, Summary,
 };
 use ctxbench_scenarios::Scenario;
-use ctxbench_session::calibration;
-use ctxbench_session::{Entry, RecordedCall, RecordedUsage, Session, Surcharge, Trigger};
+use ctxbench_session::{
+    Entry, RecordedCall, RecordedUsage, Session, Surcharge, Trigger, calibration,
+};
 
 use crate::billing::call_hash;
 use crate::compactions::{break_even, paid_off};

@@ -10,22 +10,18 @@ use std::time::{Duration, Instant};
 
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
-use ctxbench_reports::record::yardstick;
-use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status, yardstick};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::descriptor::{Descriptor, PlotColor};
 use ctxbench_strategies::{Spec, all};
 
-use crate::models;
 use crate::options::{Options, Replayed};
 use crate::path::{THINK_MS, TOOLS_MS};
 use crate::record::not_run;
-use crate::recorded;
 use crate::replay::{ScenarioCache, replay_with};
 use crate::savings::with_savings;
-use crate::steering;
-use crate::twice;
+use crate::{models, recorded, steering, twice};
 use ctxbench_mock::summarise::Summariser;
 
 /// Plan of a run.

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use ctxbench_session::calibration;
-use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
+use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry, calibration};
 
 use super::fact_scope::OwnFacts;
 use super::session_cache::SessionCache;

@@ -7,9 +7,8 @@ use std::process::Stdio;
 
 use common::replayed::run_with;
 use common::{CLAUDE_CODE, CODEX, CommandFolder};
-use ctxbench_replay::Options;
-use ctxbench_replay::models;
 use ctxbench_replay::verify::{Verified, verify};
+use ctxbench_replay::{Options, models};
 use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::Spec;

@@ -9,8 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::common::CommandFolder;
-use crate::common::sdk;
+use crate::common::{CommandFolder, sdk};
 
 /// Maximum time for the collector to start and to print a metric.
 const PATIENCE: Duration = Duration::from_secs(30);

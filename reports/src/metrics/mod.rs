@@ -9,8 +9,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::host::RewindStatus;
+use ctxbench_core::host::{RewindMode, RewindStatus};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::strategy::Standing;
 use ctxbench_session::fact::{FactKind, Match};

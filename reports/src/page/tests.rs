@@ -8,8 +8,7 @@ use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
 use super::*;
-use crate::record::Results;
-use crate::record::{FactLife, RunRecord};
+use crate::record::{FactLife, Results, RunRecord};
 use crate::testing;
 
 fn render_page(results: &Results) -> String {

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use ctxbench_core::Millis;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::host::RewindStatus;
+use ctxbench_core::host::{RewindMode, RewindStatus};
 
 /// Mechanism by which a product stores files for a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

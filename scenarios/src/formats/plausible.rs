@@ -1,7 +1,6 @@
 //! Counters that contradict each other or the window: told, and not believed.
 
-use ctxbench_session::calibration;
-use ctxbench_session::{Entry, Header, RecordedCompaction, RecordedUsage};
+use ctxbench_session::{Entry, Header, RecordedCompaction, RecordedUsage, calibration};
 use ctxbench_util::plural::pluralize;
 
 use crate::bounds;

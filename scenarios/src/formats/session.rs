@@ -6,20 +6,18 @@ use std::sync::Arc;
 
 use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, joined_text};
-use ctxbench_session::calibration;
 use ctxbench_session::{
     AssistantEntry, Entry, Header, RecordedCall, RecordedCompaction, RecordedUsage, Source,
-    ToolEntry, UserEntry,
+    ToolEntry, UserEntry, calibration,
 };
 use serde_json::Map;
 
-use super::plausible;
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, View, wrong_counters,
 };
 use super::source::Source as Read;
-use super::time;
+use super::{plausible, time};
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
 use crate::error::{InputError, LineFault, Loaded};

@@ -11,8 +11,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, is_system};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;

@@ -13,8 +13,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, is_system};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{CallerAction, Event, Incoming};

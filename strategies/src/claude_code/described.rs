@@ -12,8 +12,7 @@
 //!   its beginning. Session memory exists but is reported to be off.
 
 use async_trait::async_trait;
-use ctxbench_core::block::is_fixed;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, is_fixed};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Reply, Request};

@@ -15,8 +15,7 @@ use std::sync::Arc;
 use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use crate::persist::PersistFormat;
 use async_trait::async_trait;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role, is_system};
 use ctxbench_core::breakpoints::frontier_breakpoints;
 use ctxbench_core::compaction::{
     CompactionKind, ephemeral_block, group_starts, view_after_compaction,

@@ -1,9 +1,9 @@
 //! Recorded results of single functions of Codex CLI.
 
 use super::items::kept_users;
-use super::rules::{OutputPolicy, cut_message, cut_output, cut_record};
 use super::rules::{
-    active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item, must_compact,
+    OutputPolicy, active_tokens, bytes_estimate, cut_message, cut_output, cut_record,
+    effective_limit, encrypted_estimate, estimate_item, must_compact,
 };
 use super::*;
 use crate::testing::check;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::block::{Block, BlockKind, Role, is_system};
 
 /// Speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockKind, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, is_system, total_tokens};
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::bytes_div4_down;
 

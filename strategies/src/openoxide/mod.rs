@@ -24,12 +24,10 @@ use std::sync::Arc;
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use async_trait::async_trait;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::block::{Block, MessageId, is_system};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::host::RewindMode;
+use ctxbench_core::host::{Incoming, RewindMode};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
 };

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::{BudgetConfig, PromptChunks};
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role, is_system};
 use ctxbench_core::compaction::{
     PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
 };

@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role, is_system};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};

@@ -11,11 +11,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
-use ctxbench_core::model;
 use ctxbench_core::request::{Purpose, Reply, Request};
 use ctxbench_core::usage::Usage;
+use ctxbench_core::{Millis, model};
 use ctxbench_util::calendar::iso;
 
 /// The period of a limit. Days and months are in UTC.

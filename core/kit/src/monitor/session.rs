@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
 use ctxbench_core::ledger::Ledger;
-use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::usage::Usage;
+use ctxbench_core::{Millis, model};
 
 use super::BudgetSnapshot;
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::prompt::Prompt;
-use crate::wire::{ALL, Wire, WireError, for_model};
-use crate::wire::{anthropic, gemini, openai_chat, openai_responses};
+use crate::wire::{
+    ALL, Wire, WireError, anthropic, for_model, gemini, openai_chat, openai_responses,
+};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};

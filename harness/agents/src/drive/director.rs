@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
-use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
-use ctxbench_core::tokens;
+use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Prompt};
 use ctxbench_scenarios::ProviderFault;

@@ -12,8 +12,7 @@ use ctxbench_util::plural::pluralize;
 
 use super::agent::{Agent, Purpose};
 use super::observed_session::Extent;
-use super::unclassified;
-use super::{Aside, Driven, observed_session, replay_strategy};
+use super::{Aside, Driven, observed_session, replay_strategy, unclassified};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::{Options, not_run};
 

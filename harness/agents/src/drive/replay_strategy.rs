@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Engine;
@@ -16,7 +15,7 @@ use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
-use ctxbench_core::tokens;
+use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{

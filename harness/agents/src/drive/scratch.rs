@@ -1,11 +1,10 @@
 //! Folder of an agent: its home, its settings and its project.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::{fs, io};
 
 use super::agent::Agent;
 use super::plan::output_file;

@@ -3,8 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use ctxbench_core::block::is_system;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role, is_system};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;

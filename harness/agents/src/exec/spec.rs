@@ -8,8 +8,7 @@ use ctxbench_strategies::descriptor::{
     About, BuildRequest, Descriptor, MemoryFiles, Product, Version,
 };
 use ctxbench_strategies::names::intern;
-use ctxbench_strategies::sweep;
-use ctxbench_strategies::{Spec, SpecError, all};
+use ctxbench_strategies::{Spec, SpecError, all, sweep};
 
 use super::limits::ExecLimits;
 use super::strategy::Exec;

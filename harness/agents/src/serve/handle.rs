@@ -14,15 +14,12 @@ use ctxbench_provider::wire::{Api, Endpoint, ReplyOptions, Wire, detect_api};
 use ctxbench_provider::{Content, Item, Prompt};
 use http_body_util::BodyExt;
 
-use super::asked;
 use super::desk::{self, ServerState};
-use super::errors;
 use super::faults::{Fault, Faults};
-use super::local;
 use super::log::{LogLine, RequestLog};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
-use super::{Clock, models, sse, stored};
+use super::{Clock, asked, errors, local, models, sse, stored};
 use ctxbench_os::accept::response;
 
 /// The request header that asks for a fault.

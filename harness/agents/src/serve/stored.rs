@@ -8,10 +8,9 @@ use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{StoredContents, Wire};
 use serde_json::{Value, json};
 
-use super::errors;
 use super::handle::{HandlerState, Refused, lock, read};
 use super::log::LogLine;
-use super::speaker;
+use super::{errors, speaker};
 
 /// Answers a request about stored contents.
 pub(super) async fn answer(

@@ -10,8 +10,7 @@ mod patch;
 use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::host::{Event, RewindStatus, TimedEvent};
+use ctxbench_core::host::{Event, RewindMode, RewindStatus, TimedEvent};
 use ctxbench_core::model::Counting;
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_session::{Entry, Session};

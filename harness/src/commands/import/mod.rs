@@ -14,8 +14,7 @@ use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
 use ctxbench_scenarios::{InputKind, LoadError, sniff};
 use ctxbench_session::{Entry, Session};
-use ctxbench_util::files;
-use ctxbench_util::plural;
+use ctxbench_util::{files, plural};
 use folder::ImportFolder;
 
 use super::corpus::Choosing;

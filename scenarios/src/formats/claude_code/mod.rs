@@ -40,12 +40,11 @@ use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
-use super::messages;
 use super::recording::{
     ContextPlace, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, View, tokens,
 };
-use super::{Format, Head};
+use super::{Format, Head, messages};
 use content::{is_command_trace, pieces};
 use sidechains::{LineOrigin, Spoken};
 

@@ -18,8 +18,7 @@ use super::lines::{RecordedLine, object_of, objects, str_of, string};
 use super::messages::MessageReader;
 use super::recording::{Counters, Recording, RecordingReply, RecordingStep, StepKind, View};
 use super::source::{Source, unpacked};
-use super::time;
-use super::{Format, Head, Sink};
+use super::{Format, Head, Sink, time};
 use crate::error::InputError;
 use crate::escapes;
 

@@ -1,5 +1,4 @@
-use ctxbench_session::Entry;
-use ctxbench_session::Session;
+use ctxbench_session::{Entry, Session};
 use serde_json::json;
 
 use super::super::Source;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::{Reply, Tools};
-use ctxbench_provider::wire;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::{Content, Item, Prompt, wire};
 use ctxbench_util::plural::pluralize;
 
 use super::decode::{self, Unknown};

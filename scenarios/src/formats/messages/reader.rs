@@ -10,10 +10,9 @@ use super::super::recording::{
     ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
     known,
 };
-use super::at_provider;
 use super::containers::stamp;
 use super::content::{content, text_of};
-use super::usage;
+use super::{at_provider, usage};
 
 /// Items of the Responses API, other than messages, that are parts of a reply.
 const CALLS: &[&str] = &[

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
-use super::super::Source;
 use super::super::json::Document;
 use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
 use super::super::messages::{content, definitions, text_of};
@@ -15,7 +14,7 @@ use super::super::recording::{
     ContextPlace, Counters, MessagePart, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, known,
 };
-use super::super::time;
+use super::super::{Source, time};
 use super::{EVENTS, STATE, usages};
 use crate::error::InputError;
 use crate::escapes;
