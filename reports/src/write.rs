@@ -315,6 +315,11 @@ fn keep_others(
         if listed.contains(&path) {
             continue;
         }
+        if name.to_str().is_some_and(files::is_unfinished) && !is_dir {
+            // Another run tried whether the folder is writable, or was killed.
+            let _ = fs::remove_file(entry.path());
+            continue;
+        }
         if is_dir && (target.is_dir() || listed.iter().any(|o| o.starts_with(&format!("{path}/"))))
         {
             keep_others(&entry.path(), &target, &format!("{path}/"), listed)?;

@@ -138,6 +138,7 @@ fn create_in_empty_folder_succeeds_and_over_file_is_refused() {
     fs::write(out.join(".ctxbench-1-1.tmp"), "half").unwrap();
     write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join(MARKER).exists());
+    assert!(!out.join(".ctxbench-1-1.tmp").exists(), "unfinished files are not kept");
     let file = tmp.path().join("file");
     fs::write(&file, "x").unwrap();
     let error = write_results(&file, &testing::results(), "").unwrap_err().to_string();
