@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use ctxbench_core::model::{Model, Provider};
+use ctxbench_core::model::{Model, Provider, TERMS};
 use serde::Deserialize;
 
 use crate::Billing;
@@ -29,9 +29,7 @@ struct FactorRule {
 
 fn rules() -> &'static TermsFile {
     static RULES: OnceLock<TermsFile> = OnceLock::new();
-    RULES.get_or_init(|| {
-        toml::from_str(include_str!("terms.toml")).expect("a test reads terms.toml")
-    })
+    RULES.get_or_init(|| toml::from_str(TERMS).expect("a test reads terms.toml"))
 }
 
 /// Effect of a call's terms on its price.

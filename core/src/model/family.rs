@@ -42,13 +42,13 @@ pub fn keeps_thinking(recorded: &str) -> bool {
     find_recorded(recorded).map_or_else(|| keeps_thinking_by_name(recorded), |m| m.keeps_thinking)
 }
 
-/// Returns whether no rule about thinking names the model.
+/// Returns whether no rule about thinking is for the model.
 pub(super) fn keeps_thinking_by_name(recorded: &str) -> bool {
-    !table().leaving_thinking_out.iter().any(|m| is_name_of(recorded, m))
+    table().thinking.keeps(family_of(recorded), recorded)
 }
 
 /// Returns whether a recorded name is that of a model.
-fn is_name_of(recorded: &str, model: &str) -> bool {
+pub(super) fn is_name_of(recorded: &str, model: &str) -> bool {
     recorded.match_indices(model).any(|(at, found)| {
         let (before, after) = (&recorded[..at], &recorded[at + found.len()..]);
         let ends = after.is_empty()

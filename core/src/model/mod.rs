@@ -16,6 +16,7 @@ pub use counting::Counting;
 pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitute};
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
+pub use table::TERMS;
 use table::table;
 
 use crate::settings::scale_tokens;

@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use toml::Value;
 
+use super::family::{is_name_of, version};
 use super::own::KEYS;
-use super::{Counting, Model};
+use super::{Counting, Model, Provider};
 use crate::tokens::content_hash;
 use ctxbench_util::nearest;
 
@@ -21,8 +22,7 @@ pub(super) struct Table {
     pub(super) origin: String,
     /// Date of the table, `YYYY-MM-DD`; earlier retirements count.
     pub(super) as_of: String,
-    /// Names of models with prompts that lack the thinking of earlier turns.
-    pub(super) leaving_thinking_out: Vec<String>,
+    pub(super) thinking: ThinkingRule,
     /// Name and hash of each file that changed the table.
     pub(super) changes: Vec<String>,
 }
@@ -34,13 +34,28 @@ struct DataFile {
     model: Vec<toml::Table>,
 }
 
+/// The models with prompts that lack the thinking of earlier turns.
 #[derive(Deserialize)]
-struct ThinkingRule {
-    left_out: Vec<String>,
+pub(super) struct ThinkingRule {
+    pub(super) left_out: Vec<String>,
+    /// The first model of OpenAI that keeps it.
+    openai_keeps_since: String,
+}
+
+impl ThinkingRule {
+    /// Returns whether no rule about thinking is for the model.
+    pub(super) fn keeps(&self, provider: Option<Provider>, name: &str) -> bool {
+        let since = version(&self.openai_keeps_since);
+        let is_older = provider == Some(Provider::Openai)
+            && version(name).is_some_and(|version| Some(version) < since);
+        !is_older && !self.left_out.iter().any(|m| is_name_of(name, m))
+    }
 }
 
 const MODELS: &str = include_str!("models.toml");
 const RULES: &str = include_str!("rules.toml");
+/// What changes the price of a call besides its tokens.
+pub const TERMS: &str = include_str!("terms.toml");
 
 static TABLE: OnceLock<Table> = OnceLock::new();
 
@@ -63,7 +78,7 @@ pub(super) fn published() -> Table {
 
 /// Returns the hash of the data files.
 pub(super) fn hash() -> u64 {
-    content_hash(format!("{MODELS}\n{RULES}\n{}", super::unlisted::ROWS).as_bytes())
+    content_hash([MODELS, RULES, TERMS, super::unlisted::ROWS].join("\n").as_bytes())
 }
 
 /// Parses the data files.
@@ -78,7 +93,7 @@ fn read() -> Result<Table, String> {
         rules,
         origin,
         as_of,
-        leaving_thinking_out: thinking.left_out,
+        thinking,
         changes: Vec::new(),
     };
     let models = table.keys.iter().map(|keys| table.resolve(keys.clone()));
@@ -114,18 +129,16 @@ impl Table {
         keys.insert("cache".into(), rule.into());
         keys.insert("capabilities".into(), can.into());
         keys.insert("latency".into(), latency.into());
-        let name = keys.get("name").cloned();
         let model: Model = Value::Table(keys).try_into().map_err(|e| {
             let what = one_line(&e);
             let is_cause = |key: &&str| what.contains(&format!(" in `{key}"));
             (KEYS.into_iter().find(is_cause).unwrap_or("name"), what)
         })?;
-        let known = |n: &String| name.as_ref().is_some_and(|name| name.as_str() == Some(n));
         Ok(Model {
             published_output: model.max_output,
             counting: counting.unwrap_or_else(|| Counting::for_model(model.provider, &model.name)),
             keeps_thinking: keeps_thinking
-                .unwrap_or_else(|| !self.leaving_thinking_out.iter().any(known)),
+                .unwrap_or_else(|| self.thinking.keeps(Some(model.provider), &model.name)),
             ..model
         })
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::super::messages::definitions;
 use super::super::recording::{
     Counters, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind, View, known,
+    StepKind, View, known, weigh_reasoning,
 };
 use super::super::time;
 use super::decode;
@@ -401,7 +401,11 @@ fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingComp
 /// Converts the reply of an exchange.
 fn reply_of(seen: &ExchangeView) -> RecordingReply {
     let Ok(reply) = &seen.reply else { return RecordingReply::default() };
-    let pieces = reply.parts.iter().cloned().map(decode::reply_piece).collect();
+    let mut pieces: Vec<_> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
+    // Other providers count no reasoning, or do not get it again.
+    if seen.wire == "openai-responses" && reply.usage.reasoning > 0 {
+        weigh_reasoning(pieces.iter_mut().collect(), reply.usage.reasoning);
+    }
     RecordingReply {
         model: Some(seen.model.clone()),
         counters: known(decode::counters(&reply.usage)),

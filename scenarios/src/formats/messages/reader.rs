@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::recording::{
     ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
-    known,
+    known, tokens, weigh_reasoning,
 };
 use super::containers::stamp;
 use super::content::{content, text_of};
@@ -201,6 +201,7 @@ impl MessageReader {
     /// Adds a complete answer of the Responses API. Its items form one reply.
     fn response(&mut self, line: usize, o: &Map<String, Value>) {
         let name = Some(string(o, "id").unwrap_or_else(|| format!("message {}", self.count)));
+        let before = self.steps.len();
         // Ids of items are not the id of the reply.
         for (n, item) in objects(o, "output").enumerate() {
             let mut item = item.clone();
@@ -219,6 +220,14 @@ impl MessageReader {
                 self.part(&item, &kind, name.clone())
             };
             self.push_with_inside(line, &item, what);
+        }
+        let reasoning = within(o, &["usage", "output_tokens_details"]);
+        if let Some(tokens) = reasoning.and_then(|d| tokens(d.get("reasoning_tokens")?)) {
+            let pieces = self.steps[before..].iter_mut().filter_map(|s| match &mut s.what {
+                StepKind::Reply(reply) => Some(&mut reply.pieces),
+                _ => None,
+            });
+            weigh_reasoning(pieces.flatten().collect(), tokens);
         }
     }
 

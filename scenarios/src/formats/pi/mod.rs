@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::lines::{self, RecordedLine, flag, given_up, object_of, str_of, string};
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens,
+    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens, weigh_reasoning,
 };
 use super::{Format, Head};
 
@@ -106,7 +106,16 @@ impl PiReader {
     }
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
-        let (pieces, blocks) = pieces(m);
+        let (mut pieces, blocks) = pieces(m);
+        let reasoning = object_of(m, "usage").and_then(|u| tokens(u.get("reasoning")?));
+        if let Some(reasoning) = reasoning {
+            // The signature of OpenAI's reasoning is the whole item. Others repeat the text.
+            let is_item = |p: &&mut MessagePart| {
+                matches!(p, MessagePart::Said(Part::Reasoning { encrypted: Some(e), .. })
+                    if e.starts_with('{'))
+            };
+            weigh_reasoning(pieces.iter_mut().filter(is_item).collect(), reasoning);
+        }
         let text = |key: &str| str_of(m, key).unwrap_or_default();
         let mut view = step.view;
         let what = match text("role") {
