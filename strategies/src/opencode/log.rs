@@ -121,10 +121,16 @@ impl StoredMessage {
         if self.blocks.is_empty() {
             return 0;
         }
-        let (outputs, rest): (Vec<_>, Vec<_>) =
-            self.blocks.iter().map(|b| &**b).partition(|b| b.kind == BlockKind::Output);
-        let tool = if outputs.is_empty() { 0 } else { message_len("tool", outputs) };
-        message_len(if self.user { "user" } else { "assistant" }, rest) + tool
+        let (mut results, mut rest) = (Vec::new(), Vec::new());
+        for (i, b) in self.blocks.iter().enumerate() {
+            match b.kind {
+                BlockKind::Output => results.push(result_len(&self.blocks[i..])),
+                BlockKind::Image if !results.is_empty() => {}
+                _ => rest.push(part_len(b)),
+            }
+        }
+        let tool = if results.is_empty() { 0 } else { message_len("tool", &results) };
+        message_len(if self.user { "user" } else { "assistant" }, &rest) + tool
     }
 }
 
@@ -148,10 +154,24 @@ fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     out
 }
 
-/// Formats a message for the transcript, one line per block (docs/sources/opencode.md §3.2.6). A
+/// Formats a message for the transcript, one line per block of the model (docs/sources/opencode.md §3.2.6). A
 /// cleared result shows its placeholder.
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
     let mut out = Transcript::default();
+    if user {
+        // All texts are one entry, before the files.
+        let texts = blocks.iter().filter(|b| b.media.is_none() && b.kind != BlockKind::Marker);
+        let parts = texts.flat_map(|b| b.parts().map(move |text| (b, text)));
+        for (n, (b, text)) in parts.filter(|(_, text)| !text.is_empty()).enumerate() {
+            out.push(if n == 0 { "[User]: " } else { "\n" });
+            out.quote(b, text);
+        }
+        for file in blocks.iter().filter(|b| b.media.is_some()) {
+            out.separate("\n");
+            out.quote(file, &attachment_note(file));
+        }
+        return out;
+    }
     let line = |out: &mut Transcript, tag: &str, b: &Block, text: &str| {
         out.separate("\n");
         out.push(tag);
@@ -176,13 +196,9 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
             }
             // The line of a call includes its result and the files that came with it.
             BlockKind::Output => {}
-            BlockKind::Image
-                if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
+            BlockKind::Image if blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
             BlockKind::Image => line(&mut out, "", b, &attachment_note(b)),
-            _ => {
-                let tag = if user { "[User]: " } else { "[Assistant]: " };
-                b.parts().for_each(|t| line(&mut out, tag, b, t));
-            }
+            _ => b.parts().for_each(|t| line(&mut out, "[Assistant]: ", b, t)),
         }
     }
     out
@@ -195,10 +211,14 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     if o.is_error || o.form == BlockForm::Cleared {
         return (tag, o.text.to_string());
     }
-    let files =
-        blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attachment_note(b));
+    let files = files_after(blocks).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
     (tag, transcript_output(&text.join("\n")))
+}
+
+/// Returns the files that came with a tool result.
+fn files_after(blocks: &[Arc<Block>]) -> impl Iterator<Item = &Arc<Block>> {
+    blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image)
 }
 
 /// Formats the note for a file that cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
@@ -217,17 +237,40 @@ fn json_len(v: &Value) -> u64 {
     utf16_len(&v.to_string())
 }
 
-/// Returns the UTF-16 length of one model message as compact JSON, with a comma.
-pub fn message_len<'a>(role: &str, parts: impl IntoIterator<Item = &'a Block>) -> u64 {
-    let parts: Vec<u64> = parts.into_iter().map(part_len).collect();
+/// Returns the UTF-16 length of one model message with parts of these lengths as compact JSON, with a
+/// comma.
+pub fn message_len(role: &str, parts: &[u64]) -> u64 {
     // A list has a comma less than parts.
     json_len(&json!({"role": role, "content": []}))
         + parts.iter().sum::<u64>()
         + parts.len().max(1) as u64
 }
 
+/// Returns the UTF-16 length of a tool result with its files, which are part of the result for the
+/// packages of Anthropic and OpenAI (docs/sources/opencode.md §5).
+fn result_len(blocks: &[Arc<Block>]) -> u64 {
+    let result = &blocks[0];
+    let inline = |b: &Arc<Block>| {
+        let media = b.media.as_ref()?;
+        let (_, data) = media.url.strip_prefix("data:")?.split_once(',')?;
+        Some(json!({"type": "media", "mediaType": media.media_type, "data": data}))
+    };
+    let mut value: Vec<Value> = files_after(blocks).filter_map(inline).collect();
+    if value.is_empty() || result.is_error || result.form == BlockForm::Cleared {
+        return part_len(result);
+    }
+    if !result.text.is_empty() {
+        value.insert(0, json!({"type": "text", "text": &*result.text}));
+    }
+    let (id, name) = result.call.as_ref().map_or(("", ""), |c| (&*c.id, &*c.name));
+    json_len(&json!({
+        "type": "tool-result", "toolCallId": id, "toolName": name,
+        "output": {"type": "content", "value": value},
+    }))
+}
+
 /// Returns the UTF-16 length of a part of a model message as compact JSON.
-fn part_len(b: &Block) -> u64 {
+pub fn part_len(b: &Block) -> u64 {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&*c.id, &*c.name));
     let text = &*b.text;
     match b.kind {

@@ -1,6 +1,6 @@
 //! Recorded results of single functions of OpenCode.
 
-use super::log::{StoredMessage, cleared, message_len, message_transcript};
+use super::log::{StoredMessage, cleared, message_len, message_transcript, part_len};
 use super::rules::{self, BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, TurnSpan};
 use super::settings::OpenCodeSettings;
 use crate::testing::{check, recorded};
@@ -149,8 +149,8 @@ fn messages_are_estimated_as_recorded() {
     };
     check_all("messages_estimate", |i| {
         let len = |m: &Value| {
-            let parts: Vec<Arc<Block>> = list(&m["content"]).map(part).collect();
-            message_len(text(m, "role"), parts.iter().map(|b| &**b))
+            let parts: Vec<u64> = list(&m["content"]).map(|p| part_len(&part(p))).collect();
+            message_len(text(m, "role"), &parts)
         };
         json!(rules::estimate_list(&list(i).map(len).collect::<Vec<_>>()))
     });
@@ -187,10 +187,24 @@ fn files_are_named_in_transcripts() {
     let media = Some(Arc::new(Media { media_type, url, name: Some("pic.png".into()) }));
     let file = build(Draft { media, ..block(BlockKind::Image, "", None) });
     let said = message_transcript(true, &[text("a"), text("b"), file.clone(), text("c")]);
-    assert_eq!(*said, *"[User]: a\n[User]: b\n[Attached image/png: pic.png]\n[User]: c");
+    assert_eq!(*said, *"[User]: a\nb\nc\n[Attached image/png: pic.png]");
     let [call, output] = tool("read", "{}", "seen");
-    let shown = message_transcript(false, &[call, output, file]);
+    let shown = message_transcript(false, &[call.clone(), output.clone(), file]);
     let line =
         "[Assistant tool call]: read({})\n[Tool result]: seen\n[Attached image/png: pic.png]";
     assert_eq!(*shown, *line);
+
+    // The sizes of a head contain the bytes of files.
+    let url = "data:image/png;base64,QUJD".to_string();
+    let media = Some(Arc::new(Media { media_type: "image/png".into(), url, name: None }));
+    let file = build(Draft { media, ..block(BlockKind::Image, "", None) });
+    let len = |user, blocks| StoredMessage::new(MessageId(0), user, blocks).json_len();
+    let texts =
+        r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},"#;
+    let image = r#"{"type":"file","data":"data:image/png;base64,QUJD","mediaType":"image/png"}]},"#;
+    let said = len(true, vec![text("a"), text("b"), file.clone()]);
+    assert_eq!(said, (texts.len() + image.len()) as u64);
+    let called = r#"{"role":"assistant","content":[{"type":"tool-call","toolCallId":"call","toolName":"read","input":{}}]},"#;
+    let result = r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"call","toolName":"read","output":{"type":"content","value":[{"type":"text","text":"seen"},{"type":"media","mediaType":"image/png","data":"QUJD"}]}}]},"#;
+    assert_eq!(len(false, vec![call, output, file]), (called.len() + result.len()) as u64);
 }
