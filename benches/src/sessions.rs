@@ -85,11 +85,8 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
 /// answer. The texts depend on the seed. A fixed number of facts arises in the first turn and is
 /// needed in the last, regardless of the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
-    let mut entries = vec![Entry::System {
-        text: Material::Prose.text(4_000, seed ^ 1 << 42),
-        agent: None,
-        extra: Default::default(),
-    }];
+    let mut entries =
+        vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), agent: None }];
     for n in 0..turns {
         let mut t = turn(n, seed);
         if n == 0 {

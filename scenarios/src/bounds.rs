@@ -5,10 +5,10 @@
 //! number, with a warning, and a limit of 0 counts as unknown.
 
 use ctxbench_core::Millis;
-use ctxbench_session::{Entry, Header, RecordedUsage};
+use ctxbench_session::{Entry, Header, RecordedUsage, ToolEntry, UserEntry};
 
 use crate::check::Located;
-use crate::error::LineFault;
+use crate::error::InputError;
 
 /// Maximum of any counter or limit, tokens.
 pub const TOKENS: u64 = 1_000_000_000;
@@ -66,67 +66,42 @@ fn of_usage(u: &mut RecordedUsage) -> Vec<BoundedNumber<'_>> {
 
 /// Returns the numbers of an entry.
 pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
-    let mut out = Vec::new();
+    let (mut at, mut usage, mut out) = (None, None, Vec::new());
     match entry {
         Entry::Idle { ms, .. } => out.push(BoundedNumber::new("ms", ms, MS)),
         Entry::RecordedCompaction(c) => {
-            out.extend(c.pre_tokens.as_mut().map(|n| BoundedNumber::new("pre_tokens", n, TOKENS)));
-            out.extend(
-                c.post_tokens.as_mut().map(|n| BoundedNumber::new("post_tokens", n, TOKENS)),
-            );
-            out.extend(c.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
-            out.extend(c.usage.iter_mut().flat_map(of_usage));
+            let sizes = [("pre_tokens", &mut c.pre_tokens), ("post_tokens", &mut c.post_tokens)];
+            let number = |(field, n)| Some(BoundedNumber::new(field, Option::as_mut(n)?, TOKENS));
+            out.extend(sizes.into_iter().filter_map(number));
+            (at, usage) = (c.at.as_mut(), c.usage.as_mut());
         }
-        Entry::RecordedCall(c) => {
-            out.extend(c.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
-            out.extend(of_usage(&mut c.usage));
-        }
-        Entry::Assistant(a) => {
-            out.extend(a.at.as_mut().map(|n| BoundedNumber::new("at", n, MS)));
-            out.extend(a.usage.iter_mut().flat_map(of_usage));
-        }
-        Entry::User(u) => out.extend(u.at.as_mut().map(|n| BoundedNumber::new("at", n, MS))),
-        Entry::Tool(t) => out.extend(t.at.as_mut().map(|n| BoundedNumber::new("at", n, MS))),
-        Entry::Compact { at, .. } => {
-            out.extend(at.as_mut().map(|n| BoundedNumber::new("at", n, MS)))
-        }
-        Entry::System { .. }
-        | Entry::Tools { .. }
-        | Entry::Memory { .. }
-        | Entry::RepoMap { .. }
-        | Entry::File { .. }
-        | Entry::DiskFile { .. }
-        | Entry::Rewind { .. }
-        | Entry::Clear { .. }
-        | Entry::NewSession { .. }
-        | Entry::Restart { .. }
-        | Entry::Fact(_) => {}
+        Entry::RecordedCall(c) => (at, usage) = (c.at.as_mut(), Some(&mut c.usage)),
+        Entry::Assistant(a) => (at, usage) = (a.at.as_mut(), a.usage.as_mut()),
+        Entry::User(UserEntry { at: time, .. })
+        | Entry::Tool(ToolEntry { at: time, .. })
+        | Entry::Compact { at: time, .. } => at = time.as_mut(),
+        _ => {}
     }
+    out.extend(at.map(|n| BoundedNumber::new("at", n, MS)));
+    out.extend(usage.into_iter().flat_map(of_usage));
     out
 }
 
 /// Returns an error for a number out of bounds.
-pub(crate) fn check(numbers: Vec<BoundedNumber<'_>>, line: usize) -> Result<(), LineFault> {
+pub(crate) fn check(numbers: Vec<BoundedNumber<'_>>, line: usize) -> Result<(), InputError> {
     match numbers.into_iter().find(|n| !(n.least..=n.most).contains(n.value)) {
         None => Ok(()),
         Some(BoundedNumber { field, value, least, most }) => {
             let from = if least > 0 { format!("at least {least} and ") } else { String::new() };
-            let expected = format!("{from}at most {most}{}", meaning(most));
-            Err(LineFault::new(
+            let unit = if most == MS { "ms, a century" } else { "tokens" };
+            let expected = format!("{from}at most {most} {unit}");
+            Err(InputError::new(
                 line,
                 format!("{field:?} is {value}"),
                 expected,
                 "correct the number",
             ))
         }
-    }
-}
-
-/// Returns a description of a bound.
-fn meaning(most: u64) -> &'static str {
-    match most {
-        MS => " ms, a century",
-        _ => " tokens",
     }
 }
 

@@ -208,7 +208,8 @@ mod tests {
             ),
         ] {
             let packed = Embedded { folder: id }.file("session.jsonl.gz").unwrap().contents();
-            let text = Source::of_bytes(packed, "session.jsonl.gz").text().unwrap();
+            let source = Source::of_bytes(packed, "session.jsonl.gz");
+            let text = source.text().unwrap();
             assert_eq!(format!("{:x}", Sha256::digest(text.as_bytes())), pinned, "{id}");
         }
     }

@@ -8,7 +8,7 @@ use ctxbench_session::fact::Fact;
 use ctxbench_session::{Entry, Header, Session};
 use ctxbench_util::nearest;
 
-use crate::error::{LineFault, Loaded};
+use crate::error::{InputError, Loaded};
 
 /// Entry with its line.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) fn assemble(
     items: Vec<Located>,
     file: &str,
     cut: bool,
-) -> Result<Loaded, LineFault> {
+) -> Result<Loaded, InputError> {
     let mut out =
         Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
     let mut messages: HashMap<String, usize> = HashMap::new();
@@ -59,7 +59,7 @@ pub(crate) fn assemble(
                             "the effect on {:?} has both or neither of \"text\" and \"removed\"",
                             e.path
                         );
-                        return Err(LineFault::new(
+                        return Err(InputError::new(
                             line,
                             what,
                             "text = \"…\" or removed = true",
@@ -105,7 +105,7 @@ pub(crate) fn assemble(
         let has_none = carriers.peek().is_none();
         if has_none || carriers.any(|t| t.trim().is_empty()) {
             let what = if has_none { "has no tokens" } else { "has an empty token" };
-            return Err(LineFault::new(
+            return Err(InputError::new(
                 line,
                 format!("fact {:?} {what}", fact.id),
                 "the literals (\"tokens\") or, without any, the stems (\"words\") that carry it",
@@ -132,7 +132,7 @@ pub(crate) fn assemble(
             }
         }
         if let Some(need) = fact.needs.iter().find(|n| !is_later(&places, n, &fact.arises)) {
-            return Err(LineFault::new(
+            return Err(InputError::new(
                 line,
                 format!("fact {:?} is needed in {need:?} and arises in {:?}", fact.id, fact.arises),
                 "needs that come after the message in which it arises",
@@ -141,7 +141,7 @@ pub(crate) fn assemble(
         }
         if let Some(by) = fact.superseded_by.as_ref().filter(|by| !cut && !fact_ids.contains(*by)) {
             let what = format!("fact {:?} is superseded by unknown fact {by:?}", fact.id);
-            return Err(LineFault::new(
+            return Err(InputError::new(
                 line,
                 what,
                 "the id of a fact of this session",
@@ -229,13 +229,13 @@ fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
 }
 
 /// Returns an error unless a path lies below the session's folder.
-fn inside(path: &str, line: usize) -> Result<(), LineFault> {
+fn inside(path: &str, line: usize) -> Result<(), InputError> {
     let normal = |c| matches!(c, std::path::Component::Normal(_));
     if !path.is_empty() && std::path::Path::new(path).components().all(normal) {
         return Ok(());
     }
     let expected = "a path below the session's folder, without `..`";
-    Err(LineFault::new(
+    Err(InputError::new(
         line,
         format!("{path:?} is not a file of the session"),
         expected,
@@ -248,7 +248,7 @@ fn unique(
     seen: &mut HashMap<String, usize>,
     id: &str,
     line: usize,
-) -> Result<(), LineFault> {
+) -> Result<(), InputError> {
     match seen.insert(id.to_string(), line) {
         None => Ok(()),
         Some(first) => {
@@ -258,7 +258,7 @@ fn unique(
                 format!("on line {first}")
             };
             let fault = format!("{what} id {id:?} was used before, {place}");
-            Err(LineFault::new(
+            Err(InputError::new(
                 line,
                 fault,
                 format!("a {what} id that is unique in the session"),
@@ -274,11 +274,11 @@ fn unknown(
     id: &str,
     messages: &HashMap<String, usize>,
     line: usize,
-) -> LineFault {
+) -> InputError {
     let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
     known.sort_unstable();
     let fix = nearest::hint_or(id, &known, "correct the id or add that message");
-    LineFault::new(
+    InputError::new(
         line,
         format!("{who} names unknown message {id:?} in {field:?}"),
         "the id of a message or call of this session",

@@ -1,5 +1,6 @@
 //! Errors of inputs, with advice for the user.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use ctxbench_session::Session;
@@ -16,17 +17,39 @@ pub struct Loaded {
 
 /// Error at a place in an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {what}; expected {expected}; {fix}")]
+#[error("{file}:{line}: {what}")]
 pub struct InputError {
-    /// File as the user named it.
+    /// File as the user named it. Readers of a line leave it empty; see [`InputError::at`].
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
+    /// The problem, valid input, and advice for the user.
     pub what: String,
-    /// Description of valid input.
-    pub expected: String,
-    /// Suggestion for the user.
-    pub fix: String,
+}
+
+impl InputError {
+    /// Creates an error from the problem, valid input and advice.
+    pub fn new(
+        line: usize,
+        what: impl Display,
+        expected: impl Display,
+        fix: impl Display,
+    ) -> InputError {
+        let what = format!("{what}; expected {expected}; {fix}");
+        InputError { file: String::new(), line, what }
+    }
+
+    /// Sets the file.
+    pub fn at(self, file: &str) -> InputError {
+        InputError { file: file.to_string(), ..self }
+    }
+}
+
+impl From<TomlError> for InputError {
+    fn from(e: TomlError) -> InputError {
+        let TomlError { file, line, what } = e;
+        InputError { file, line, what }
+    }
 }
 
 /// Error of loading a path or name.
@@ -34,26 +57,16 @@ pub struct InputError {
 pub enum LoadError {
     /// The file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// A folder cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
     /// The content is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The scenario expects a value that is not measured.
-    #[error(transparent)]
-    Expect(#[from] TomlError),
     /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
-    Empty {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// The content has none of the known formats.
     #[error("{}: not a format that ctxbench reads; expected {expected}", path.display())]
     Unknown {
@@ -64,30 +77,19 @@ pub enum LoadError {
     },
     /// The file is of a program whose recordings are not read.
     #[error("{}: a recording of {program}, which ctxbench does not read", path.display())]
-    Foreign {
-        /// Path of the file.
-        path: PathBuf,
-        program: &'static str,
-    },
+    Foreign { path: PathBuf, program: &'static str },
     /// Archives other than zip are not read.
     #[error(
         "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
         path.display()
     )]
-    Tar {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    Tar { path: PathBuf },
     /// The session has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
         path.display()
     )]
-    NoMessages {
-        /// Path of the file.
-        path: PathBuf,
-        id: String,
-    },
+    NoMessages { path: PathBuf, id: String },
     /// Neither a file nor a built-in scenario.
     #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
     NoSuchName {
@@ -116,38 +118,5 @@ impl LoadError {
                 | LoadError::Tar { .. }
                 | LoadError::NoMessages { .. }
         )
-    }
-}
-
-/// Fault without its file: readers of one line or one step return it, and the caller adds the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LineFault {
-    /// Line, counted from 1.
-    pub(crate) line: usize,
-    pub(crate) what: String,
-    /// Description of valid input.
-    pub(crate) expected: String,
-    /// Suggestion for the user.
-    pub(crate) fix: String,
-}
-
-impl LineFault {
-    pub(crate) fn new(
-        line: usize,
-        what: impl Into<String>,
-        expected: impl Into<String>,
-        fix: impl Into<String>,
-    ) -> LineFault {
-        LineFault { line, what: what.into(), expected: expected.into(), fix: fix.into() }
-    }
-
-    pub(crate) fn at(self, file: &str) -> InputError {
-        InputError {
-            file: file.to_string(),
-            line: self.line,
-            what: self.what,
-            expected: self.expected,
-            fix: self.fix,
-        }
     }
 }

@@ -4,12 +4,11 @@ use std::io::BufRead;
 use std::ops::ControlFlow;
 
 use ctxbench_session::Header;
-use ctxbench_util::nearest;
 use serde_json::{Map, Value};
 
 use crate::check::{Located, assemble};
-use crate::error::{InputError, LineFault, Loaded};
-use crate::fields::{self, absent};
+use crate::error::{InputError, Loaded};
+use crate::fields;
 use crate::formats::{millis, unread};
 use crate::{bounds, escapes};
 
@@ -31,7 +30,7 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
         1 => Ok(all.remove(0)),
         n => {
             let what = format!("{n} sessions in one file");
-            Err(LineFault::new(1, what, "one session", "split the file").at(file))
+            Err(InputError::new(1, what, "one session", "split the file").at(file))
         }
     }
 }
@@ -66,7 +65,7 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
         let _ = take(open.finish(file, true));
     } else if !reader.begun {
         let fix = "record or write a session first";
-        let _ = take(Err(LineFault::new(1, "the file is empty", HEADER, fix).at(file)));
+        let _ = take(Err(InputError::new(1, "the file is empty", HEADER, fix).at(file)));
     }
 }
 
@@ -81,7 +80,7 @@ struct Open {
     header: Header,
     items: Vec<Located>,
     /// A truncated line, which is only allowed at the end.
-    broken: Option<LineFault>,
+    broken: Option<InputError>,
 }
 
 impl Open {
@@ -89,21 +88,17 @@ impl Open {
     fn entry(
         &mut self,
         parsed: serde_json::Result<Map<String, Value>>,
-        content: &str,
         line: usize,
-    ) -> Result<(), LineFault> {
+    ) -> Result<(), InputError> {
         if let Some(fault) = self.broken.take() {
             return Err(fault);
         }
-        let again = || escapes::from_str(content).unwrap_or_default();
         match parsed {
-            Ok(object) => {
-                self.items.push(Located { line, entry: fields::entry(object, line, again)? });
-            }
+            Ok(object) => self.items.push(Located { line, entry: fields::entry(object, line)? }),
             Err(e) => {
                 let what = format!("not a JSON object: {e}");
                 let expected = "one JSON object per line";
-                let fault = LineFault::new(line, what, expected, "repair or remove the line");
+                let fault = InputError::new(line, what, expected, "repair or remove the line");
                 if !e.is_eof() {
                     return Err(fault);
                 }
@@ -150,7 +145,7 @@ impl SessionReader<'_> {
             Err(_) if is_damaged => return ControlFlow::Continue(()),
             Err(_) => {
                 let what = "bytes that are not UTF-8";
-                let fault = LineFault::new(line, what, "UTF-8 text", "save the file as UTF-8");
+                let fault = InputError::new(line, what, "UTF-8 text", "save the file as UTF-8");
                 return self.refuse(fault, take);
             }
         };
@@ -161,7 +156,7 @@ impl SessionReader<'_> {
         let parsed = escapes::from_str::<Map<String, Value>>(content);
         let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
         if self.begun && !begins {
-            return match self.open.as_mut().map(|open| open.entry(parsed, content, line)) {
+            return match self.open.as_mut().map(|open| open.entry(parsed, line)) {
                 Some(Err(fault)) => self.refuse(fault, take),
                 Some(Ok(())) | None => ControlFlow::Continue(()),
             };
@@ -169,7 +164,7 @@ impl SessionReader<'_> {
         if let Some(open) = self.open.take() {
             take(open.finish(self.file, false))?;
         }
-        match header(content, line) {
+        match header(parsed, line) {
             Ok(header) => {
                 (self.begun, self.open) =
                     (true, Some(Open { header, items: Vec::new(), broken: None }));
@@ -180,7 +175,7 @@ impl SessionReader<'_> {
     }
 
     /// Reports a fault. The lines up to the next header are skipped.
-    fn refuse(&mut self, fault: LineFault, take: &mut Take<'_>) -> ControlFlow<()> {
+    fn refuse(&mut self, fault: InputError, take: &mut Take<'_>) -> ControlFlow<()> {
         (self.begun, self.open) = (true, None);
         take(Err(fault.at(self.file)))
     }
@@ -188,71 +183,34 @@ impl SessionReader<'_> {
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
-fn header(content: &str, line: usize) -> Result<Header, LineFault> {
-    let mut object: Map<String, Value> = escapes::from_str(content).map_err(|e| {
-        LineFault::new(
-            line,
-            format!("the first line is not a JSON object: {e}"),
-            HEADER,
-            "check that this is a session file",
-        )
+fn header(
+    parsed: serde_json::Result<Map<String, Value>>,
+    line: usize,
+) -> Result<Header, InputError> {
+    let wrong = |what: String, fix: &str| InputError::new(line, what, HEADER, fix);
+    let object = parsed.map_err(|e| {
+        let what = format!("the first line is not a JSON object: {e}");
+        wrong(what, "check that this is a session file")
     })?;
-    let wrong_type = match object.remove("type") {
-        Some(Value::String(t)) if t == "session" => None,
-        Some(Value::String(t)) => Some((format!("the first line has type {t:?}"), t)),
-        _ => Some(("the first line has no \"type\"".to_string(), String::new())),
-    };
-    if let Some((what, found)) = wrong_type {
-        if fields::KINDS.iter().any(|k| k.tag == found) {
-            return Err(LineFault::new(line, what, HEADER, "put the header first"));
-        }
-        let what = format!("not a format that ctxbench reads ({what})");
-        let fix = "`ctxbench import --help` lists the formats";
-        return Err(LineFault::new(
-            line,
-            what,
-            HEADER,
-            nearest::hint_or(&found, &["session"], fix),
-        ));
+    let field = |key: &str| object.get(key).cloned().unwrap_or_default();
+    if field("type") != "session" {
+        let what = format!("the first line has the type {}", field("type"));
+        let fix = "put the header first; `ctxbench import --help` lists other formats";
+        return Err(wrong(what, fix));
     }
-    match object.get("version").and_then(Value::as_u64) {
-        Some(v) if v == u64::from(VERSION) => {}
-        Some(v) => {
-            let fix = "this build reads version 1; use the build that wrote the file";
-            return Err(LineFault::new(line, format!("session version {v}"), "version 1", fix));
-        }
-        None => {
-            return Err(LineFault::new(
-                line,
-                absent(&object, "version"),
-                HEADER,
-                "add \"version\":1; this build reads version 1",
-            ));
-        }
+    if field("version") != VERSION {
+        let what = format!("session version {}", field("version"));
+        return Err(wrong(what, "this build reads version 1; use the build that wrote the file"));
     }
-    if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
-        return Err(LineFault::new(
-            line,
-            absent(&object, "id"),
-            HEADER,
-            "give the session a short name",
-        ));
+    if field("id").as_str().is_none_or(|id| id.trim().is_empty()) {
+        let what = format!("the id {} of the session", field("id"));
+        return Err(wrong(what, "give the session a short name"));
     }
-    let mut header: Header = fields::fitted(object.clone(), || object.clone()).map_err(|why| {
-        LineFault::new(
-            line,
-            format!("a header that does not fit: {why}"),
-            HEADER,
-            "correct the field",
-        )
-    })?;
+    let mut header: Header = fields::fitted(object, line, "the header")?;
     if let Some(started) = header.started.as_deref().filter(|s| millis(s).is_none()) {
-        return Err(LineFault::new(
-            line,
-            format!("a header that does not fit: \"started\" is {started:?}"),
-            "a time such as 2026-03-01T12:00:00Z",
-            "correct the field or leave it out",
-        ));
+        let what = format!("the header does not fit: \"started\" is {started:?}");
+        let expected = "a time such as 2026-03-01T12:00:00Z";
+        return Err(InputError::new(line, what, expected, "correct the field or leave it out"));
     }
     bounds::check(bounds::of_header(&mut header), line)?;
     Ok(header)

@@ -20,7 +20,6 @@ fn one_message_is_a_session() {
     let l = good(&[r#"{"type":"user","id":"a","text":"hi"}"#]);
     assert_eq!((l.session.entries.len(), l.warnings.len()), (1, 0));
     assert_eq!(l.session.header.id, "s");
-    assert!(l.session.header.extra.is_empty());
 }
 
 #[test]
@@ -42,12 +41,12 @@ fn errors_name_place_fault_and_remedy() {
         format!("s.jsonl:1: the file is empty; expected {HEADER}; record or write a session first")
     );
     for (header, told) in [
-        (r#"{"type":"user","id":"a","text":"x"}"#, "the first line has type \"user\""),
+        (r#"{"type":"user","id":"a","text":"x"}"#, "the first line has the type \"user\""),
         (r#"{"type":"session","version":2,"id":"s"}"#, "this build reads version 1"),
-        (r#"{"type":"session","id":"s"}"#, "missing field \"version\""),
-        (r#"{"type":"session","version":1}"#, "missing field \"id\""),
-        (r#"{"type":"session","version":1,"id":7}"#, "field \"id\" is 7"),
-        (r#"{"type":"session","version":"1"}"#, "field \"version\" is \"1\""),
+        (r#"{"type":"session","id":"s"}"#, "session version null"),
+        (r#"{"type":"session","version":1}"#, "the id null of the session"),
+        (r#"{"type":"session","version":1,"id":7}"#, "the id 7 of the session"),
+        (r#"{"type":"session","version":"1"}"#, "session version \"1\""),
         ("noise", "s.jsonl:1: the first line is not a JSON object"),
     ] {
         assert!(bad(header).contains(told), "{told}: {}", bad(header));
@@ -55,7 +54,7 @@ fn errors_name_place_fault_and_remedy() {
     for (line, told) in [
         (
             r#"{"type":"usr"}"#,
-            "s.jsonl:3: unknown type \"usr\"; expected one of the entry types; did you mean user?",
+            "s.jsonl:3: an entry of type \"usr\" does not fit: unknown word `usr`; did you mean user?",
         ),
         (r#"{"type":"user","id":"b"}"#, "s.jsonl:3: missing field \"text\" or \"parts\""),
         (r#"{"type":"user","id"#, "s.jsonl:3: not a JSON object"),
@@ -103,43 +102,29 @@ fn word() -> impl Strategy<Value = String> {
     "[a-zA-Zäß€\" \n\\\\{}]{0,12}"
 }
 
-/// Fields that no build knows.
-fn unknown() -> impl Strategy<Value = Map<String, Value>> {
-    let value = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
-        word().prop_map(Value::from),
-        word().prop_map(|w| serde_json::json!({ "deep": [w, { "type": "user", "extra": 1.5 }] })),
-    ];
-    proptest::collection::btree_map("x_[a-z]{1,4}", value, 0..3)
-        .prop_map(|m| m.into_iter().collect())
-}
-
 fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     let at = proptest::option::of(0..=crate::bounds::TOKENS);
-    (0..7_u8, word(), word(), at, any::<bool>(), unknown()).prop_map(
-        move |(kind, text, other, at, inner, extra)| match kind {
-            0 => vec![Entry::System { text, agent: None, extra }],
+    (0..7_u8, word(), word(), at, any::<bool>()).prop_map(move |(kind, text, other, at, inner)| {
+        match kind {
+            0 => vec![Entry::System { text, agent: None }],
             1 => {
                 let definitions = vec![serde_json::json!({ "name": "run" })];
-                vec![Entry::Tools { definitions, agent: None, extra }]
+                vec![Entry::Tools { definitions, agent: None }]
             }
             2 => vec![
-                Entry::RepoMap { text: text.clone(), extra: extra.clone() },
-                Entry::Memory { path: other.clone(), text: text.clone(), extra: extra.clone() },
-                Entry::File { path: other, text, mode: FileMode::ReadOnly, extra },
+                Entry::RepoMap { text: text.clone() },
+                Entry::Memory { path: other.clone(), text: text.clone() },
+                Entry::File { path: other, text, mode: FileMode::ReadOnly },
             ],
             3 => {
                 let (id, text) = (format!("m{i}"), Some(text.into()));
-                vec![Entry::User(UserEntry { id, text, at, extra, ..UserEntry::default() })]
+                vec![Entry::User(UserEntry { id, text, at, ..UserEntry::default() })]
             }
             4 => vec![
-                Entry::Assistant(reply(i, &text, &other, inner, extra.clone())),
+                Entry::Assistant(reply(i, &text, &other, inner)),
                 Entry::Tool(ToolEntry {
                     call_id: format!("c{i}"),
                     output: Some(text.into()),
-                    extra,
                     ..ToolEntry::default()
                 }),
             ],
@@ -151,28 +136,21 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                 model: at.map(|_| text),
                 usage: at.map(|input| RecordedUsage { input, ..RecordedUsage::default() }),
                 at,
-                extra,
                 ..RecordedCompaction::default()
             })],
             _ => vec![
-                Entry::Clear { extra: extra.clone() },
-                Entry::NewSession { extra: extra.clone() },
-                Entry::Restart { extra: extra.clone() },
-                Entry::Idle { ms: 5, extra: extra.clone() },
-                Entry::Compact { instructions: None, at, extra },
+                Entry::Clear,
+                Entry::NewSession,
+                Entry::Restart,
+                Entry::Idle { ms: 5 },
+                Entry::Compact { instructions: None, at },
             ],
-        },
-    )
+        }
+    })
 }
 
 /// Returns a reply with a call, in parts or in fields of their own.
-fn reply(
-    i: usize,
-    text: &str,
-    reasoning: &str,
-    in_parts: bool,
-    extra: Map<String, Value>,
-) -> AssistantEntry {
+fn reply(i: usize, text: &str, reasoning: &str, in_parts: bool) -> AssistantEntry {
     let call = ToolCall::new(format!("c{i}"), "run", reasoning);
     let usage = Some(RecordedUsage {
         input: 1,
@@ -183,7 +161,7 @@ fn reply(
         output_estimate: Some(6),
         billing: Billing::default(),
     });
-    let whole = AssistantEntry { id: format!("m{i}"), usage, extra, ..AssistantEntry::default() };
+    let whole = AssistantEntry { id: format!("m{i}"), usage, ..AssistantEntry::default() };
     if in_parts {
         let thought = Part::Reasoning { text: reasoning.into(), encrypted: Some("e".into()) };
         let parts = Some(vec![thought, Part::Text(text.into()), Part::Call(call)]);
@@ -216,22 +194,21 @@ fn a_fact_that_nothing_says_is_told() {
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
-        (entries, word(), proptest::option::of(1..=crate::bounds::TOKENS), unknown()).prop_map(
-            |(groups, title, context_window, extra)| {
+        (entries, word(), proptest::option::of(1..=crate::bounds::TOKENS)).prop_map(
+            |(groups, title, context_window)| {
                 let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
                 let said = |id: &str| {
                     let (id, text) = (id.into(), Some("bye, x".into()));
                     Entry::User(UserEntry { id, text, ..UserEntry::default() })
                 };
                 let (to, mode) = ("last".into(), RewindMode::Both);
-                let rewind = Entry::Rewind { to, mode, instructions: None, extra: extra.clone() };
+                let rewind = Entry::Rewind { to, mode, instructions: None };
                 entries.extend([said("bye"), rewind, said("last")]);
                 let known =
                     r#"{"id":"f","kind":"todo","tokens":["x"],"arises":"bye","needs":["last"]}"#;
-                let fact = Fact { extra: extra.clone(), ..serde_json::from_str(known).unwrap() };
+                let fact = serde_json::from_str(known).unwrap();
                 let (version, id) = (1, "s".into());
-                let header =
-                    Header { version, id, title, context_window, extra, ..Header::default() };
+                let header = Header { version, id, title, context_window, ..Header::default() };
                 Session { header, entries, facts: vec![fact] }
             },
         )

@@ -24,7 +24,6 @@ mod scenario;
 pub mod schema;
 #[cfg(test)]
 mod schema_tests;
-mod toml_tree;
 
 use ctxbench_util::escapes;
 

@@ -340,12 +340,6 @@ fn of_source(
 fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
     let mut ended = ControlFlow::Continue(());
     let mut any = false;
-    for (name, why) in archive.shadowed() {
-        any = true;
-        if take(&path.join(formats::below(&name)), Err(why.into())).is_break() {
-            return Ok(());
-        }
-    }
     for name in archive.names() {
         let place = path.join(formats::below(&name));
         let member = archive.member(&name).map_err(LoadError::from);

@@ -4,18 +4,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctxbench_session::{Entry, Header, Session};
-use ctxbench_util::nearest;
-use ctxbench_util::toml_file::Lines;
+use ctxbench_util::toml_file::{self, Lines};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeTable, Deserializer};
 
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{InputError, LineFault, Loaded};
-use crate::fields::{self, Unfit};
-use crate::{autofacts, builtin, pitfalls, toml_tree};
+use crate::error::{InputError, Loaded};
+use crate::{autofacts, builtin, pitfalls};
 
 pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
@@ -139,17 +137,19 @@ pub(crate) struct ScenarioFile {
     scale: Option<f64>,
     /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
     extends: Option<String>,
-    // These tables are read again with their lines; see `steps.rs` and `faults.rs`.
     /// Events, in order.
-    #[serde(rename = "step")]
-    _step: Option<Vec<Map<String, Value>>>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
+    step: Vec<Spanned<Map<String, Value>>>,
     /// Facts that the session establishes, for retention.
-    #[serde(rename = "fact")]
-    _fact: Option<Vec<Map<String, Value>>>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
+    fact: Vec<Spanned<Map<String, Value>>>,
     /// Requests that the provider does not answer as usual; those of an extended scenario come
     /// first.
-    #[serde(rename = "fault")]
-    _fault: Option<Vec<ProviderFault>>,
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<ProviderFault>>"))]
+    fault: Vec<Spanned<ProviderFault>>,
     /// Expected results.
     expect: Option<expect::ExpectTable>,
 }
@@ -162,26 +162,26 @@ pub(crate) fn read(
     file: &str,
     beside: &dyn Companions,
 ) -> Result<Scenario, InputError> {
-    let reader = ScenarioReader { lines: Lines::new(text), file, beside };
-    let at = |fault: LineFault| fault.at(file);
-    let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
-    let faults = reader.faults(&tree).map_err(at)?;
-    let top: ScenarioFile = reader.fields(&tree, 1, "a scenario").map_err(at)?;
+    let toml = |e| InputError::from(toml_file::error(file, text, &e));
+    let tree = DeTable::parse(text).map_err(toml)?;
+    let top = ScenarioFile::deserialize(Deserializer::from(tree.clone())).map_err(toml)?;
+    let reader = ScenarioReader { lines: Lines::new(text), tree: tree.into_inner(), file, beside };
     let base = match &top.extends {
-        Some(name) => reader.base(name, reader.line_of(&tree, "extends"))?,
+        Some(name) => reader.base(name)?,
         None => Scenario { scale: 1.0, ..Scenario::default() },
     };
-    reader.scenario(&tree, top, faults, base).map_err(at)
+    reader.scenario(top, base).map_err(|e| e.at(file))
 }
 
 struct ScenarioReader<'a> {
     lines: Lines,
+    tree: DeTable<'a>,
     file: &'a str,
     beside: &'a dyn Companions,
 }
 
 impl ScenarioReader<'_> {
-    fn base(&self, name: &str, line: usize) -> Result<Scenario, InputError> {
+    fn base(&self, name: &str) -> Result<Scenario, InputError> {
         let built_in = builtin::base(name).map(|base| {
             base.map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
         });
@@ -189,19 +189,13 @@ impl ScenarioReader<'_> {
             NoBase::Broken(e) => e,
             NoBase::Name(what, fix) => {
                 let expected = "a built-in scenario's id or the path of a scenario file";
-                LineFault::new(line, what, expected, fix).at(self.file)
+                InputError::new(self.line_of("extends"), what, expected, fix).at(self.file)
             }
         })
     }
 
-    fn scenario(
-        &self,
-        tree: &DeTable<'_>,
-        mut top: ScenarioFile,
-        faults: Vec<ProviderFault>,
-        base: Scenario,
-    ) -> Result<Scenario, LineFault> {
-        self.check_values(tree, &mut top)?;
+    fn scenario(&self, mut top: ScenarioFile, base: Scenario) -> Result<Scenario, InputError> {
+        self.check_values(&mut top)?;
         let inherited = base.session.header;
         let header = Header {
             version: crate::jsonl::VERSION,
@@ -212,20 +206,14 @@ impl ScenarioReader<'_> {
             max_output: top.max_output.or(inherited.max_output),
             ..inherited
         };
-        let mut items: Vec<Located> =
-            base.session.entries.into_iter().map(|entry| Located { line: 0, entry }).collect();
-        items.extend(
-            base.session.facts.into_iter().map(|f| Located { line: 0, entry: Entry::Fact(f) }),
-        );
-        self.steps(tree, &mut items)?;
+        let facts = base.session.facts.into_iter().map(Entry::Fact);
+        let inherited = base.session.entries.into_iter().chain(facts);
+        let mut items: Vec<Located> = inherited.map(|entry| Located { line: 0, entry }).collect();
+        self.steps(top.step, top.fact, &mut items)?;
         let loaded = assemble(header, items, self.file, false)?;
         if !loaded.session.entries.iter().any(Entry::is_message) {
-            return Err(LineFault::new(
-                1,
-                "no messages",
-                "[[step]] tables, or extends = \"…\"",
-                "write at least one user step",
-            ));
+            let expected = "[[step]] tables, or extends = \"…\"";
+            return Err(InputError::new(1, "no messages", expected, "write a user step"));
         }
         Ok(Scenario {
             id: top.id,
@@ -235,100 +223,48 @@ impl ScenarioReader<'_> {
             cites: top.cites,
             tags: top.tags,
             scale: top.scale.unwrap_or(base.scale),
-            expect: self.expect(tree, top.expect)?,
+            expect: self.expect(top.expect)?,
             session: loaded.session,
-            facts_found: false,
             // The first matching fault decides, so that a scenario can override the faults of its
             // base.
-            faults: faults.into_iter().chain(base.faults).collect(),
+            faults: self.faults(top.fault)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
             ..Scenario::default()
         })
     }
 
     /// Checks the values that a type alone does not.
-    fn check_values(&self, tree: &DeTable<'_>, top: &mut ScenarioFile) -> Result<(), LineFault> {
+    fn check_values(&self, top: &mut ScenarioFile) -> Result<(), InputError> {
+        let wrong = |key: &str, what: &str, expected: &str, fix: &str| {
+            Err(InputError::new(self.line_of(key), what, expected, fix))
+        };
         if top.id.trim().is_empty() {
-            let (line, what) = (self.line_of(tree, "id"), "\"id\" does not fit: it is empty");
-            return Err(LineFault::new(line, what, "a short name", "give the scenario a name"));
+            return wrong("id", "\"id\" is empty", "a short name", "give the scenario a name");
         }
         if let Some((what, fix)) = top.cites.iter().find_map(|c| pitfalls::wrong(c)) {
             let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode 6\", or \
                             your own text";
-            return Err(LineFault::new(self.line_of(tree, "cites"), what, expected, fix));
+            return wrong("cites", &what, expected, &fix);
         }
         if top.scale.is_some_and(|s| !bounds::SCALE.contains(&s)) {
             let (least, most) = (bounds::SCALE.start(), bounds::SCALE.end());
             let expected = format!("a number from {least} to {most}");
-            let (line, what) = (self.line_of(tree, "scale"), "\"scale\" does not fit");
-            return Err(LineFault::new(line, what, expected, "write 1.0 for no scaling"));
+            return wrong("scale", "\"scale\" does not fit", &expected, "write 1.0 for no scaling");
         }
         let limits =
             [("context_window", &mut top.context_window), ("max_output", &mut top.max_output)];
         for (key, limit) in limits {
             let limit = limit.as_mut().map(|n| BoundedNumber::limit(key, n));
-            bounds::check(limit.into_iter().collect(), self.line_of(tree, key))?;
+            bounds::check(limit.into_iter().collect(), self.line_of(key))?;
         }
         Ok(())
     }
 
-    /// Reads the fields of the table at `line`. An error names the line of the field.
-    fn fields<T: DeserializeOwned>(
-        &self,
-        table: &DeTable<'_>,
-        line: usize,
-        whose: &str,
-    ) -> Result<T, LineFault> {
-        let object = toml_tree::object(table, &self.lines)?;
-        fields::fitted(object.clone(), || object.clone()).map_err(|Unfit { field, why }| {
-            let line = field.as_ref().map_or(line, |field| self.line_of(table, field));
-            // "unknown field `x`, expected one of `a`, `b`"
-            if let (true, Some(field)) = (why.starts_with("unknown field"), &field) {
-                let known: Vec<&str> = why.split('`').skip(3).step_by(2).collect();
-                return unknown_key(field, &known, whose, line);
-            }
-            let said = ["; expected ", ", expected "].iter().find_map(|at| why.split_once(at));
-            let keys = format!("the keys of {whose}");
-            let (found, expected) = said.unwrap_or((&why, &keys));
-            let what = match field {
-                Some(field) => format!("{field:?} does not fit: {found}"),
-                None => found.replace('`', "\""),
-            };
-            LineFault::new(line, what, expected, "correct it")
-        })
-    }
-
-    fn known_keys(
-        &self,
-        table: &DeTable<'_>,
-        known: &[&str],
-        whose: &str,
-    ) -> Result<(), LineFault> {
-        match table.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
-            Some(key) => {
-                let line = self.lines.line_at(key.span().start);
-                Err(unknown_key(key.get_ref(), known, whose, line))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Returns the line of a key, `outer.inner` for one of an inner table.
-    fn line_of(&self, table: &DeTable<'_>, key: &str) -> usize {
-        let (outer, inner) = key.split_once('.').unwrap_or((key, ""));
-        if let Some(DeValue::Table(table)) = table.get(outer).map(|v| v.get_ref())
-            && !inner.is_empty()
-        {
-            return self.line_of(table, inner);
-        }
-        let key = table.keys().find(|k| k.get_ref() == outer);
+    /// Returns the line of a key of the scenario.
+    fn line_of(&self, key: &str) -> usize {
+        let key = self.tree.keys().find(|k| k.get_ref() == key);
         key.map_or(1, |k| self.lines.line_at(k.span().start))
     }
-}
-
-fn unknown_key(key: &str, known: &[&str], whose: &str, line: usize) -> LineFault {
-    let (what, expected) = (format!("unknown key {key:?}"), format!("a key of {whose}"));
-    LineFault::new(line, what, expected, nearest::hint(key, known))
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! JSON Schemas of the two files that others write: session lines and scenarios.
 //!
 //! The session schema comes from the types of [`ctxbench_session`], that of a scenario from
-//! the type of its file. Steps are read by hand for the sake of their error messages; their schema
-//! is built from the tables of this reader and from the session schema.
+//! the type of its file and, for its steps, from the session schema.
 
 use ctxbench_session::schema::session_line;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
-use crate::fields::{KINDS, KindFields};
 use crate::scenario::ScenarioFile;
-use crate::scenario::steps::{step_keys, text_field};
+use crate::scenario::steps::text_field;
 
 /// Checks of a strategy's row: a value for each column.
 pub(crate) fn row() -> Value {
@@ -40,9 +38,13 @@ pub fn session() -> Schema {
 pub fn scenario() -> Schema {
     let lines = session().to_value();
     let mut out = schemars::schema_for!(ScenarioFile).to_value();
-    let steps: Vec<Value> = KINDS.iter().map(|k| step(k, &lines, true)).collect();
-    let fact =
-        KINDS.iter().find(|k| k.tag == "fact").map(|k| step(k, &lines, false)).unwrap_or_default();
+    let variants = lines["$defs"]["Entry"]["oneOf"].as_array().cloned().unwrap_or_default();
+    let steps: Vec<Value> = variants.iter().map(|v| step(v, &lines)).collect();
+    // A fact needs no type.
+    let mut fact = steps.iter().find(|s| tag(s) == "fact").cloned().unwrap_or_default();
+    if let Some(required) = fact["required"].as_array_mut() {
+        required.retain(|name| name != "type");
+    }
     out["title"] = json!("ctxbench scenario");
     out["description"] =
         json!("A scenario file (TOML): a session written by people, with the reason for it.");
@@ -61,67 +63,55 @@ pub fn scenario() -> Schema {
     Schema::try_from(out).expect("an object is a schema")
 }
 
+fn tag(schema: &Value) -> &str {
+    schema["properties"]["type"]["const"].as_str().unwrap_or_default()
+}
+
 /// Returns the schema of one kind of step: the fields of the session line, and `file` if the text
 /// can be in a separate file.
-fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
+fn step(variant: &Value, lines: &Value) -> Value {
+    let name = variant["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
+    let referred = name.map_or(&Value::Null, |n| &lines["$defs"][n]);
     let mut all = Map::new();
-    let mut description = Value::Null;
-    for variant in lines["$defs"]["Entry"]["oneOf"].as_array().into_iter().flatten() {
-        if variant["properties"]["type"]["const"] == kind.tag {
-            description = variant["description"].clone();
-            all = properties(variant, lines);
+    let (mut required, mut choice) = (Vec::new(), Vec::new());
+    for schema in [referred, variant] {
+        all.extend(schema["properties"].as_object().cloned().unwrap_or_default());
+        required.extend(schema["required"].as_array().cloned().unwrap_or_default());
+        choice.extend(schema["anyOf"].as_array().cloned().unwrap_or_default());
+    }
+    let tag = tag(variant);
+    let mut others: Vec<&str> = Vec::new();
+    if let Some(field) = text_field(tag) {
+        let description = format!("A file beside the scenario that holds `{field}`.");
+        all.insert("file".into(), json!({ "description": description, "type": "string" }));
+        others.push("file");
+        if tag == "tool" {
+            let description = "Another name of `output`.";
+            all.insert("text".into(), json!({ "description": description, "type": "string" }));
+            others.push("text");
+        }
+        if required.iter().any(|name| name == field) {
+            required.retain(|name| name != field);
+            choice.push(json!({ "required": [field] }));
         }
     }
-    if let Some(field) = text_field(kind.tag) {
-        all.insert(
-            "file".into(),
-            json!({ "description": format!("A file beside the scenario that \
-            holds `{field}`."), "type": "string" }),
-        );
+    if !choice.is_empty() {
+        choice.extend(others.iter().map(|name| json!({ "required": [name] })));
     }
-    if kind.tag == "tool" {
-        all.insert(
-            "text".into(),
-            json!({ "description": "Another name of `output`.", "type": "string" }),
-        );
-    }
-    all.retain(|name, _| step_keys(kind).contains(&name.as_str()));
     // Messages without an id get one by their place.
-    let given = |name: &str| matches!(kind.tag, "user" | "assistant") && name == "id";
-    let mut required: Vec<&str> = if tagged { vec!["type"] } else { vec![] };
-    let mut choice = Vec::new();
-    for group in kind.required.iter().filter(|g| !g.iter().any(|f| given(f))) {
-        let mut names = group.to_vec();
-        if text_field(kind.tag).is_some_and(|f| group.contains(&f)) {
-            names.push("file");
-            if kind.tag == "tool" {
-                names.push("text");
-            }
-        }
-        match names.as_slice() {
-            [one] => required.push(one),
-            several => choice = several.iter().map(|n| json!({ "required": [n] })).collect(),
-        }
-    }
+    required.retain(|name| !(matches!(tag, "user" | "assistant") && name == "id"));
+    required.sort_by_key(|name| name != "type");
     let mut out = json!({
-        "description": description,
+        "description": variant["description"],
         "type": "object",
         "properties": all,
         "additionalProperties": false,
         "required": required,
     });
     if !choice.is_empty() {
-        out["anyOf"] = Value::Array(choice);
+        out["anyOf"] = choice.into();
     }
     out
-}
-
-/// Returns the properties of a variant, including those of the type that it refers to.
-fn properties(variant: &Value, lines: &Value) -> Map<String, Value> {
-    let name = variant["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
-    let referred = name.and_then(|n| lines["$defs"][n]["properties"].as_object());
-    let own = variant["properties"].as_object();
-    referred.into_iter().chain(own).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Returns the schema of a call with arguments that may also be written as a table.

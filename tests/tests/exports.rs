@@ -323,7 +323,7 @@ fn messages() -> impl Strategy<Value = Vec<Message>> {
 fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) -> Session {
     let mut entries: Vec<Entry> = Vec::new();
     for text in system {
-        entries.push(Entry::System { text, agent: None, extra: Default::default() });
+        entries.push(Entry::System { text, agent: None });
     }
     let mut at = 0;
     for (n, (who, agent, bits, usage, failed, wait)) in messages.into_iter().enumerate() {

@@ -103,7 +103,7 @@ pub fn largest_prompt<'a>(
             Entry::Assistant(a) => {
                 largest = largest.max(visible.shown_to(a.model.as_deref().or(recorded)));
             }
-            Entry::Clear { .. } | Entry::NewSession { .. } => visible = Visible::default(),
+            Entry::Clear | Entry::NewSession => visible = Visible::default(),
             Entry::RecordedCompaction(c) => {
                 let summary = c.summary.as_deref().map_or(0, |text| by.block(Size::text(text)));
                 visible = Visible { all: summary, ..Visible::default() };
@@ -197,8 +197,8 @@ pub fn steps<'a>(
         }
         match entry {
             Entry::RecordedCompaction(_)
-            | Entry::Clear { .. }
-            | Entry::NewSession { .. }
+            | Entry::Clear
+            | Entry::NewSession
             | Entry::Rewind { .. } => {
                 (visible, before) = (Visible::default(), None);
             }

@@ -1,7 +1,6 @@
 //! Facts: information that a session establishes and later messages need. Matches facts in text.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::gist;
 
@@ -62,6 +61,7 @@ impl FactKind {
 /// Information that the session establishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["tokens"] }, { "required": ["words"] }])))]
 pub struct Fact {
     /// Unique in the session.
     pub id: String,
@@ -85,9 +85,6 @@ pub struct Fact {
     /// Literals that contradict the fact. A summary with one of them is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbids: Vec<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// Quality of a match between a text and a fact, worst first.
@@ -122,7 +119,6 @@ impl Fact {
             needs: Vec::new(),
             superseded_by: None,
             forbids: Vec::new(),
-            extra: Map::new(),
         }
     }
 

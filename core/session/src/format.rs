@@ -9,7 +9,7 @@ use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::RewindMode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::fact::Fact;
 use crate::recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
@@ -44,9 +44,6 @@ pub struct Header {
     /// Source of an imported session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// Source of an imported session.
@@ -71,9 +68,6 @@ pub enum Entry {
         /// Name of the subagent; absent means the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// Tool definitions offered with every normal request.
     Tools {
@@ -82,26 +76,15 @@ pub enum Entry {
         /// Name of the subagent; absent means the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// A memory file such as CLAUDE.md or AGENTS.md.
     Memory {
         /// Path shown to the model.
         path: String,
         text: String,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// Overview of the code base.
-    RepoMap {
-        text: String,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
-    },
+    RepoMap { text: String },
     /// A file in the chat.
     File {
         /// Path shown to the model.
@@ -110,18 +93,12 @@ pub enum Entry {
         /// `editable` or `read_only`.
         #[serde(default)]
         mode: FileMode,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// A file on disk at the start of the session; not shown to the model.
     DiskFile {
         /// Path below the session's folder.
         path: String,
         text: String,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// A user message.
     User(UserEntry),
@@ -137,9 +114,6 @@ pub enum Entry {
         /// ms since session start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Millis>,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// Goes back to an earlier message, or summarises everything before or after it.
     Rewind {
@@ -156,36 +130,18 @@ pub enum Entry {
         /// Instructions for a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// Starts a new conversation in the same session.
-    Clear {
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
-    },
+    Clear,
     /// Starts another session of the same project: an empty conversation, and the files that the
     /// product keeps on disk.
-    NewSession {
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
-    },
+    NewSession,
     /// The program exited and reopened the session.
-    Restart {
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
-    },
+    Restart,
     /// The session is idle.
     Idle {
         /// Duration in ms.
         ms: Millis,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
     },
     /// A compaction by the original program; replayed only if the user requested it.
     RecordedCompaction(RecordedCompaction),
@@ -214,9 +170,6 @@ pub struct UserEntry {
     /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// A model reply line.
@@ -249,9 +202,6 @@ pub struct AssistantEntry {
     /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// A tool result line.
@@ -281,9 +231,6 @@ pub struct ToolEntry {
     /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// A file that a command changed.

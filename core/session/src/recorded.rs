@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use ctxbench_core::Millis;
 
@@ -111,9 +110,6 @@ pub struct RecordedCompaction {
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// A billed request with a reply outside the session.
@@ -131,7 +127,4 @@ pub struct RecordedCall {
     /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }

@@ -95,7 +95,7 @@ fn missing(what: &str) -> Option<String> {
 }
 
 /// Rewrites serde's "unknown field `x`, expected one of `a`, `b`" with similar names instead of all.
-fn unknown(what: &str) -> Option<String> {
+pub fn unknown(what: &str) -> Option<String> {
     let kind = ["field", "variant"].into_iter().find(|k| what.starts_with(&format!("unknown {k}")));
     let word = if kind? == "field" { "key" } else { "word" };
     let mut quoted = what.split('`').skip(1).step_by(2);

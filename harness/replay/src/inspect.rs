@@ -153,11 +153,7 @@ pub async fn request_compaction(
     }
     let unheard = instructions.is_some() && spec.descriptor.manual == ManualCompaction::Plain;
     let instructions = instructions.map(str::to_string);
-    until.session.entries.push(Entry::Compact {
-        instructions,
-        at: None,
-        extra: Default::default(),
-    });
+    until.session.entries.push(Entry::Compact { instructions, at: None });
     let (mut all, record) = run(&until, spec, model, options).await;
     // Both runs are the same up to the command.
     let layouts = all.split_off(own.len().min(all.len()));

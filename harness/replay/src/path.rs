@@ -91,9 +91,9 @@ impl Path {
                 Entry::Rewind { to, mode, instructions, .. } => {
                     b.rewind(to, *mode, instructions.clone())
                 }
-                Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
-                Entry::NewSession { .. } => b.push(Action::NewSession, None, vec![]),
-                Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
+                Entry::Clear => b.push(Action::Clear, None, vec![]),
+                Entry::NewSession => b.push(Action::NewSession, None, vec![]),
+                Entry::Restart => b.push(Action::Restart, None, vec![]),
                 Entry::Idle { ms, .. } => b.push(Action::Idle { ms: *ms }, None, vec![]),
                 _ => {}
             }
@@ -291,7 +291,7 @@ mod tests {
                 at: Some(4_000),
                 ..Default::default()
             }),
-            Entry::Compact { instructions: None, at: None, extra: Default::default() },
+            Entry::Compact { instructions: None, at: None },
             user("u3", 9_000),
         ];
         let path = Path::recorded(&Session { header: Header::default(), entries, facts: vec![] });
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_both_entry_and_times_tell_of_passes_once() {
-        let idle = Entry::Idle { ms: 3_600_000, extra: Default::default() };
+        let idle = Entry::Idle { ms: 3_600_000 };
         assert_eq!(
             gaps(vec![
                 user("u1", 0),
@@ -354,12 +354,7 @@ mod tests {
             [0, 30_000, 30_000]
         );
         // A rewind has no recorded time, so its default time is subtracted from the recorded gap.
-        let back = Entry::Rewind {
-            to: "a".into(),
-            mode: Default::default(),
-            instructions: None,
-            extra: Default::default(),
-        };
+        let back = Entry::Rewind { to: "a".into(), mode: Default::default(), instructions: None };
         assert_eq!(
             gaps(vec![user("u1", 0), system_entry(Some(5_000)), back, user("u2", 60_000)]),
             [0, 30_000, 25_000]

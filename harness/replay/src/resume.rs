@@ -128,13 +128,13 @@ pub(super) fn records(
 
 /// Returns the facts that were stated before a restart (from 1) in the session that it reopens.
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
-    let is = |e: &&Entry| matches!(e, Entry::Restart { .. });
+    let is = |e: &&Entry| matches!(e, Entry::Restart);
     let restarts: Vec<usize> =
         (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
     let end = restarts.get(restart - 1).copied().unwrap_or(session.entries.len());
     let begin = session.entries[..end]
         .iter()
-        .rposition(|e| matches!(e, Entry::NewSession { .. }))
+        .rposition(|e| matches!(e, Entry::NewSession))
         .unwrap_or_default();
     let ids: std::collections::HashSet<&str> =
         session.entries[begin..end].iter().filter_map(Entry::key).collect();

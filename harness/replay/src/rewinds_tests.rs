@@ -30,19 +30,10 @@ fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
     for n in 1..=5 {
         entries.extend(turn(n));
         if n == 3 && compacted {
-            entries.push(Entry::Compact {
-                instructions: None,
-                at: None,
-                extra: Default::default(),
-            });
+            entries.push(Entry::Compact { instructions: None, at: None });
         }
     }
-    entries.push(Entry::Rewind {
-        to: to.into(),
-        mode: Default::default(),
-        instructions: None,
-        extra: Default::default(),
-    });
+    entries.push(Entry::Rewind { to: to.into(), mode: Default::default(), instructions: None });
     entries.extend(turn(6));
     let session = Session { entries, ..Session::default() };
     let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });

@@ -118,11 +118,7 @@ mod tests {
     }
 
     fn compact(words: Option<&str>) -> Entry {
-        Entry::Compact {
-            instructions: words.map(str::to_string),
-            at: None,
-            extra: Default::default(),
-        }
+        Entry::Compact { instructions: words.map(str::to_string), at: None }
     }
 
     fn session(words: Option<&str>) -> Session {

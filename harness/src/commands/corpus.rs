@@ -128,8 +128,9 @@ pub(crate) enum WalkItem {
 impl WalkItem {
     /// `in_folder`: files that are not sessions are expected.
     fn from_result(one: Result<Scenario, LoadError>, in_folder: bool) -> WalkItem {
-        let known =
-            |scenario: &Scenario| verify::check_expectations(scenario).map_err(LoadError::from);
+        let known = |scenario: &Scenario| {
+            verify::check_expectations(scenario).map_err(|e| LoadError::Input(e.into()))
+        };
         match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
             Ok(scenario) => WalkItem::Session(scenario.into()),
             Err(e) if in_folder && e.is_other() => WalkItem::NotASession(e),

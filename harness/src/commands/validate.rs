@@ -195,9 +195,7 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
         return Ok(None);
     }
     let Some(archive) = source.archive()? else { return Ok(None) };
-    let shadowed = archive.shadowed();
-    let mut met = shadowed.len();
-    shadowed.into_iter().for_each(|(_, why)| take(Err(why)));
+    let mut met = 0;
     for name in archive.names() {
         match archive.member(&name) {
             Ok(member) if !may_be_recording(Path::new(&name), &member) => continue,

@@ -131,7 +131,7 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
             Entry::RecordedCompaction(c) => {
                 FactEvent::Compacted(c.summary.as_deref().unwrap_or_default())
             }
-            Entry::Clear { .. } | Entry::NewSession { .. } => FactEvent::Cleared,
+            Entry::Clear | Entry::NewSession => FactEvent::Cleared,
             _ => continue,
         };
         out.push((agent, event));

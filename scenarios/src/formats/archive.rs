@@ -1,58 +1,34 @@
 //! Zip archives: the list of their files, and each member as a [`Source`].
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::io::{self, BufRead, Read, Seek};
 
-use flate2::CrcReader;
+use flate2::Crc;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::source::Source;
-use super::unpack::{Damaged, Packing};
-use crate::error::{InputError, LineFault};
-
-/// Raw bytes: a file or memory.
-#[derive(Clone, Copy)]
-pub(super) enum Raw<'a> {
-    Path(&'a Path),
-    Bytes(&'a [u8]),
-}
-
-trait Seekable: BufRead + Seek {}
-impl<T: BufRead + Seek> Seekable for T {}
-
-impl<'a> Raw<'a> {
-    fn open(self) -> io::Result<Box<dyn Seekable + 'a>> {
-        Ok(match self {
-            Raw::Bytes(bytes) => Box::new(Cursor::new(bytes)),
-            Raw::Path(path) => Box::new(BufReader::new(File::open(path)?)),
-        })
-    }
-
-    pub(super) fn stream(self) -> io::Result<Box<dyn BufRead + 'a>> {
-        Ok(Box::new(self.open()?))
-    }
-}
+use super::unpack::{Damaged, MAX_HELD_BYTES, Packing};
+use crate::error::InputError;
 
 /// Returns whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
 pub(super) fn begins(start: &[u8]) -> bool {
     matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
 }
 
+/// Bytes of an archive.
+pub(super) trait Seekable: BufRead + Seek {}
+impl<T: BufRead + Seek> Seekable for T {}
+
 /// A zip archive that is open for reading.
 pub struct Archive<'a> {
     name: String,
-    raw: Raw<'a>,
     zip: RefCell<ZipArchive<Box<dyn Seekable + 'a>>>,
 }
 
 impl<'a> Archive<'a> {
-    pub(super) fn open(name: &str, raw: Raw<'a>) -> Result<Archive<'a>, InputError> {
-        let opened = raw.open().map_err(|e| damaged(name, &e));
-        let zip = ZipArchive::new(opened?).map_err(|e| damaged(name, &e))?;
-        Ok(Archive { name: name.into(), raw, zip: zip.into() })
+    pub(super) fn open(name: &str, raw: Box<dyn Seekable + 'a>) -> Result<Archive<'a>, InputError> {
+        let zip = ZipArchive::new(raw).map_err(|e| damaged(name, &e))?;
+        Ok(Archive { name: name.into(), zip: zip.into() })
     }
 
     /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
@@ -66,75 +42,44 @@ impl<'a> Archive<'a> {
         names
     }
 
-    /// Returns the names that occur several times, with an error for each member that cannot be
-    /// read. Only the last member with a name can be read.
-    pub fn shadowed(&self) -> Vec<(String, InputError)> {
-        if !self.zip.borrow().has_duplicate_names() {
-            return Vec::new();
-        }
-        let mut all: BTreeMap<String, usize> = BTreeMap::new();
-        // Errors of the list were reported when the archive was opened.
-        let _ = self.each_entry(|name| *all.entry(name).or_default() += 1);
-        all.retain(|name, n| *n > 1 && !is_of_macos(name));
-        let told = all.into_iter().map(|(name, n)| {
-            let what = format!("the archive has {n} files of this name; only the last is read");
-            let fix = "pack it again with a name for each";
-            let called = format!("{}/{}", self.name, below(&name));
-            (name, LineFault::new(1, what, "one file of each name", fix).at(&called))
-        });
-        told.collect()
-    }
-
-    /// Calls `take` with the name of every entry of the central directory. The zip reader only
-    /// keeps one entry per name.
-    fn each_entry(&self, mut take: impl FnMut(String)) -> io::Result<()> {
-        const ENTRY: [u8; 4] = *b"PK\x01\x02";
-        let mut list = self.raw.open()?;
-        list.seek(SeekFrom::Start(self.zip.borrow().central_directory_start()))?;
-        loop {
-            let mut fixed = [0; 46];
-            list.read_exact(&mut fixed)?;
-            if fixed[..4] != ENTRY {
-                return Ok(());
-            }
-            let [name, extra, comment] =
-                [28, 30, 32].map(|at| u16::from_le_bytes([fixed[at], fixed[at + 1]]));
-            let mut bytes = vec![0; name.into()];
-            list.read_exact(&mut bytes)?;
-            list.seek_relative(i64::from(extra) + i64::from(comment))?;
-            take(String::from_utf8_lossy(&bytes).into_owned());
-        }
-    }
-
-    /// Returns a file of the archive, named `ARCHIVE/NAME` in messages, without reading it.
-    pub fn member(&self, name: &str) -> Result<Source<'a>, InputError> {
+    /// Reads a file of the archive, named `ARCHIVE/NAME` in messages.
+    pub fn member(&self, name: &str) -> Result<Source<'static>, InputError> {
         let called = format!("{}/{}", self.name, below(name));
+        let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
+        Ok(Source::of_member(bytes, called))
+    }
+
+    fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut zip = self.zip.borrow_mut();
-        let found = zip.by_name_raw(name.as_bytes()).map_err(|e| damaged(&called, &e))?;
+        let mut found = zip.by_name_raw(name.as_bytes())?;
         if found.encrypted() {
-            let fix = "unpack it with its password";
-            return Err(
-                LineFault::new(1, "encrypted", "a member without a password", fix).at(&called)
-            );
+            return Err(io::Error::other("encrypted"));
         }
         let packing = match found.compression() {
             CompressionMethod::Stored => None,
             m if m == CompressionMethod::DEFLATE => Some(Packing::Deflate),
             m if m == CompressionMethod::ZSTD => Some(Packing::Zstd),
-            other => {
-                let what = format!("compressed as {other}");
-                let expected = "stored, deflate or Zstandard";
-                return Err(LineFault::new(1, what, expected, "unpack it first").at(&called));
+            other => return Err(io::Error::other(format!("compressed as {other}"))),
+        };
+        let (mut packed, mut bytes) = (Vec::new(), Vec::new());
+        found.read_to_end(&mut packed)?;
+        match packing {
+            None => bytes = packed,
+            Some(packing) => {
+                let mut unpacked = packing.unpacked(&packed[..]).take(MAX_HELD_BYTES + 1);
+                unpacked.read_to_end(&mut bytes)?;
             }
-        };
-        let member = Member {
-            archive: self.raw,
-            packing,
-            start: found.data_start().unwrap_or_default(),
-            packed: found.compressed_size(),
-            crc: found.crc32(),
-        };
-        Ok(Source::member(member, called))
+        }
+        if bytes.len() as u64 > MAX_HELD_BYTES {
+            let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
+            return Err(Damaged::large(what).into());
+        }
+        let mut crc = Crc::new();
+        crc.update(&bytes);
+        match crc.sum() == found.crc32() {
+            true => Ok(bytes),
+            false => Err(io::Error::other("its checksum is another")),
+        }
     }
 }
 
@@ -152,44 +97,5 @@ fn is_of_macos(name: &str) -> bool {
 
 fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
     let what = format!("the zip archive cannot be read ({e})");
-    LineFault::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
-}
-
-/// Position of a file in an archive.
-#[derive(Clone)]
-pub(super) struct Member<'a> {
-    archive: Raw<'a>,
-    packing: Option<Packing>,
-    start: u64,
-    packed: u64,
-    crc: u32,
-}
-
-impl<'a> Member<'a> {
-    /// Returns a reader of the decompressed bytes. It verifies the checksum at the end.
-    pub(super) fn stream(&self) -> io::Result<Box<dyn BufRead + 'a>> {
-        let mut file = self.archive.open()?;
-        file.seek(SeekFrom::Start(self.start))?;
-        let packed = file.take(self.packed);
-        let bytes: Box<dyn BufRead + 'a> = match self.packing {
-            None => Box::new(packed),
-            Some(packing) => packing.unpacked(packed),
-        };
-        Ok(Box::new(BufReader::new(Checked { bytes: CrcReader::new(bytes), crc: self.crc })))
-    }
-}
-
-struct Checked<R> {
-    bytes: CrcReader<R>,
-    crc: u32,
-}
-
-impl<R: BufRead> Read for Checked<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.bytes.read(buf)?;
-        if n == 0 && !buf.is_empty() && self.bytes.crc().sum() != self.crc {
-            return Err(Damaged::new("its checksum is another", "zip").into());
-        }
-        Ok(n)
-    }
+    InputError::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::lines::RecordedLine;
 use super::recording::Recording;
 use super::source::unread;
-use crate::error::{InputError, LineFault};
+use crate::error::InputError;
 use crate::escapes;
 
 /// Parses the value at the beginning of a text that may be truncated or damaged. A truncated value
@@ -139,7 +139,7 @@ impl<'a> Document<'a> {
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
-        LineFault::new(line, what, expected, fix).at(self.file)
+        InputError::new(line, what, expected, fix).at(self.file)
     }
 
     /// Returns the objects of a list in the document, if there is one. Other items are left out
@@ -168,8 +168,8 @@ impl<'a> Document<'a> {
     }
 }
 
-fn broken_off(line: usize, expected: &str) -> LineFault {
-    LineFault::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
+fn broken_off(line: usize, expected: &str) -> InputError {
+    InputError::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
 }
 
 /// Finds the line numbers of successive parts of a text.

@@ -45,7 +45,7 @@ use ctxbench_util::nearest;
 use ctxbench_util::plural::pluralize;
 
 use crate::autofacts;
-use crate::error::{InputError, LineFault, LoadError, Loaded};
+use crate::error::{InputError, LoadError, Loaded};
 
 pub use archive::Archive;
 pub(crate) use archive::below;
@@ -159,7 +159,7 @@ impl Format {
         });
         let nothing = || {
             let expected = format!("a recording of {}", self.title);
-            LineFault::new(1, "nothing in it", expected, "check the format").at(source.name())
+            InputError::new(1, "nothing in it", expected, "check the format").at(source.name())
         };
         let ended = match read {
             Ok(()) => (!any).then(nothing),

@@ -64,7 +64,7 @@ pub(super) fn add_hidden_compactions(items: &mut Vec<Located>, file: &str) -> Op
                 }
                 before = prompt;
             }
-            Entry::RecordedCompaction(_) | Entry::Clear { .. } => before = 0,
+            Entry::RecordedCompaction(_) | Entry::Clear => before = 0,
             _ => {}
         }
     }

@@ -118,19 +118,18 @@ pub enum StepKind {
 }
 
 impl StepKind {
-    /// Creates content with a block for each piece.
+    /// Creates content for the model.
     pub(super) fn input(pieces: Vec<MessagePart>) -> StepKind {
-        StepKind::Input(Input { id: None, blocks: pieces.len(), pieces })
+        StepKind::Input(Input { id: None, pieces })
     }
 
     /// Creates a message of the user.
     pub(super) fn question(id: Option<String>, mut pieces: Vec<MessagePart>) -> StepKind {
-        let blocks = pieces.len();
         if pieces.is_empty() {
             // An empty message still counts as a message.
             pieces.push(MessagePart::Shown(Part::Text("".into())));
         }
-        StepKind::Input(Input { id, pieces, blocks })
+        StepKind::Input(Input { id, pieces })
     }
 
     /// Creates the result of a call.
@@ -156,8 +155,6 @@ pub struct RecordingCompaction {
 pub struct Input {
     pub id: Option<String>,
     pub pieces: Vec<MessagePart>,
-    /// Number of content blocks as the provider counts them.
-    pub blocks: usize,
 }
 
 /// A reply of the model, or a part of one.
@@ -168,7 +165,6 @@ pub struct RecordingReply {
     pub response: Option<String>,
     pub model: Option<String>,
     pub pieces: Vec<MessagePart>,
-    pub blocks: usize,
     /// Counters of the provider, or the reason why they are unknown.
     pub counters: Result<Counters, String>,
     /// Whether `output` is a placeholder sent at the start of the stream.
@@ -184,7 +180,6 @@ impl Default for RecordingReply {
             response: None,
             model: None,
             pieces: Vec::new(),
-            blocks: 0,
             counters: known(None),
             output_is_stub: false,
             sent_ms: None,
@@ -198,10 +193,9 @@ pub(super) fn known(counters: Option<Counters>) -> Result<Counters, String> {
 }
 
 impl RecordingReply {
-    /// Creates a reply with a block for each piece. `response` is an id that its parts share.
+    /// Creates a reply. `response` is an id that its parts share.
     pub(super) fn new(response: impl Into<Option<String>>, pieces: Vec<MessagePart>) -> Self {
-        let (response, blocks) = (response.into(), pieces.len());
-        RecordingReply { response, blocks, pieces, ..RecordingReply::default() }
+        RecordingReply { response: response.into(), pieces, ..RecordingReply::default() }
     }
 
     /// Adds a further part of the same reply.

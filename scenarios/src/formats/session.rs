@@ -10,7 +10,6 @@ use ctxbench_session::{
     AssistantEntry, Entry, Header, RecordedCall, RecordedCompaction, RecordedUsage, Source,
     ToolEntry, UserEntry, calibration,
 };
-use serde_json::Map;
 
 use super::recording::{
     ContextPlace, Counters, Input, MessagePart, Recording, RecordingCompaction, RecordingReply,
@@ -20,7 +19,7 @@ use super::source::Source as Read;
 use super::{plausible, time};
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
-use crate::error::{InputError, LineFault, Loaded};
+use crate::error::{InputError, Loaded};
 
 /// Builds the session at the end of a recording.
 pub(super) fn put_together(
@@ -238,8 +237,8 @@ impl SessionBuilder {
         match what {
             StepKind::System(text) if !self.window_begun() => self.system(line, text),
             StepKind::Tools(definitions) if !self.window_begun() => {
-                let (agent, extra) = (self.agent.clone(), Map::new());
-                self.entry(line, Entry::Tools { definitions, agent, extra });
+                let agent = self.agent.clone();
+                self.entry(line, Entry::Tools { definitions, agent });
             }
             StepKind::Input(input) => self.input(line, input, stamp),
             StepKind::Reply(reply) => self.reply(line, reply, stamp),
@@ -249,7 +248,7 @@ impl SessionBuilder {
             StepKind::Cleared if self.agent.is_some() => {}
             StepKind::Cleared => {
                 self.held.remove(&None);
-                self.entry(line, Entry::Clear { extra: Map::new() });
+                self.entry(line, Entry::Clear);
             }
             _ => {}
         }
@@ -281,15 +280,15 @@ impl SessionBuilder {
             }
             ContextPlace::Memory(path) => {
                 if let Some(text) = part.as_text().map(str::to_string) {
-                    self.entry(line, Entry::Memory { path, text, extra: Default::default() });
+                    self.entry(line, Entry::Memory { path, text });
                 }
             }
         }
     }
 
     fn system(&mut self, line: usize, text: String) {
-        let (agent, extra) = (self.agent.clone(), Map::new());
-        self.entry(line, Entry::System { text, agent, extra });
+        let agent = self.agent.clone();
+        self.entry(line, Entry::System { text, agent });
     }
 
     fn take_held(&mut self) -> Vec<Part> {
@@ -436,7 +435,6 @@ impl SessionBuilder {
             model,
             usage,
             at,
-            extra: Map::new(),
         };
         self.entry(line, Entry::RecordedCompaction(entry));
     }
@@ -459,7 +457,7 @@ impl SessionBuilder {
         if !self.begun() {
             let why = self.warnings.join("; ");
             let why = if why.is_empty() { why } else { format!(" ({why})") };
-            let fault = LineFault::new(
+            let fault = InputError::new(
                 1,
                 format!("no messages{why}"),
                 format!("a recording of {format} with at least one message"),

@@ -10,10 +10,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::archive::{self, Archive, Member, Raw};
+use super::archive::{self, Archive, Seekable};
 use super::json;
 use super::unpack::{self, Damaged, Packing};
-use crate::error::{InputError, LineFault};
+use crate::error::InputError;
 use crate::escapes;
 use crate::jsonl::numbered;
 
@@ -31,14 +31,16 @@ const HEAD_LINES: usize = 20;
 pub struct Source<'a> {
     /// Name for messages and for session ids.
     name: String,
-    location: Location<'a>,
+    raw: Raw<'a>,
     /// Whether to ignore companion files.
     alone: bool,
 }
 
-enum Location<'a> {
-    Alone(Raw<'a>),
-    In(Member<'a>),
+enum Raw<'a> {
+    Path(&'a Path),
+    Bytes(&'a [u8]),
+    /// A file of an archive.
+    Member(Vec<u8>),
 }
 
 /// Encoding of a file's bytes.
@@ -53,16 +55,16 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, location: Location::Alone(Raw::Path(path)), alone: false }
+        Source { name, raw: Raw::Path(path), alone: false }
     }
 
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), location: Location::Alone(Raw::Bytes(bytes)), alone: true }
+        Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true }
     }
 
-    pub(super) fn member(member: Member<'a>, name: String) -> Source<'a> {
-        Source { name, location: Location::In(member), alone: true }
+    pub(super) fn of_member(bytes: Vec<u8>, name: String) -> Source<'a> {
+        Source { name, raw: Raw::Member(bytes), alone: true }
     }
 
     /// Sets the name for messages.
@@ -99,8 +101,8 @@ impl<'a> Source<'a> {
     }
 
     fn disk_path(&self) -> Option<&'a Path> {
-        match self.location {
-            Location::Alone(Raw::Path(path)) => Some(path),
+        match self.raw {
+            Raw::Path(path) => Some(path),
             _ => None,
         }
     }
@@ -144,27 +146,28 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the zip archive, or `None` if the source is not one.
-    pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
-        match (&self.location, self.form()?) {
-            (Location::Alone(raw), Encoding::Zip) => Archive::open(&self.name, *raw).map(Some),
-            (Location::In(_), Encoding::Zip) => {
+    pub fn archive(&self) -> Result<Option<Archive<'_>>, InputError> {
+        match (&self.raw, self.form()?) {
+            (Raw::Member(_), Encoding::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
-                Err(LineFault::new(1, what, "a file that is not an archive", fix).at(&self.name))
+                Err(InputError::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
+            (_, Encoding::Zip) => Archive::open(&self.name, self.raw()?).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Returns the whole text, decoded from UTF-8 or, with its mark, UTF-16. Invalid bytes are
     /// replaced.
-    pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
-        let form = self.form()?;
-        if let (Location::Alone(Raw::Bytes(bytes)), Encoding::Plain) = (&self.location, &form) {
-            return Ok(decoded(Cow::Borrowed(bytes)));
+    pub fn text(&self) -> Result<Cow<'_, str>, InputError> {
+        let plain = matches!(self.form()?, Encoding::Plain);
+        match &self.raw {
+            Raw::Bytes(bytes) if plain => return Ok(decoded(Cow::Borrowed(bytes))),
+            Raw::Member(bytes) if plain => return Ok(decoded(Cow::Borrowed(bytes))),
+            _ => {}
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let plain = matches!((&self.location, form), (Location::Alone(_), Encoding::Plain));
         let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
@@ -175,7 +178,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the lines with content one at a time, numbered from 1.
-    pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + 'a>, InputError> {
+    pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + '_>, InputError> {
         let mut reader = self.utf8()?;
         let name = self.name.clone();
         let mut number = 0;
@@ -206,7 +209,7 @@ impl<'a> Source<'a> {
 
     /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, because long files do
     /// not use it.
-    pub fn utf8(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
+    pub fn utf8(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
         let mut reader = self.open()?;
         let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
         let wide = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
@@ -217,7 +220,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns a stream of the unpacked bytes.
-    pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
+    pub fn open(&self) -> Result<Box<dyn BufRead + '_>, InputError> {
         let packed = match self.form()? {
             Encoding::Packed(packing) => Some(packing),
             Encoding::Plain | Encoding::Zip => None,
@@ -229,12 +232,14 @@ impl<'a> Source<'a> {
         })
     }
 
-    fn raw(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
-        let raw = match &self.location {
-            Location::Alone(raw) => raw.stream(),
-            Location::In(member) => member.stream(),
-        };
-        raw.map_err(|e| self.unread(&e))
+    fn raw(&self) -> Result<Box<dyn Seekable + '_>, InputError> {
+        Ok(match &self.raw {
+            Raw::Path(path) => {
+                Box::new(io::BufReader::new(fs::File::open(path).map_err(|e| self.unread(&e))?))
+            }
+            Raw::Bytes(bytes) => Box::new(io::Cursor::new(bytes)),
+            Raw::Member(bytes) => Box::new(io::Cursor::new(bytes)),
+        })
     }
 
     fn form(&self) -> Result<Encoding, InputError> {
@@ -280,10 +285,10 @@ pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
-        return LineFault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
+        return InputError::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
     }
     let what = format!("it cannot be read ({e})");
-    LineFault::new(line, what, "a file that may be read", "check that it exists").at(name)
+    InputError::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
 
 /// Converts bytes to text, replacing invalid UTF-8.

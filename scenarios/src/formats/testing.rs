@@ -53,7 +53,7 @@ pub(crate) fn describe(session: &Session) -> Vec<String> {
             format!("compaction: {:?} {:?} {:?}", c.pre_tokens, c.post_tokens, c.summary)
         }
         Entry::RecordedCall(c) => format!("call: {}", c.usage.input),
-        Entry::Clear { .. } => "clear".to_string(),
+        Entry::Clear => "clear".to_string(),
         other => format!("{other:?}"),
     };
     let agent = |e: &Entry| match e {

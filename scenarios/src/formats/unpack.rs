@@ -21,8 +21,8 @@ const FREE: u64 = 64 << 20;
 /// seldom to a hundredth; zeros to a thousandth or less.
 const MAX_RATIO: u64 = 250;
 
-/// Maximum size of a line in a compressed file and of a compressed document, bytes. Readers keep
-/// these in memory.
+/// Maximum size of a compressed document and of a file in an archive, bytes. Readers keep these in
+/// memory.
 pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Compression of a file.
@@ -63,7 +63,7 @@ impl Packing {
         };
         Box::new(BufReader::with_capacity(
             64 << 10,
-            Guarded { decoder, packing: self, taken, given: 0, line: 0 },
+            Guarded { decoder, packing: self, taken, given: 0 },
         ))
     }
 }
@@ -129,8 +129,6 @@ struct Guarded<'a> {
     packing: Packing,
     taken: Rc<Cell<u64>>,
     given: u64,
-    /// Bytes since the newest line feed.
-    line: u64,
 }
 
 impl Read for Guarded<'_> {
@@ -144,20 +142,12 @@ impl Read for Guarded<'_> {
             _ => Damaged::new(format!("the {title} data in it is damaged ({e})"), title).into(),
         })?;
         self.given += n as u64;
-        self.line = match buf[..n].iter().rposition(|b| *b == b'\n') {
-            Some(at) => (n - at - 1) as u64,
-            None => self.line + n as u64,
-        };
         if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
             let mib = self.given >> 20;
             let what = format!(
                 "its first {} bytes give more than {mib} MiB, which no session does",
                 self.taken.get()
             );
-            return Err(Damaged::large(what).into());
-        }
-        if self.line > MAX_HELD_BYTES {
-            let what = format!("a line of more than {} MiB in it", MAX_HELD_BYTES >> 20);
             return Err(Damaged::large(what).into());
         }
         Ok(n)

@@ -6,12 +6,11 @@ use std::fmt;
 
 use ctxbench_util::nearest;
 use serde::Deserialize;
-use serde_json::Value;
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
 
 use super::ScenarioReader;
-use crate::error::LineFault;
-use crate::toml_tree;
+use crate::error::InputError;
 
 /// Checks of a scenario's outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,6 +82,15 @@ pub(crate) struct ExpectTable {
 /// Keys of `[expect]` other than tables of strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
+/// Value of a column, as written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenCell {
+    Number(f64),
+    Word(String),
+    Range(Range),
+}
+
 /// A range of numbers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,69 +100,51 @@ struct Range {
 }
 
 impl ScenarioReader<'_> {
-    pub(super) fn expect(
-        &self,
-        tree: &DeTable<'_>,
-        checks: Option<ExpectTable>,
-    ) -> Result<Expect, LineFault> {
+    pub(super) fn expect(&self, checks: Option<ExpectTable>) -> Result<Expect, InputError> {
         let mut out = Expect { file: self.file.to_string(), ..Expect::default() };
         (out.requests, out.steps) = checks.map_or((None, None), |c| (c.requests, c.steps));
-        let rows = tree.get("expect").and_then(|v| v.get_ref().as_table()).into_iter().flatten();
-        for (key, check) in rows {
+        let table = self.tree.get("expect").and_then(|v| v.get_ref().as_table());
+        for (key, check) in table.into_iter().flatten() {
             let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
-            match check.get_ref() {
+            match check.get_ref().as_table() {
                 _ if CHECKS.contains(&name) => {}
-                DeValue::Table(cells) => {
-                    let cells = self.cells(cells)?;
+                Some(cells) => {
+                    let cells = cells.iter().map(|(key, value)| {
+                        let line = self.lines.line_at(key.span().start);
+                        cell(key.get_ref(), value, line)
+                    });
+                    let cells = cells.collect::<Result<_, _>>()?;
                     out.strategies.push(ExpectedRow { label: name.into(), line, cells });
                 }
-                _ => {
-                    return Err(LineFault::new(
-                        line,
-                        format!("unknown check {name:?}"),
-                        "a known check or a table named after a strategy",
-                        nearest::hint(name, CHECKS),
-                    ));
+                None => {
+                    let expected = "a known check or a table named after a strategy";
+                    let what = format!("unknown check {name:?}");
+                    return Err(InputError::new(line, what, expected, nearest::hint(name, CHECKS)));
                 }
             }
         }
         Ok(out)
     }
-
-    fn cells(&self, of: &DeTable<'_>) -> Result<Vec<ExpectedCell>, LineFault> {
-        let mut out = Vec::new();
-        for (key, value) in of {
-            let (column, line) = (key.get_ref().to_string(), self.lines.line_at(key.span().start));
-            let value = match (toml_tree::json(value, &self.lines)?, value.get_ref()) {
-                (_, DeValue::Table(range)) => self.range(&column, range, line)?,
-                (Value::String(word), _) => Expected::Word(word),
-                (other, _) => match other.as_f64() {
-                    Some(n) => Expected::Number(n),
-                    None => return Err(unfit(&column, line)),
-                },
-            };
-            out.push(ExpectedCell { column, line, value });
-        }
-        Ok(out)
-    }
-
-    fn range(&self, column: &str, of: &DeTable<'_>, line: usize) -> Result<Expected, LineFault> {
-        let Range { min, max } = self.fields(of, line, "a range")?;
-        match (min, max) {
-            (None, None) => Err(unfit(column, line)),
-            (Some(least), Some(most)) if least > most => Err(LineFault::new(
-                line,
-                format!("{column:?} is from {least} to {most}, which no number is"),
-                "a min that is not above the max",
-                "correct one of them",
-            )),
-            (least, most) => Ok(Expected::Within(least, most)),
-        }
-    }
 }
 
-fn unfit(column: &str, line: usize) -> LineFault {
-    let expected =
-        "a number, a word, or a range such as { min = 1, max = 2 } with one bound or both";
-    LineFault::new(line, format!("{column:?} does not fit"), expected, "correct the value")
+fn cell(
+    column: &str,
+    value: &Spanned<DeValue<'_>>,
+    line: usize,
+) -> Result<ExpectedCell, InputError> {
+    let value = match WrittenCell::deserialize(ValueDeserializer::from(value.clone())) {
+        Ok(WrittenCell::Number(n)) if n.is_finite() => Some(Expected::Number(n)),
+        Ok(WrittenCell::Word(word)) => Some(Expected::Word(word)),
+        Ok(WrittenCell::Range(Range { min, max })) => {
+            let is_one = min.or(max).is_some() && min.zip(max).is_none_or(|(min, max)| min <= max);
+            is_one.then_some(Expected::Within(min, max))
+        }
+        _ => None,
+    };
+    let column = column.to_string();
+    value.map(|value| ExpectedCell { column: column.clone(), line, value }).ok_or_else(|| {
+        let expected =
+            "a number, a word, or a range such as { min = 1, max = 2 } with one bound or both";
+        InputError::new(line, format!("{column:?} does not fit"), expected, "correct the value")
+    })
 }

@@ -1,12 +1,12 @@
-//! Reader of the `[[fault]]` tables of a scenario, the faults of the simulated provider.
+//! Faults of the simulated provider, the `[[fault]]` tables of a scenario.
 
 use ctxbench_core::Millis;
 use serde::{Deserialize, Serialize};
-use toml::de::DeTable;
+use toml::Spanned;
 
 use super::ScenarioReader;
 use crate::bounds::{self, BoundedNumber};
-use crate::error::LineFault;
+use crate::error::InputError;
 
 /// Which requests a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -81,43 +81,33 @@ impl ProviderFault {
 }
 
 impl ScenarioReader<'_> {
-    pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, LineFault> {
-        self.tables(tree, "fault")?
-            .into_iter()
-            .map(|(line, table)| {
-                let mut fault: ProviderFault = self.fields(table, line, "a fault")?;
-                let answers =
-                    ["status", "text", "tokens"].iter().filter(|k| table.contains_key(**k)).count();
-                if answers != 1 {
-                    let what = format!("a fault with {answers} answers");
-                    return Err(LineFault::new(
-                        line,
-                        what,
-                        "exactly one of \"status\", \"text\", \"tokens\"",
-                        "give the provider's answer",
-                    ));
-                }
-                if fault.nth == 0
-                    || fault.times == 0
-                    || fault.status.is_some_and(|s| !(400..600).contains(&s))
-                {
-                    let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
-                    return Err(LineFault::new(
-                        line,
-                        "a fault out of range",
-                        expected,
-                        "correct the number",
-                    ));
-                }
-                let tokens = fault
-                    .tokens
-                    .as_mut()
-                    .map(|n| BoundedNumber::new("tokens", n, bounds::FILLER_TOKENS));
-                let after = BoundedNumber::new("after_ms", &mut fault.after_ms, bounds::MS);
-                bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
-                Ok(fault)
-            })
-            .collect()
+    /// Checks the values of faults.
+    pub(super) fn faults(
+        &self,
+        faults: Vec<Spanned<ProviderFault>>,
+    ) -> Result<Vec<ProviderFault>, InputError> {
+        let check = |fault: Spanned<ProviderFault>| {
+            let line = self.lines.line_at(fault.span().start);
+            let mut fault = fault.into_inner();
+            let answers = [fault.status.is_some(), fault.text.is_some(), fault.tokens.is_some()];
+            if answers.iter().filter(|given| **given).count() != 1 {
+                let (what, fix) = ("a fault without its answer", "give the provider's answer");
+                let expected = "exactly one of \"status\", \"text\", \"tokens\"";
+                return Err(InputError::new(line, what, expected, fix));
+            }
+            let is_refusal = fault.status.is_none_or(|s| (400..600).contains(&s));
+            if fault.nth == 0 || fault.times == 0 || !is_refusal {
+                let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
+                let what = "a fault out of range";
+                return Err(InputError::new(line, what, expected, "correct the number"));
+            }
+            let tokens = fault.tokens.as_mut();
+            let tokens = tokens.map(|n| BoundedNumber::new("tokens", n, bounds::FILLER_TOKENS));
+            let after = BoundedNumber::new("after_ms", &mut fault.after_ms, bounds::MS);
+            bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
+            Ok(fault)
+        };
+        faults.into_iter().map(check).collect()
     }
 }
 
@@ -155,7 +145,7 @@ mod tests {
             ("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n", "exactly one"),
             ("[[fault]]\non = \"ping\"\nstatus = 500\n", "sample"),
             ("[[fault]]\non = \"sample\"\nstatus = 200\n", "400 to 599"),
-            ("[fault]\non = \"sample\"\nstatus = 500\n", "[[fault]]"),
+            ("[fault]\non = \"sample\"\nstatus = 500\n", "[[…]]"),
         ] {
             let e = faults(fault).unwrap_err();
             assert!(e.contains(told), "{told}: {e}");

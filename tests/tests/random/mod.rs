@@ -267,12 +267,8 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn fixed(&mut self) {
-        let extra = Default::default;
-        self.entries.push(Entry::System {
-            text: Words(Alphabet::Prose, 60, 1).text(),
-            agent: None,
-            extra: extra(),
-        });
+        self.entries
+            .push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), agent: None });
         if self.plan.memory {
             let rule = format!("---\npaths: src/**\n---\n{}", Words(Alphabet::Prose, 10, 5).text());
             let long: String = (0..240).map(|i| format!("- note {i}\n")).collect();
@@ -281,12 +277,9 @@ impl Builder<'_> {
                 (".claude/rules/rs.md", rule),
                 ("/home/u/memory/MEMORY.md", long),
             ] {
-                self.entries.push(Entry::Memory { path: path.into(), text, extra: extra() });
+                self.entries.push(Entry::Memory { path: path.into(), text });
             }
-            self.entries.push(Entry::RepoMap {
-                text: Words(Alphabet::Code, 400, 3).text(),
-                extra: extra(),
-            });
+            self.entries.push(Entry::RepoMap { text: Words(Alphabet::Code, 400, 3).text() });
         }
         if self.plan.file {
             let text = Words(Alphabet::Code, 50, 4).text();
@@ -294,11 +287,10 @@ impl Builder<'_> {
                 path: "src/lib.rs".into(),
                 text,
                 mode: FileMode::Editable,
-                extra: extra(),
             });
         }
         let tool = serde_json::json!({"name": "read_file", "description": "reads", "input_schema": {"type": "object"}});
-        self.entries.push(Entry::Tools { definitions: vec![tool], agent: None, extra: extra() });
+        self.entries.push(Entry::Tools { definitions: vec![tool], agent: None });
     }
 
     fn fact(&mut self, arises: &str) -> String {
@@ -320,24 +312,20 @@ impl Builder<'_> {
         for (i, s) in t.steps.iter().enumerate() {
             self.step(n, i, s);
         }
-        let extra = Default::default();
         match t.then {
             Between::Nothing => {}
-            Between::Compact(words) => self.entries.push(Entry::Compact {
-                instructions: words.map(str::to_string),
-                at: None,
-                extra,
-            }),
-            Between::Restart => self.entries.push(Entry::Restart { extra }),
-            Between::Idle(ms) => self.entries.push(Entry::Idle { ms, extra }),
+            Between::Compact(words) => self
+                .entries
+                .push(Entry::Compact { instructions: words.map(str::to_string), at: None }),
+            Between::Restart => self.entries.push(Entry::Restart),
+            Between::Idle(ms) => self.entries.push(Entry::Idle { ms }),
             Between::Rewind => self.entries.push(Entry::Rewind {
                 to: format!("u{}", n / 2),
                 mode: Default::default(),
                 instructions: None,
-                extra,
             }),
-            Between::Clear if n % 2 == 1 => self.entries.push(Entry::NewSession { extra }),
-            Between::Clear => self.entries.push(Entry::Clear { extra }),
+            Between::Clear if n % 2 == 1 => self.entries.push(Entry::NewSession),
+            Between::Clear => self.entries.push(Entry::Clear),
         }
     }
 

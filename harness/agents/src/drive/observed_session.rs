@@ -209,12 +209,11 @@ fn prefix(plan: &DrivePlan, exchanges: &[Exchange]) -> Vec<Entry> {
     let Some(first) = first(exchanges) else { return vec![] };
     let head = head(plan, first);
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
-    let extra = Default::default;
-    let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None, extra: extra() }];
+    let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None }];
     let tools = first.tools.as_ref().and_then(|t| serde_json::from_str(t.json.get()).ok());
     if let Some(definitions) = tools {
         let definitions: Vec<Value> = definitions;
-        out.push(Entry::Tools { definitions, agent: None, extra: extra() });
+        out.push(Entry::Tools { definitions, agent: None });
     }
     out
 }

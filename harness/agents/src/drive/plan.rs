@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn what_goes_back_is_not_driven() {
         let mut s = session("c", "read", "{}", "out");
-        s.entries.push(Entry::Clear { extra: Default::default() });
+        s.entries.push(Entry::Clear);
         let why = DrivePlan::new(&s, &agent("")).unwrap_err();
         assert!(why.contains("clears"), "{why}");
         assert!(DrivePlan::new(&Session::default(), &agent("")).is_err());

@@ -13,7 +13,7 @@ fn user(id: &str) -> Entry {
 }
 
 fn file(path: &str, text: &str) -> Entry {
-    Entry::DiskFile { path: path.into(), text: text.into(), extra: Default::default() }
+    Entry::DiskFile { path: path.into(), text: text.into() }
 }
 
 fn call(id: &str, name: &str, arguments: serde_json::Value) -> Entry {
@@ -36,7 +36,7 @@ fn result(id: &str, effects: Vec<Effect>) -> Entry {
 }
 
 fn rewind(to: &str, mode: RewindMode) -> Entry {
-    Entry::Rewind { to: to.into(), mode, instructions: None, extra: Default::default() }
+    Entry::Rewind { to: to.into(), mode, instructions: None }
 }
 
 /// A session that edits one file by a tool and one by `sed`, removes one by the shell and creates one

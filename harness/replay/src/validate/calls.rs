@@ -241,7 +241,7 @@ impl CallBuilder {
                 model: reply.model.clone().unwrap_or_default(),
                 counters: checked(counters)?,
                 sent_ms: reply.sent_ms,
-                blocks: reply.blocks,
+                blocks: reply.pieces.len(),
                 thoughts,
                 counted,
             }),
@@ -259,7 +259,7 @@ impl CallBuilder {
     fn input(&mut self, at: &LinePosition, conversation: &str, input: &Input) {
         self.node(at, NodeKind::Other);
         let p = self.pending.entry(conversation.to_string()).or_default();
-        p.blocks += input.blocks;
+        p.blocks += input.pieces.len();
         let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
         p.said |= input.pieces.iter().any(|piece| !result(piece));
         p.results |= input.pieces.iter().any(result);
@@ -393,6 +393,5 @@ fn count(pieces: &[MessagePart]) -> ContentCounts {
 }
 
 pub(super) fn wrong(file: &str, line: usize, what: String, expected: &str) -> InputError {
-    let fix = "give the recording as the program wrote it".to_string();
-    InputError { file: file.into(), line, what, expected: expected.into(), fix }
+    InputError::new(line, what, expected, "give the recording as the program wrote it").at(file)
 }

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::json::{Document, Members};
 use super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
-use super::messages::{content as any_content, definitions};
+use super::messages::{self, content as any_content, definitions};
 use super::recording::{
     ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
@@ -277,15 +277,9 @@ fn reply(
 
 fn counters(o: &Map<String, Value>) -> Option<Counters> {
     let metrics = object_of(o, "metrics")?;
-    metrics.get("prompt_tokens").filter(|p| !p.is_null())?;
-    let mut flat = metrics.clone();
-    let extra = object_of(metrics, "extra");
-    let names = ["cache_creation_input_tokens", "cache_write_tokens"];
-    let written = names.into_iter().find_map(|n| Some((n, extra?.get(n)?)));
-    let (written, value) = written.unwrap_or((names[0], &Value::Null));
-    flat.insert(written.into(), value.clone());
-    let names = ["prompt_tokens", "cached_tokens", written, "completion_tokens"];
-    Some(Counters::read(&flat, names).of_whole_prompt())
+    let mut flat = object_of(metrics, "extra").cloned().unwrap_or_default();
+    flat.extend(metrics.clone());
+    messages::counters(&flat)
 }
 
 /// Converts a text, or a list of texts, images and sounds.

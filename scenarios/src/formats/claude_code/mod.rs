@@ -28,7 +28,6 @@
 mod chain;
 mod compactions;
 mod companions;
-mod content;
 mod route;
 mod sidechains;
 
@@ -40,12 +39,12 @@ use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
+use super::messages::{self, content};
 use super::recording::{
     ContextPlace, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
     RecordingStep, StepKind, View, tokens,
 };
-use super::{Format, Head, messages};
-use content::{is_command_trace, pieces};
+use super::{Format, Head};
 use sidechains::{LineOrigin, Spoken};
 
 pub(super) const FORMAT: Format = Format {
@@ -249,13 +248,12 @@ impl TranscriptReader {
         }
         let id = str_of(message, "id").unwrap_or_default();
         let request = str_of(o, "requestId").unwrap_or_default();
-        let (pieces, blocks) = pieces(message.get("content"));
+        let pieces = content(message.get("content"));
         let response =
             if id.is_empty() { format!("line {}", line.number) } else { format!("{id} {request}") };
         let mut reply = RecordingReply {
             id: string(message, "id").or(string(o, "uuid")),
             model,
-            blocks,
             ..RecordingReply::new(response, pieces)
         };
         if let Some(usage) = object_of(message, "usage") {
@@ -301,10 +299,10 @@ fn user(o: &Map<String, Value>) -> StepKind {
     let Some(message) = message.filter(|_| summary || !flag(o, "isVisibleInTranscriptOnly")) else {
         return StepKind::Input(Input::default());
     };
-    let (mut pieces, blocks) = pieces(message.get("content"));
+    let mut pieces = content(message.get("content"));
     let id = string(o, "uuid");
     if summary {
-        return StepKind::Summary(Input { id, pieces, blocks });
+        return StepKind::Summary(Input { id, pieces });
     }
     let is_trace = |p: &MessagePart| match p {
         MessagePart::Said(part) => {
@@ -315,7 +313,22 @@ fn user(o: &Map<String, Value>) -> StepKind {
     if flag(o, "isMeta") || pieces.iter().all(is_trace) {
         pieces = pieces.into_iter().map(|p| p.added(ContextPlace::Message)).collect();
     }
-    StepKind::Input(Input { id, pieces, blocks })
+    StepKind::Input(Input { id, pieces })
+}
+
+/// Returns whether a text is the trace of a command that the user ran outside the conversation.
+fn is_command_trace(text: &str) -> bool {
+    const TRACES: &[&str] = &[
+        "<command-name>",
+        "<command-message>",
+        "<local-command-stdout>",
+        "<local-command-stderr>",
+        "<local-command-caveat>",
+        "<bash-input>",
+        "<bash-stdout>",
+        "<bash-stderr>",
+    ];
+    TRACES.iter().any(|t| text.trim_start().starts_with(t))
 }
 
 /// Returns the kind of an attachment. A prompt that the user typed while the agent worked is stored
@@ -323,8 +336,8 @@ fn user(o: &Map<String, Value>) -> StepKind {
 fn attachment(o: &Map<String, Value>) -> StepKind {
     let attachment = object_of(o, "attachment");
     let queued = attachment.filter(|a| str_of(a, "type") == Some("queued_command"));
-    let (pieces, blocks) = pieces(queued.and_then(|a| a.get("prompt")));
-    StepKind::Input(Input { id: string(o, "uuid"), pieces, blocks })
+    let pieces = content(queued.and_then(|a| a.get("prompt")));
+    StepKind::Input(Input { id: string(o, "uuid"), pieces })
 }
 
 fn unknown_attachment(o: &Map<String, Value>) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::super::messages;
 use super::super::recording::{
     Counters, RecordingReply, RecordingStep, StepKind, tokens, weigh_reasoning,
 };
@@ -17,10 +18,8 @@ pub(super) struct CallRecord {
 
 impl CallRecord {
     pub(super) fn new(usage: &Map<String, Value>, id: Option<String>, is_record: bool) -> Self {
-        let names =
-            ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
         // The input includes the tokens read and written, and writes are billed as input.
-        let counters = Counters::read(usage, names).of_whole_prompt();
+        let counters = messages::counters(usage).unwrap_or_default();
         let input = counters.input.saturating_add(counters.write);
         let counters = Counters { input, write: 0, ..counters };
         let counters = match &id {

@@ -24,7 +24,6 @@
 //! - Every item follows the one before it; a rollback returns to the item before the turn.
 
 mod calls;
-mod content;
 
 use std::collections::HashSet;
 
@@ -33,13 +32,13 @@ use ctxbench_formats::codex::{self, Record, context_path, surviving};
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, object_of, str_of, string};
+use super::messages::content;
 use super::recording::{
     ContextPlace, Input, MessagePart, NoteKind, ProviderRoute, Recording, RecordingCompaction,
     RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
 use calls::{CallRecord, RolloutCalls};
-use content::content;
 
 pub(super) const FORMAT: Format = Format {
     title: "Codex",
@@ -411,7 +410,7 @@ impl RolloutReader {
 
     fn input(&mut self, at: RecordingStep, id: Option<String>, pieces: Vec<MessagePart>) {
         self.end_call();
-        self.chained(at, StepKind::Input(Input { id, pieces, blocks: 1 }));
+        self.chained(at, StepKind::Input(Input { id, pieces }));
     }
 
     fn reply(&mut self, at: RecordingStep, pieces: Vec<MessagePart>) {
@@ -421,7 +420,7 @@ impl RolloutReader {
         }
         let response = self.calls.part(at.line, self.steps.len());
         let reply = RecordingReply::new(response, pieces);
-        let reply = RecordingReply { model: self.model.clone(), blocks: 1, ..reply };
+        let reply = RecordingReply { model: self.model.clone(), ..reply };
         self.chained(at, StepKind::Reply(reply));
     }
 }

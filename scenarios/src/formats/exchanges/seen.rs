@@ -10,7 +10,7 @@ use ctxbench_util::plural::pluralize;
 
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, VERSION};
-use crate::error::{InputError, LineFault};
+use crate::error::InputError;
 use crate::escapes;
 use crate::formats::{Recording, Source};
 
@@ -84,7 +84,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 let what = format!("version {} of the recording", header.version);
                 let expected = format!("version {VERSION} or less");
                 return Err(
-                    LineFault::new(number, what, expected, "take a newer ctxbench").at(file)
+                    InputError::new(number, what, expected, "take a newer ctxbench").at(file)
                 );
             }
             Ok(Line::CtxbenchRecording(header)) => found.header = header,

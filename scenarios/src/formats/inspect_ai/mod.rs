@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::json::Document;
 use super::{Format, Head, Sink, Source};
-use crate::error::{InputError, LineFault};
+use crate::error::InputError;
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -62,7 +62,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
                         let what = "a sample in chunks (log version 3)";
                         let fix = "convert the log with `inspect log convert`";
                         let called = format!("{}/{name}", source.name());
-                        Err(LineFault::new(1, what, "a sample in one file", fix).at(&called))
+                        Err(InputError::new(1, what, "a sample in one file", fix).at(&called))
                     }
                     _ => continue,
                 };

@@ -86,7 +86,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         let mut message = chat(object);
         if is_summary {
             let pieces = content(message.get("content"));
-            let what = StepKind::Summary(Input { id: None, blocks: pieces.len(), pieces });
+            let what = StepKind::Summary(Input { id: None, pieces });
             reader.push(line, None, what);
             continue;
         }

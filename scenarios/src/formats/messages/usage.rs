@@ -81,6 +81,17 @@ pub(in super::super) fn take_inside(
     steps
 }
 
+/// Names of the tokens read from the cache, and of those written to it.
+const READ: &[&str] = &[
+    "cache_read_input_tokens",
+    "cached_tokens",
+    "prompt_cache_hit_tokens",
+    "cached_input_tokens",
+    "cache_read_tokens",
+];
+const WRITTEN: &[&str] =
+    &["cache_creation_input_tokens", "cache_write_input_tokens", "cache_write_tokens"];
+
 /// Returns the counters of a `usage`, or `None` if it contains no prompt tokens.
 ///
 /// Accepts both APIs. OpenAI's prompt includes the tokens read from the cache, Anthropic's does
@@ -97,16 +108,17 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     };
     let anthropic = input == "input_tokens"
         && (has("cache_read_input_tokens") || has("cache_creation_input_tokens"));
-    let (cached, written) = ("cached_tokens", "cache_creation_input_tokens");
-    let read = ["cache_read_input_tokens", cached, "prompt_cache_hit_tokens"]
-        .into_iter()
-        .find_map(|n| Some((n, usage.get(n).filter(|v| !v.is_null())?)))
-        .or_else(|| Some((cached, within("prompt_tokens_details", cached)?)))
-        .or_else(|| Some((cached, within("input_tokens_details", cached)?)));
-    let (read, value) = read.unwrap_or((cached, &Value::Null));
-    let flat = [input, output, written].into_iter().filter_map(|n| Some((n, usage.get(n)?)));
-    let flat = flat.chain([(read, value)]).map(|(n, value)| (n.to_string(), value.clone()));
-    let all = Counters::read(&flat.collect(), [input, read, written, output]);
+    let named = |names: &[&'static str]| names.iter().copied().find(|name| has(name));
+    let cached = "cached_tokens";
+    let written = named(WRITTEN).unwrap_or_default();
+    let mut flat = usage.clone();
+    let read = named(READ).unwrap_or_else(|| {
+        let details = ["prompt_tokens_details", "input_tokens_details"];
+        let value = details.into_iter().find_map(|outer| within(outer, cached));
+        flat.insert(cached.into(), value.cloned().unwrap_or_default());
+        cached
+    });
+    let all = Counters::read(&flat, [input, read, written, output]);
     let all = Counters { billing: terms(usage), ..all };
     if anthropic {
         let long = within("cache_creation", "ephemeral_1h_input_tokens");

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::super::recording::Recording;
 use super::super::{Sink, Source};
 use super::{MessageRow, StoredSession, id_of, parent_of, reader};
-use crate::error::{InputError, LineFault};
+use crate::error::InputError;
 use crate::escapes;
 
 /// Session in a store.
@@ -116,7 +116,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     let text = source.text()?;
     escapes::from_str(&text).map_err(|e| {
         let what = format!("not readable as JSON ({e})");
-        LineFault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
+        InputError::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
             .at(source.name())
     })
 }
@@ -125,7 +125,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let wrong = |what: String| {
         let expected = "a database of OpenCode, with the tables session, message and part";
-        LineFault::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
+        InputError::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));

@@ -8,13 +8,12 @@ use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
 use super::super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
-use super::super::messages::{content, definitions};
+use super::super::messages::{content, counters, definitions};
 use super::super::recording::{
-    ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind, known,
+    self, ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
+    StepKind,
 };
 use super::super::time;
-use super::counted;
 
 /// Arguments of an action that the model did not write.
 const NO_ARGUMENTS: &[&str] = &[
@@ -137,13 +136,13 @@ impl EventReader {
             pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
             self.calls.insert(event, call_id);
         }
-        let counters = id.as_ref().and_then(|id| self.usages.get(id).cloned());
-        let usage = || Some(counted(object_of(response?, "usage")?)?.called(id.as_ref()?));
-        let counters = counters.or_else(usage);
+        let known = id.as_ref().and_then(|id| self.usages.get(id).cloned());
+        let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_ref()?));
+        let counted = recording::known(known.or_else(usage).filter(|_| first));
         let response_id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
         StepKind::Reply(RecordingReply {
             model: response.and_then(|r| string(r, "model")).or(self.model.clone()),
-            counters: known(counters.filter(|_| first)),
+            counters: counted,
             ..RecordingReply::new(response_id, pieces)
         })
     }
@@ -177,7 +176,6 @@ impl EventReader {
             _ if pieces.is_empty() => None,
             // It was sent together with the message that triggered it.
             Some(StepKind::Input(input)) => {
-                input.blocks += pieces.len();
                 input.pieces.splice(0..0, pieces);
                 None
             }

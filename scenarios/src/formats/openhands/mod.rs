@@ -16,8 +16,8 @@ mod sdk;
 
 use std::collections::HashMap;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::json::Document;
 use super::lines::{RecordedLine, first_line, str_of, string};
@@ -161,7 +161,7 @@ fn usages(metrics: &Value) -> HashMap<String, Counters> {
     let mut out = HashMap::new();
     let mut take = |list: &Value| {
         for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
-            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counted(usage)) {
+            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
                 let counted = counted.called(&id);
                 out.insert(id, counted);
             }
@@ -173,15 +173,6 @@ fn usages(metrics: &Value) -> HashMap<String, Counters> {
         inner.1.get("token_usages").into_iter().for_each(&mut take);
     }
     out
-}
-
-/// Returns counters under OpenHands' names.
-fn counted(usage: &Map<String, Value>) -> Option<Counters> {
-    if !usage.contains_key("cache_read_tokens") {
-        return counters(usage);
-    }
-    let names = ["prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens"];
-    Some(Counters::read(usage, names).of_whole_prompt())
 }
 
 #[cfg(test)]

@@ -23,10 +23,10 @@ use crate::escapes;
 pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let mut out = Recording::default();
     let state = folder.join(STATE);
-    let text = Source::at(&state).text()?;
-    let state_file = Source::at(&state).name().to_string();
+    let source = Source::at(&state);
+    let text = source.text()?;
     let state =
-        Document::new(&text, &state_file).value("the state of an OpenHands conversation")?;
+        Document::new(&text, source.name()).value("the state of an OpenHands conversation")?;
     let name = folder.join(EVENTS);
     let listed = fs::read_dir(&name).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
     let mut files: Vec<PathBuf> =
@@ -142,7 +142,6 @@ impl SdkReader {
             // Placed before the question, so that the message ends with the question.
             let added = content(o.get("extended_content")).into_iter();
             let added: Vec<_> = added.map(|p| p.added(ContextPlace::Message)).collect();
-            input.blocks += added.len();
             input.pieces.splice(0..0, added);
         }
         what

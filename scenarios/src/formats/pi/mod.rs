@@ -106,7 +106,7 @@ impl PiReader {
     }
 
     fn message(&mut self, step: RecordingStep, id: Option<String>, m: &Map<String, Value>) {
-        let (mut pieces, blocks) = pieces(m);
+        let mut pieces = pieces(m);
         let reasoning = object_of(m, "usage").and_then(|u| tokens(u.get("reasoning")?));
         if let Some(reasoning) = reasoning {
             // The signature of OpenAI's reasoning is the whole item. Others repeat the text.
@@ -135,7 +135,7 @@ impl PiReader {
                     }
                     view = View::Calls;
                 }
-                reply(id, m, pieces, blocks, step.line)
+                reply(id, m, pieces, step.line)
             }
             "toolResult" => {
                 let call_id = text("toolCallId").to_string();
@@ -144,12 +144,12 @@ impl PiReader {
                 }
                 let is_error = flag(m, "isError");
                 let pieces = vec![MessagePart::Result { call_id, pieces, is_error }];
-                StepKind::Input(Input { id, pieces, blocks: blocks.min(1) })
+                StepKind::Input(Input { id, pieces })
             }
             "bashExecution" => {
                 let text = format!("$ {}\n{}", text("command"), text("output"));
                 let shown = MessagePart::Added(Part::Text(text.into()), ContextPlace::Message);
-                StepKind::Input(Input { id, pieces: vec![shown], blocks: 1 })
+                StepKind::Input(Input { id, pieces: vec![shown] })
             }
             role => {
                 let mut pieces = pieces;
@@ -159,7 +159,7 @@ impl PiReader {
                     // An empty message still counts as a message.
                     pieces.push(MessagePart::Shown(Part::Text("".into())));
                 }
-                StepKind::Input(Input { id, pieces, blocks })
+                StepKind::Input(Input { id, pieces })
             }
         };
         self.steps.push(RecordingStep { what, view, ..step });
@@ -211,7 +211,6 @@ fn reply(
     id: Option<String>,
     m: &Map<String, Value>,
     pieces: Vec<MessagePart>,
-    blocks: usize,
     line: usize,
 ) -> StepKind {
     let counters = identified(counters(m), &id, m);
@@ -228,24 +227,21 @@ fn reply(
     StepKind::Reply(RecordingReply {
         id,
         model: string(m, "model"),
-        blocks,
         counters,
         sent_ms: m.get("timestamp").and_then(Value::as_i64),
         ..RecordingReply::new(format!("line {line}"), pieces)
     })
 }
 
-/// Converts the content of a message, which is a string or a list of blocks. Also returns the
-/// number of blocks.
-fn pieces(m: &Map<String, Value>) -> (Vec<MessagePart>, usize) {
+/// Converts the content of a message, which is a string or a list of blocks.
+fn pieces(m: &Map<String, Value>) -> Vec<MessagePart> {
+    let part = |b: &Value| b.as_object().and_then(pi::part).map(MessagePart::Said);
     match m.get("content") {
-        Some(Value::String(text)) => (vec![MessagePart::text(text)], 1),
+        Some(Value::String(text)) => vec![MessagePart::text(text)],
         Some(Value::Array(list)) => {
-            let part = |b: &Value| b.as_object().and_then(pi::part).map(MessagePart::Said);
-            let piece = |b: &Value| part(b).unwrap_or(MessagePart::Opaque);
-            (list.iter().map(piece).collect(), list.len())
+            list.iter().map(|b| part(b).unwrap_or(MessagePart::Opaque)).collect()
         }
-        _ => (Vec::new(), 0),
+        _ => Vec::new(),
     }
 }
 

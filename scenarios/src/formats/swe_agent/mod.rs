@@ -102,7 +102,7 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
 fn demonstration(message: &Map<String, Value>) -> StepKind {
     let place = ContextPlace::Memory("demonstration".into());
     let pieces = content(message.get("content")).into_iter().map(|p| p.added(place.clone()));
-    StepKind::Input(Input { id: None, pieces: pieces.collect(), blocks: 1 })
+    StepKind::Input(Input { id: None, pieces: pieces.collect() })
 }
 
 /// Returns the configuration of the run, which is an object or the text of one.
