@@ -11,7 +11,7 @@ use ctxbench_core::usage::Ttl;
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 use ctxbench_mock::summarise;
 use ctxbench_mock::summarise::endpoint::Cassette;
-use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
+use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, for_model};
 use ctxbench_replay::validate::{Calibration, PredictOptions, validate};
 use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
@@ -85,19 +85,6 @@ pub const DOORS: [Door; 21] = [
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), (w.reply_options)("", b))))),
-    // Several bodies, separated by a zero, are read the same as each one separately.
-    ("requests", |b| {
-        for wire in WIRES {
-            let (mut decoder, path) = (IncrementalDecoder::new(wire), (wire.path)("m"));
-            for body in b.split(|byte| *byte == 0) {
-                match (decoder.decode(&path, body), wire.decode(&path, body)) {
-                    (Ok(ours), Ok(alone)) => assert_eq!(ours, alone),
-                    (Err(ours), Err(alone)) => assert_eq!(ours.to_string(), alone.to_string()),
-                    (ours, alone) => panic!("{ours:?} but {alone:?} by itself"),
-                }
-            }
-        }
-    }),
     ("reply", |b| {
         WIRES.iter().for_each(|w| drop(((w.decode_reply)(b), w.decode_count_reply(b))));
         apis().iter().for_each(|a| drop(a.decode_error(400, b)));

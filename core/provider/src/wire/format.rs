@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::slot::{Slot, carried_media};
 use super::stream::StreamEvent;
-use crate::prompt::{Item, Prompt};
+use crate::prompt::Prompt;
 
 /// A reference to a wire format.
 pub type Wire = &'static WireFormat;
@@ -23,9 +23,6 @@ pub type HasHeader<'a> = &'a dyn Fn(&str) -> bool;
 pub type Api = &'static ApiFormat;
 /// Names and values of headers.
 pub type Headers = Vec<(&'static str, String)>;
-/// Decodes the body of a request to a path without the first messages of its conversation, which are
-/// given decoded.
-pub(super) type Decode = fn(&str, &[u8], &[Vec<Item>]) -> Result<Prompt, WireError>;
 /// Encodes the response of the compaction endpoint from the prompt and the reply.
 pub(super) type EncodeCompacted = fn(&Prompt, &Reply, &Model) -> Vec<u8>;
 
@@ -183,9 +180,8 @@ pub struct WireFormat {
     pub(super) assign: fn(&mut [Slot], &Request),
     /// Encodes the body of a request.
     pub(super) body: fn(&Request, &[Slot]) -> Vec<u8>,
-    pub(super) decode_rest: Decode,
-    /// The body's fields for tools and text outside the messages.
-    pub(super) head_fields: &'static [&'static str],
+    /// Decodes the body of a request to a path.
+    pub(super) decode: fn(&str, &[u8]) -> Result<Prompt, WireError>,
     /// Decodes the reply options of a valid request, or returns why this server cannot answer.
     pub reply_options: fn(&str, &[u8]) -> Result<ReplyOptions, String>,
     /// Builds a tool definition of the wire from name, description and schema; `None` to use that of
@@ -217,8 +213,6 @@ pub struct WireFormat {
 pub struct Rules {
     /// Returns the required headers in addition to the key.
     pub(super) headers: fn(&Request, &[Slot]) -> Headers,
-    /// Whether a message decodes independently of earlier ones.
-    pub(super) has_independent_messages: bool,
     /// Returns the name in a tool definition of the wire.
     pub tool_name: fn(&Value) -> Option<&str>,
     /// Returns the maximum size of the reply, as sent.
@@ -259,7 +253,6 @@ pub struct Rules {
 impl Rules {
     pub(super) const DEFAULT: Rules = Rules {
         headers: |_, _| Vec::new(),
-        has_independent_messages: true,
         tool_name: |tool| tool["name"].as_str(),
         max_tokens: |request| request.max_tokens,
         edits_among: |_| Vec::new(),

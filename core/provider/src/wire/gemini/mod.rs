@@ -24,8 +24,7 @@ use super::format::{
 };
 use super::plan;
 use super::slot::{PDF, data_url};
-use crate::prompt::{Item, Prompt};
-use calls::OpenCalls;
+use crate::prompt::Prompt;
 use path::Method;
 
 pub(super) use api::GOOGLE;
@@ -45,8 +44,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     },
     assign: plan::turns,
     body: request::encode,
-    decode_rest,
-    head_fields: &["systemInstruction", "system_instruction", "tools"],
+    decode,
     reply_options,
     // `parametersJsonSchema` allows any JSON Schema, the older `parameters` a subset of OpenAPI's.
     tool: |name, description, schema| {
@@ -68,8 +66,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ),
     },
     rules: Rules {
-        // A result without id belongs to the first open call with its name.
-        has_independent_messages: false,
         has_tool_errors: true,
         // Inline files have a media type.
         carried_media: |media| {
@@ -101,12 +97,12 @@ pub(super) static WIRE: WireFormat = WireFormat {
     }),
 };
 
-fn decode_rest(path: &str, body: &[u8], first: &[Vec<Item>]) -> Result<Prompt, WireError> {
+fn decode(path: &str, body: &[u8]) -> Result<Prompt, WireError> {
     let known = path::read(path);
     let model = known.as_ref().map_or("", |(model, _)| model);
     match known {
         Some((_, Method::Count)) => request::decode_count(model, body),
-        _ => request::decode(model, body, OpenCalls::collect(first)),
+        _ => request::decode(model, body),
     }
 }
 

@@ -120,24 +120,20 @@ fn part<'a>(s: &Slot, b: &'a Block) -> GeminiPart<'a> {
 }
 
 /// Decodes a request.
-pub(super) fn decode(model: &str, bytes: &[u8], calls: OpenCalls) -> Result<Prompt, WireError> {
-    prompt(model, json::parse(bytes)?, calls)
+pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
+    prompt(model, json::parse(bytes)?)
 }
 
 /// Decodes a count request: the request in a field, or directly for Vertex and for contents alone.
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     match json::parse::<CountRequest<'_>>(bytes)?.generate_content_request {
-        Some(body) => prompt(model, body, OpenCalls::default()),
-        None => decode(model, bytes, OpenCalls::default()),
+        Some(body) => prompt(model, body),
+        None => decode(model, bytes),
     }
 }
 
-/// Decodes the prompt; `calls` are those of earlier messages outside the body.
-pub(super) fn prompt(
-    model: &str,
-    body: GeminiRequest<'_>,
-    mut calls: OpenCalls,
-) -> Result<Prompt, WireError> {
+pub(super) fn prompt(model: &str, body: GeminiRequest<'_>) -> Result<Prompt, WireError> {
+    let mut calls = OpenCalls::default();
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
         let said = system.parts.contents(&mut calls)?;

@@ -6,7 +6,6 @@ use ctxbench_util::calendar::iso;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::calls::OpenCalls;
 use super::request::{self, GeminiRequest};
 use crate::wire::format::{StoreRequest, StoredContents, WireError};
 use crate::wire::json::{Text, opt, parse};
@@ -53,7 +52,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     let model = about.model.as_ref().map_or("", Text::as_str);
     // Vertex sends a whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
-    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?, OpenCalls::default())?;
+    let prompt = request::prompt(model, parse::<GeminiRequest<'_>>(bytes)?)?;
     Ok(StoreRequest { prompt, title: opt(about.display_name), ttl_ms })
 }
 
