@@ -12,7 +12,7 @@ use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 use ctxbench_mock::summarise;
 use ctxbench_mock::summarise::endpoint::Cassette;
 use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, for_model};
-use ctxbench_replay::validate::{Calibration, PredictOptions, validate};
+use ctxbench_replay::validate::{PredictOptions, validate};
 use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
@@ -81,7 +81,7 @@ pub const DOORS: [Door; 21] = [
     ("validate", |b| {
         ctxbench_replay::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
             let options = PredictOptions { lifetimes: true, ttl: Ttl::FiveMinutes };
-            drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
+            drop(one.map(|r| validate(&r.calls, "x.jsonl", options)));
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), (w.reply_options)("", b))))),

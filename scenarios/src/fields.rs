@@ -71,7 +71,7 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields {
         tag: "fact",
         required: &[&["id"], &["kind"], &["tokens", "words"], &["arises"]],
-        optional: &["needs", "superseded_by", "forbids"],
+        optional: &["needs", "superseded_by"],
     },
 ];
 

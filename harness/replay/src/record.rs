@@ -156,7 +156,6 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed
         lives,
         triggers,
         integrity,
-        steering: None,
         rewinds,
         resume,
         delegation,
@@ -275,11 +274,6 @@ fn integrity(
 
 /// Note of a row on a product without a command for manual compactions.
 const NO_MANUAL: &str = "manual compaction n/a";
-
-/// Returns true unless a manual compaction was refused for lack of a command.
-pub(crate) fn took_manual(record: &RunRecord) -> bool {
-    record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
-}
 
 /// Returns the note of the row in the table.
 fn note(

@@ -63,20 +63,15 @@ pub async fn replay_in_full(
 /// Data that all replays of a scenario share, computed once.
 pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
-    files: Arc<FileRewinds>,
+    files: FileRewinds,
     /// Analysis of the session, computed at its first use.
     known: OnceLock<(Arc<SessionCache>, Arc<SubagentIndex>)>,
 }
 
 impl ScenarioCache {
     pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
-        let files = Arc::new(FileRewinds::replay(&scenario.session));
+        let files = FileRewinds::replay(&scenario.session);
         ScenarioCache { files, known: OnceLock::new() }
-    }
-
-    /// Returns the data for the same scenario with different texts and the same files.
-    pub(crate) fn reworded(&self) -> ScenarioCache {
-        ScenarioCache { files: self.files.clone(), known: OnceLock::new() }
     }
 }
 

@@ -140,20 +140,16 @@ impl Retention {
         without: Option<MessageId>,
     ) {
         let seen = self.book.sightings(shown, without);
-        let flaws = self.book.flawed(shown);
         for &f in facts {
             let found = seen[f].map_or(Match::Absent, |s| s.tier);
             let absent = found == Match::Absent;
             let old_there = self.book.old_there(f, &seen);
-            let flaw = flaws.get(&f).copied().unwrap_or_default();
             let record = FactRecord {
                 request: Some(request),
                 found,
                 place: seen[f].map_or(FactPlace::Nowhere, |s| s.place),
                 stale: absent && old_there,
                 both: !absent && old_there,
-                contradicted: flaw.forbidden || flaw.changed,
-                drifted: absent && (flaw.partial || flaw.changed),
                 exposed: self.exposure.exposed(need, f),
                 compactions_before: self.compactions_seen,
                 ..self.needs.unreached(need, f)

@@ -14,18 +14,15 @@ use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_errors::{ErrorPatterns, said_words, words_before};
 use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
 use super::path::Path;
 use super::recording::{Unseen, excess, tells_sizes, unseen};
-use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
 pub(super) struct SessionCache {
     /// Facts of the session.
     pub(super) facts: Vec<Fact>,
-    pub(super) frames: ErrorPatterns,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
     /// Facts in memory files, which a call may restore although its result lacks them.
@@ -44,19 +41,14 @@ pub(super) struct SessionCache {
     excess: Mutex<Vec<(Counting, f64)>>,
 }
 
-/// Facts in one text.
+/// Index and match of each fact in one text. A long session has millions of these.
 #[derive(Debug)]
-pub(super) struct Carried {
-    /// Index and match of each fact. A long session has millions of these.
-    facts: Box<[(u32, Match)]>,
-    /// Hashes of the tokens with digits ([`said_words`]).
-    pub(super) words: Box<[u64]>,
-}
+pub(super) struct Carried(Box<[(u32, Match)]>);
 
 impl Carried {
     /// Iterates over the index and the match of each fact.
     pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
-        self.facts.iter().map(|&(fact, how)| (fact as usize, how))
+        self.0.iter().map(|&(fact, how)| (fact as usize, how))
     }
 }
 
@@ -76,10 +68,6 @@ impl SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: ErrorPatterns::new(
-                &session.facts,
-                texts::in_sources(session, &arising, words_before),
-            ),
             arising,
             facts,
             carried: Mutex::default(),
@@ -139,10 +127,8 @@ impl SessionCache {
         if let Some(known) = self.remembered().get(&key) {
             return known.clone();
         }
-        let folded = fold(text);
-        let facts = self.matcher.find(text, &folded).into_iter();
-        let facts = facts.map(|(fact, how)| (fact as u32, how)).collect();
-        let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
+        let facts = self.matcher.find(text, &fold(text)).into_iter();
+        let made = Arc::new(Carried(facts.map(|(fact, how)| (fact as u32, how)).collect()));
         self.remembered().entry(key).or_insert(made).clone()
     }
 
