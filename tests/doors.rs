@@ -24,7 +24,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const DOORS: [Door; 21] = [
+pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.

@@ -155,14 +155,15 @@ impl<'a> AgentCalls<'a> {
             for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
                 let before = self.0.partition_point(|c| c.at < agent.first);
                 let is_open = |i: &usize| self.0[*i].result.is_none_or(|r| r > agent.first);
-                let mut free = (0..before).filter(|i| !taken[*i]);
+                let free = |from: usize| (from..before).filter(|i| !taken[*i]);
                 *at = match rule {
-                    Rule::Id => free.find(|i| self.0[*i].id == agent.id),
+                    Rule::Id => free(0).find(|i| self.0[*i].id == agent.id),
                     Rule::Prompt if agent.prompt.is_empty() => None,
-                    Rule::Prompt => free.find(|i| self.0[*i].texts.contains(&agent.prompt)),
+                    Rule::Prompt => free(0).find(|i| self.0[*i].texts.contains(&agent.prompt)),
                     Rule::Place => {
-                        let newest = free.clone().rfind(is_open).map(|i| self.0[i].at);
-                        free.find(|i| Some(self.0[*i].at) == newest && is_open(i))
+                        let newest = free(0).rfind(is_open).map(|i| self.0[i].at);
+                        let first = newest.map(|at| self.0.partition_point(|c| c.at < at));
+                        first.and_then(|first| free(first).find(is_open))
                     }
                 };
                 at.iter().for_each(|i| taken[*i] = true);

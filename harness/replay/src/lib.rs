@@ -10,7 +10,6 @@ mod events;
 mod exchange;
 mod fact_exposure;
 mod fact_losses;
-mod fact_scope;
 mod fact_timeline;
 mod facts;
 pub mod inspect;

@@ -1,5 +1,6 @@
 //! Builds the record of a run from its session and its log.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use ctxbench_core::compaction::CompactionKind;
@@ -29,7 +30,7 @@ pub(super) struct FinishedRun<'a> {
     /// Files of the session at its rewinds.
     pub(super) files: &'a FileRewinds,
     /// Analysis of the session.
-    pub(super) known: &'a SessionCache,
+    pub(super) known: &'a Arc<SessionCache>,
     pub(super) subagents: &'a SubagentIndex,
     /// Name of the summariser, if any summary was requested.
     pub(super) summariser: Option<String>,

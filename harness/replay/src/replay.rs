@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
 use ctxbench_core::host::TimedEvent;
-use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{
@@ -18,7 +18,7 @@ use crate::events::EventLog;
 use crate::options::{Options, Replayed};
 use crate::play::play;
 use crate::record::{self, FinishedRun, Stopped};
-use crate::recording::{calibrated_counting, calibrated_model};
+use crate::recording::{calibrated_model, counting};
 use crate::rewind::FileRewinds;
 use crate::scene::{Doors, Scene, Start};
 use crate::session_cache::SessionCache;
@@ -103,8 +103,7 @@ async fn replay_one(
         let index = SubagentIndex::from_session(session, &known);
         (known.into(), index.into())
     });
-    let excess = |by: &Counting| known.excess(session, by);
-    let counting = calibrated_counting(session, model, options.calibrate, excess);
+    let counting = counting(session, model, options.calibrate);
     let model = Arc::new(calibrated_model(scenario, model, options, counting));
     let desk = SummaryDesk::default();
     let scene = Scene {

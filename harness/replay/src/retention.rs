@@ -11,7 +11,7 @@ use ctxbench_session::Session;
 use ctxbench_session::fact::Match;
 
 use super::events::{EventLog, ReplayEvent};
-use super::fact_exposure::Exposure;
+use super::fact_exposure::{Exposure, Showings};
 use super::fact_losses::LossTracker;
 use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
@@ -45,7 +45,7 @@ impl Retention {
         log: EventLog,
     ) -> Self {
         let facts = known.facts.len();
-        let showings = known.showings(session);
+        let showings = Arc::new(Showings::new(&Path::recorded(session), &known));
         let needs = Needs::new(known.clone(), path, showings.clone());
         Retention {
             log,

@@ -5,19 +5,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ctxbench_core::block::Block;
-use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
-use ctxbench_session::calibration::Calibrate;
 use ctxbench_session::fact::{Fact, Match, fold};
 use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
-use super::path::Path;
-use super::recording::{Unseen, excess, tells_sizes, unseen};
 
 /// Facts of a session, and the matcher that finds them in texts.
 pub(super) struct SessionCache {
@@ -33,12 +28,7 @@ pub(super) struct SessionCache {
     /// Facts in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
     told: Mutex<ExcerptCache>,
-    showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
-    /// Text that the recording lacks, by token counting.
-    unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
-    /// Factor of the provider's count, by token counting.
-    excess: Mutex<Vec<(Counting, f64)>>,
 }
 
 /// Index and match of each fact in one text. A long session has millions of these.
@@ -72,53 +62,13 @@ impl SessionCache {
             facts,
             carried: Mutex::default(),
             told: Mutex::default(),
-            showings: OnceLock::new(),
             lives: OnceLock::new(),
-            unseen: Mutex::default(),
-            excess: Mutex::default(),
         }
     }
 
-    /// Returns the last showing of each needed fact. `session` must be the session of this
-    /// analysis, as in the other methods.
-    pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
-        let of_path = || Showings::new(&Path::recorded(session), self);
-        self.showings.get_or_init(|| Arc::new(of_path())).clone()
-    }
-
-    /// Returns the source of each fact in the session.
+    /// Returns the source of each fact in the session, which must be the one of this analysis.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
         self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
-    }
-
-    /// Returns the factor of [`excess`] for a counting model.
-    pub(super) fn excess(&self, session: &Session, by: &Counting) -> f64 {
-        let mut known = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, factor)) = known.iter().find(|(of, _)| of == by) {
-            return *factor;
-        }
-        let factor = excess(session, by);
-        known.push((*by, factor));
-        factor
-    }
-
-    /// Returns the text that the recording lacks, if counts are calibrated by the recording.
-    pub(super) fn unseen(
-        &self,
-        session: &Session,
-        model: &Model,
-        calibrate: Calibrate,
-    ) -> Arc<Unseen> {
-        if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
-            return Arc::default();
-        }
-        let mut known = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, unseen)) = known.iter().find(|(by, _)| *by == model.counting) {
-            return unseen.clone();
-        }
-        let found = Arc::new(unseen(session, &model.counting));
-        known.push((model.counting, found.clone()));
-        found
     }
 
     /// Returns the facts in a text. The result is cached.
@@ -149,11 +99,6 @@ impl SessionCache {
 
     fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the facts in a text, without caching.
-    pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
-        self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
     }
 
     /// Returns the facts that arise under this id.

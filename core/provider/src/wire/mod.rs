@@ -21,8 +21,8 @@ mod tests;
 use ctxbench_core::model::Model;
 
 pub use format::{
-    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, StoreFormat,
-    StoreRequest, StoredContents, Wire, WireError, WireFormat,
+    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, Wire, WireError,
+    WireFormat,
 };
 pub use stream::{StreamEvent, event_data};
 

@@ -9,7 +9,6 @@ mod part;
 mod path;
 mod reply;
 mod request;
-mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -17,10 +16,11 @@ mod tests;
 use ctxbench_core::block::Media;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::format::{
-    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, StoreFormat, WireError, WireFormat,
+    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireError, WireFormat,
 };
 use super::plan;
 use super::slot::{PDF, data_url};
@@ -33,14 +33,9 @@ pub(super) static WIRE: WireFormat = WireFormat {
     name: "gemini",
     api: &GOOGLE,
     path: |model| path::method_path(model, Method::Generate),
-    endpoint: |path| {
-        if stored::is(path) {
-            return Some(Endpoint::Store);
-        }
-        match path::read(path)?.1 {
-            Method::Generate | Method::Stream => Some(Endpoint::Reply),
-            Method::Count => Some(Endpoint::Count),
-        }
+    endpoint: |path| match path::read(path)?.1 {
+        Method::Generate | Method::Stream => Some(Endpoint::Reply),
+        Method::Count => Some(Endpoint::Count),
     },
     assign: plan::turns,
     body: request::encode,
@@ -89,12 +84,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         reply: |tokens, _| json!({"totalTokens": tokens}),
         field: "totalTokens",
     }),
-    store: Some(StoreFormat {
-        name: stored::name,
-        decode: stored::decode,
-        encode: stored::encode,
-        list: |all| json!({"cachedContents": all}),
-    }),
 };
 
 fn decode(path: &str, body: &[u8]) -> Result<Prompt, WireError> {
@@ -112,6 +101,8 @@ fn reply_options(path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
     struct GenerateParams {
         #[serde(alias = "generation_config")]
         generation_config: Option<Config>,
+        #[serde(alias = "cached_content")]
+        cached_content: Option<IgnoredAny>,
     }
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase")]
@@ -128,6 +119,9 @@ fn reply_options(path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         include_thoughts: Option<bool>,
     }
     let given: GenerateParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    if given.cached_content.is_some() {
+        return Err("this server stores no contents: send them instead of `cachedContent`".into());
+    }
     let config = given.generation_config.unwrap_or_default();
     if config.candidate_count.is_some_and(|n| n != 1) {
         return Err("this server answers with one candidate: leave `candidateCount` out".into());

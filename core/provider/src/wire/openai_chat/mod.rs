@@ -44,5 +44,4 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ..Rules::DEFAULT
     },
     count: None,
-    store: None,
 };
