@@ -11,8 +11,8 @@ use ctxbench_core::usage::Ttl;
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 use ctxbench_mock::summarise;
 use ctxbench_mock::summarise::endpoint::Cassette;
-use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
-use ctxbench_replay::validate::{Calibration, PredictOptions, validate};
+use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, for_model};
+use ctxbench_replay::validate::{PredictOptions, validate};
 use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
@@ -24,7 +24,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All parsers.
-pub const DOORS: [Door; 21] = [
+pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Every format reads the bytes.
@@ -81,23 +81,10 @@ pub const DOORS: [Door; 21] = [
     ("validate", |b| {
         ctxbench_replay::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
             let options = PredictOptions { lifetimes: true, ttl: Ttl::FiveMinutes };
-            drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
+            drop(one.map(|r| validate(&r.calls, "x.jsonl", options)));
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), (w.reply_options)("", b))))),
-    // Several bodies, separated by a zero, are read the same as each one separately.
-    ("requests", |b| {
-        for wire in WIRES {
-            let (mut decoder, path) = (IncrementalDecoder::new(wire), (wire.path)("m"));
-            for body in b.split(|byte| *byte == 0) {
-                match (decoder.decode(&path, body), wire.decode(&path, body)) {
-                    (Ok(ours), Ok(alone)) => assert_eq!(ours, alone),
-                    (Err(ours), Err(alone)) => assert_eq!(ours.to_string(), alone.to_string()),
-                    (ours, alone) => panic!("{ours:?} but {alone:?} by itself"),
-                }
-            }
-        }
-    }),
     ("reply", |b| {
         WIRES.iter().for_each(|w| drop(((w.decode_reply)(b), w.decode_count_reply(b))));
         apis().iter().for_each(|a| drop(a.decode_error(400, b)));

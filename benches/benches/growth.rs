@@ -1,70 +1,43 @@
-//! Cost of sessions of 1, 4, 16 and 64 times the length. It should be proportional: four times the
-//! turns should take four times as long. The slope is that of a line through the logarithms of
-//! lengths and times: 1 is proportional, 2 is quadratic.
+//! Time and memory of every strategy on sessions of 1, 4 and 16 times the length. They should be
+//! proportional: the slope is that of a line through the logarithms of lengths and times, 1 if they
+//! are in proportion and 2 if the time is quadratic.
+//!
+//! Token counts are cached per text in a process, so the times are those of the engine, the strategy,
+//! the provider model and the measurements.
 
 #![allow(missing_docs)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
-use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, busy_session, replay, session, spec, table};
-use ctxbench_core::context::Context;
+use ctxbench_benches::{model, session};
+use ctxbench_replay::{Options, replay};
+use ctxbench_reports::text_table;
 use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+use peak_alloc::PeakAlloc;
+
+/// Counts allocations, for the memory of a replay.
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// Number of turns of the shortest session.
 const TURNS: usize = 24;
-const TIMES: [usize; 4] = [1, 4, 16, 64];
-/// Scale for the products. It gives a window of 20k tokens, so that each length has compactions.
+const TIMES: [usize; 3] = [1, 4, 16];
+/// Gives a window of 20k tokens, so that each length has compactions.
 const SCALE: f64 = 0.1;
+const ROUNDS: usize = 3;
 
-/// A strategy and the kind of session that it runs.
-struct Contestant {
-    name: &'static str,
-    window: Option<u64>,
-    scale: f64,
-    /// Whether each turn adds a fact. Otherwise the session has eight facts.
-    busy: bool,
-}
-
-const MEMBERS: [Contestant; 5] = [
-    Contestant { name: "none", window: Some(HUGE_WINDOW), scale: 1.0, busy: false },
-    Contestant { name: "codex", window: None, scale: SCALE, busy: false },
-    Contestant { name: "opencode", window: None, scale: SCALE, busy: false },
-    Contestant { name: "claude-code", window: None, scale: SCALE, busy: false },
-    Contestant { name: "claude-code", window: None, scale: SCALE, busy: true },
-];
-
-impl Contestant {
-    fn title(&self) -> String {
-        format!("{}{}", self.name, if self.busy { ", a fact per turn" } else { "" })
-    }
-}
-
-/// Creates a session with new texts.
-fn fresh(turns: usize, member: &Contestant) -> Scenario {
-    static SEED: AtomicU64 = AtomicU64::new(1);
-    let seed = SEED.fetch_add(1, Ordering::Relaxed);
-    let made = if member.busy { busy_session(turns, seed) } else { session(turns, seed) };
-    Scenario { scale: member.scale, ..made }
-}
-
-fn time(scenario: &Scenario, member: &Contestant) -> Duration {
-    let spec = spec(member.name);
+/// Replays a session. Returns the time in ms and the additional peak memory in MiB.
+fn measured(scenario: &Scenario, spec: &Spec) -> (f64, f64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
     let begin = Instant::now();
-    std::hint::black_box(replay(scenario, &spec, member.window));
-    begin.elapsed()
-}
-
-/// Returns the fastest of some rounds, with new texts and once more with all counts cached.
-fn fastest(turns: usize, member: &Contestant, rounds: usize) -> (Duration, Duration) {
-    let mut best = (Duration::MAX, Duration::MAX);
-    for _ in 0..rounds {
-        let scenario = fresh(turns, member);
-        best.0 = best.0.min(time(&scenario, member));
-        best.1 = best.1.min(time(&scenario, member));
-    }
-    best
+    let options = Options::default();
+    let one = replay(scenario, spec, model(), &options);
+    std::hint::black_box(runtime.expect("a runtime of one thread needs nothing").block_on(one));
+    let ms = begin.elapsed().as_secs_f64() * 1e3;
+    (ms, ALLOCATED.peak_usage().saturating_sub(before) as f64 / (1 << 20) as f64)
 }
 
 /// Returns the slope of the line through the logarithms of lengths and times, by least squares.
@@ -77,85 +50,31 @@ fn slope(times: &[usize], ms: &[f64]) -> f64 {
     both / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
 }
 
-fn print_ratios(mode: Mode) {
-    let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
-    // Loads the vocabulary, so that the first row does not include the time for it.
-    time(&fresh(1, &MEMBERS[0]), &MEMBERS[0]);
-    let mut rows = Vec::new();
-    for member in &MEMBERS {
-        let took: Vec<_> = times.iter().map(|n| fastest(n * TURNS, member, rounds)).collect();
-        let compactions: Vec<String> = times
-            .iter()
-            .map(|n| {
-                replay(&fresh(n * TURNS, member), &spec(member.name), member.window)
-                    .summary
-                    .compactions
-                    .to_string()
-            })
-            .collect();
-        let new: Vec<f64> = took.iter().map(|t| t.0.as_secs_f64() * 1e3).collect();
-        let known: Vec<f64> = took.iter().map(|t| t.1.as_secs_f64() * 1e3).collect();
-        for (texts, ms) in [("new", new), ("known", known)] {
-            let mut row = vec![member.title(), texts.to_string(), compactions.join("/")];
-            row.extend(ms.iter().map(|v| format!("{v:.1}")));
-            row.extend(ms.windows(2).map(|w| format!("{:.2}", w[1] / w[0])));
-            row.push(format!("{:.2}", slope(times, &ms)));
-            rows.push(row);
-        }
+fn main() {
+    let has = |name: &str| std::env::args().any(|a| a == name);
+    if has("--list") {
+        return;
     }
-    let mut head = vec!["strategy".to_string(), "texts".to_string(), "compactions".to_string()];
-    head.extend(times.iter().map(|n| format!("{n}× ms")));
-    head.extend(times.windows(2).map(|w| format!("{}×/{}×", w[1], w[0])));
-    head.push("slope".into());
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let title =
-        format!("growth of a replay, {TURNS} turns of about 900 tokens = 1×; 4.00 = in proportion");
-    println!("{}", table(&title, &head, &rows));
+    let (times, rounds) = if has("--test") { (&TIMES[..2], 1) } else { (&TIMES[..], ROUNDS) };
+    let sessions: Vec<Scenario> =
+        times.iter().map(|n| Scenario { scale: SCALE, ..session(n * TURNS, 11) }).collect();
+    let specs = Spec::defaults();
+    // Counts every text before the first measurement.
+    sessions.iter().for_each(|s| drop(measured(s, &specs[0])));
+    let row = |spec: &Spec| -> Vec<String> {
+        let best = |s: &Scenario| {
+            let all = (0..rounds).map(|_| measured(s, spec));
+            all.fold((f64::MAX, f64::MAX), |a, b| (a.0.min(b.0), a.1.min(b.1)))
+        };
+        let (ms, memory): (Vec<f64>, Vec<f64>) = sessions.iter().map(best).unzip();
+        let figures = ms.iter().chain(memory.last()).map(|v| format!("{v:.1}"));
+        let slope = format!("{:.2}", slope(times, &ms));
+        [spec.label()].into_iter().chain(figures).chain([slope]).collect()
+    };
+    let lengths = times.iter().map(|n| format!("ms {n}×"));
+    let head = ["strategy".to_string()].into_iter().chain(lengths);
+    let head: Vec<String> = head.chain(["MiB".into(), "slope".into()]).collect();
+    let rows: Vec<Vec<String>> = specs.iter().map(row).collect();
+    let lines = text_table(head, rows, |i| i > 0, |_| (2, 0));
+    println!("{TURNS} turns of about 900 tokens = 1×, a window of 20k\n{}", lines.join("\n"));
 }
-
-fn sessions(_: &mut Criterion) {
-    match Mode::of_args() {
-        Mode::List => {}
-        mode => print_ratios(mode),
-    }
-}
-
-/// Measures appending one turn of new texts to a context of some length, and counting the tokens.
-fn append(c: &mut Criterion) {
-    let mut group = c.benchmark_group("append-a-turn");
-    for times in TIMES[..3].iter().copied() {
-        let mut context = Context::default();
-        blocks(0, times * TURNS, 0).into_iter().for_each(|b| context.push(b));
-        let mut seed = 0;
-        group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
-            b.iter_batched(
-                || {
-                    seed += 1;
-                    // A copy has no spare capacity. Add one block first, so that copying the list
-                    // is not measured.
-                    let mut copy = context.clone();
-                    blocks(999, 1_000, 0).into_iter().take(1).for_each(|b| copy.push(b));
-                    (copy, blocks(1_000, 1_001, seed << 8 | times as u64))
-                },
-                |(mut context, turn)| {
-                    turn.into_iter().for_each(|b| context.push(b));
-                    let tokens = context.tokens();
-                    (context, tokens)
-                },
-                BatchSize::SmallInput,
-            );
-        });
-    }
-    group.finish();
-}
-
-criterion_group! {
-    name = benches;
-    config = Criterion::default()
-        .sample_size(10)
-        .warm_up_time(Duration::from_millis(100))
-        .measurement_time(Duration::from_millis(500))
-        .nresamples(2_000);
-    targets = sessions, append
-}
-criterion_main!(benches);

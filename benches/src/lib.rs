@@ -1,15 +1,17 @@
-//! Shared parts of the benchmarks: texts to count, sessions of any length, replays, and tables
-//! printed with the timings.
+//! Shared parts of the benchmarks: texts to count and sessions of any length.
 //!
 //! Everything is deterministic. A seed changes every text, so that cached counts of earlier texts
 //! do not apply.
 
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+
 mod material;
-mod replays;
 mod sessions;
-mod table;
 
 pub use material::Material;
-pub use replays::{HUGE_WINDOW, Mode, model, replay, spec};
-pub use sessions::{blocks, busy_session, session};
-pub use table::{per_second, table};
+pub use sessions::{blocks, session};
+
+/// Returns the model of a run without arguments.
+pub fn model() -> &'static Model {
+    model::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
+}

@@ -17,11 +17,6 @@ const THOUGHT: usize = 200;
 const OUTPUT: usize = 2_400;
 const ANSWER: usize = 500;
 
-/// Returns a number in the first question that the last turn needs.
-fn remembered(seed: u64, i: u64) -> String {
-    format!("HARBOR-{}", 100_000 + (seed * 31 + i) % 800_000)
-}
-
 struct SampleTurn {
     question: String,
     thought: String,
@@ -43,70 +38,30 @@ fn turn(n: usize, seed: u64) -> SampleTurn {
     }
 }
 
-/// Generates the question of turn `n` of a [`busy_session`].
-fn row(seed: u64, n: usize) -> String {
-    format!("ROW-{seed}-{n}")
-}
-
-/// Number of turns between the turn in which a fact of a [`busy_session`] arises and the turn that
-/// needs it.
+/// Number of turns between the turn in which a fact arises and the turn that needs it.
 const LATER: usize = 8;
 
-/// Generates the session of [`session`] with an additional fact in every turn, which is needed
-/// eight turns later. The number of facts grows with the length.
-pub fn busy_session(turns: usize, seed: u64) -> Scenario {
-    let mut out = session(turns, seed);
-    let questions = out
-        .session
-        .entries
-        .iter_mut()
-        .filter_map(|e| if let Entry::User(u) = e { u.text.as_mut() } else { None });
-    for (n, question) in questions.enumerate() {
-        *question = format!("{question} It is about {}.", row(seed, n)).into();
-    }
-    let last = turns.saturating_sub(1);
-    let more = (0..turns).map(|n| {
-        fact(
-            format!("row{n}"),
-            row(seed, n),
-            format!("u{n}"),
-            format!("b{}", (n + LATER).min(last)),
-        )
-    });
-    out.session.facts.extend(more);
-    out
-}
-
-fn fact(id: String, token: String, arises: String, need: String) -> Fact {
-    Fact { needs: vec![need], ..Fact::new(id, FactKind::Value, token, arises) }
-}
-
 /// Generates a session of `turns` turns, each with a question, a call with its result, and an
-/// answer. The texts depend on the seed. A fixed number of facts arises in the first turn and is
-/// needed in the last, regardless of the length.
+/// answer. The texts depend on the seed. A fact arises in each turn and is needed eight turns later,
+/// so the number of facts grows with the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
     let mut entries =
         vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), agent: None }];
+    let mut facts = Vec::new();
     for n in 0..turns {
-        let mut t = turn(n, seed);
-        if n == 0 {
-            for i in 0..8 {
-                t.question += &format!(" The ticket is {}.", remembered(seed, i));
-            }
-        }
-        let call = ToolCall::new(format!("c{n}"), "read_file", t.arguments);
+        let t = turn(n, seed);
+        let row = format!("ROW-{seed}-{n}");
         entries.push(Entry::User(UserEntry {
             id: format!("u{n}"),
-            text: Some(t.question.into()),
+            text: Some(format!("{} It is about {row}.", t.question).into()),
             ..Default::default()
         }));
-        let asks = AssistantEntry {
+        entries.push(Entry::Assistant(AssistantEntry {
             id: format!("a{n}"),
             text: Some(t.thought.into()),
-            calls: vec![call],
+            calls: vec![ToolCall::new(format!("c{n}"), "read_file", t.arguments)],
             ..Default::default()
-        };
-        entries.push(Entry::Assistant(asks));
+        }));
         entries.push(Entry::Tool(ToolEntry {
             call_id: format!("c{n}"),
             output: Some(t.output.into()),
@@ -117,19 +72,13 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
             text: Some(t.answer.into()),
             ..Default::default()
         }));
+        let needs = vec![format!("b{}", (n + LATER).min(turns - 1))];
+        let fact = Fact::new(format!("row{n}"), FactKind::Value, row, format!("u{n}"));
+        facts.push(Fact { needs, ..fact });
     }
-    let fact = |i| {
-        fact(
-            format!("f{i}"),
-            remembered(seed, i),
-            "u0".into(),
-            format!("b{}", turns.saturating_sub(1)),
-        )
-    };
     let id = format!("{turns}-turns");
     let header = Header { version: 1, id: id.clone(), ..Default::default() };
-    let session = Session { header, entries, facts: (0..8).map(fact).collect() };
-    Scenario { id, scale: 1.0, session, ..Default::default() }
+    Scenario { id, scale: 1.0, session: Session { header, entries, facts }, ..Default::default() }
 }
 
 /// Returns the blocks of the turns `from..to` of such a session, as in a context.
@@ -173,12 +122,8 @@ mod tests {
         assert_eq!(read.session, s.session);
         assert_eq!(s.session, session(3, 7).session);
         assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
-        let busy = busy_session(3, 7).session;
-        let read = jsonl::read(busy.to_jsonl().unwrap().as_bytes(), "x").unwrap();
-        assert_eq!(
-            (read.warnings, read.session == busy, busy.facts.len()),
-            (Vec::new(), true, s.session.facts.len() + 3)
-        );
+        assert_eq!(s.session.facts.len(), 3);
+
         let turns = blocks(0, 3, 7);
         assert_eq!(turns.len(), 15);
         let tokens: u64 = total_tokens(&Counting::O200K, &turns);

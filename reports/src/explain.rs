@@ -344,8 +344,6 @@ impl Needed<'_> {
         mark(n.undelivered, "no strategy could show it: nobody says it in this window before");
         mark(n.stale, "only an outdated value was there");
         mark(n.both, "an outdated value was there too");
-        mark(n.contradicted, "a summary says something else");
-        mark(n.drifted, "a summary has it in altered form");
         let found = match n.place {
             FactPlace::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place_name(p)),

@@ -38,7 +38,6 @@ mod sheet;
 mod spend;
 mod sqlite;
 mod stats;
-mod steering;
 mod stored;
 mod sweep;
 mod table;

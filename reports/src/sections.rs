@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, ReportBlock};
-use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sweep};
+use crate::{agreement, delegation, recorded, resume, rewind, spend, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -27,7 +27,7 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 13] = [
+const SECTIONS: [Entry; 12] = [
     failures,
     |r| conclusion::conclusions(r).into_iter().map(Section::Conclusion).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
@@ -35,7 +35,6 @@ const SECTIONS: [Entry; 13] = [
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| agreement::SHEET.section(r),
     |r| recorded::SHEET.section(r),
-    |r| steering::SHEET.section(r),
     |r| rewind::SHEET.section(r),
     |r| resume::SHEET.section(r),
     |r| delegation::SHEET.section(r),

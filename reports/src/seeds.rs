@@ -65,13 +65,11 @@ fn mean_run(seeds: &[&RunRecord]) -> RunRecord {
     let name = |r: &RunRecord| format!("seed {}", r.seed.unwrap_or_default());
     let mut integrity = broken.integrity.clone();
     integrity.iter_mut().for_each(|f| f.detail = format!("{}: {}", name(broken), f.detail));
-    let steered = seeds.iter().all(|r| r.steering.is_some());
     RunRecord {
         seed: None,
         status: worst.status,
         error: worst.error.as_ref().map(|e| format!("{}: {e}", name(worst))),
         note: Some(note(seeds)),
-        steering: if steered { mean_of(seeds, |r| &r.steering) } else { None },
         summary,
         integrity,
         ..first.clone()

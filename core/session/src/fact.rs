@@ -82,9 +82,6 @@ pub struct Fact {
     /// The fact that replaces this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
-    /// Literals that contradict the fact. A summary with one of them is wrong.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forbids: Vec<String>,
 }
 
 /// Quality of a match between a text and a fact, worst first.
@@ -118,7 +115,6 @@ impl Fact {
             arises: arises.into(),
             needs: Vec::new(),
             superseded_by: None,
-            forbids: Vec::new(),
         }
     }
 

@@ -15,7 +15,7 @@ use thiserror::Error;
 pub use counting::Counting;
 pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitute};
 pub use own::OwnFile;
-pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
+pub use price::{Cost, cost, cost_of_reply, iterations};
 pub use table::TERMS;
 use table::table;
 

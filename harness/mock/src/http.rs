@@ -10,7 +10,7 @@ use ctxbench_core::Millis;
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_provider::Encoded;
-use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
+use ctxbench_provider::wire::{Endpoint, Wire};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -37,7 +37,6 @@ struct Expected {
 
 struct ProviderState {
     provider: ProviderModel,
-    decoder: IncrementalDecoder,
     expected: VecDeque<Expected>,
 }
 
@@ -71,9 +70,8 @@ pub struct ProviderResponder(Arc<Mutex<ProviderState>>);
 impl ProviderResponder {
     /// Creates a response that comes from a provider.
     pub fn new(provider: ProviderModel) -> Self {
-        let decoder = IncrementalDecoder::new(provider.wire());
         let expected = VecDeque::new();
-        ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, decoder, expected })))
+        ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, expected })))
     }
 
     /// Adds the reply to a further request, which arrives at a virtual time.
@@ -103,7 +101,7 @@ impl ProviderState {
         let wire = self.provider.wire();
         let counts = (wire.endpoint)(path) == Some(Endpoint::Count);
         let expected = if counts { None } else { self.expected.pop_front() };
-        let mut prompt = match self.decoder.decode(path, body) {
+        let mut prompt = match wire.decode(path, body) {
             Ok(prompt) => prompt,
             Err(e) => return text(400, &e.to_string()),
         };

@@ -7,7 +7,7 @@
 //! result of the call comes after the agent's last message. An agent without a call is replayed
 //! after the main conversation, without a waiting caller.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use ctxbench_core::content::joined_text;
 use ctxbench_session::{Entry, Session};
@@ -149,59 +149,38 @@ impl<'a> AgentCalls<'a> {
     /// Returns the call that starts each subagent. Certain matches are made first, so that a guess
     /// never takes their calls.
     fn of_each(&self, agents: &[FoundAgent<'_>]) -> Vec<Option<usize>> {
-        let (mut by_id, mut by_text) = (CallIndex::new(), CallIndex::new());
-        for (i, call) in self.0.iter().enumerate() {
-            by_id.entry(&call.id).or_default().push(i);
-            for text in call.texts.iter().filter(|t| !t.is_empty()) {
-                by_text.entry(text).or_default().push(i);
-            }
-        }
+        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         let mut taken = vec![false; self.0.len()];
-        // Takes the first unused call with this key, if the call comes before the agent.
-        let mut take = |calls: &CallIndex<'_>, key: &str, agent: &FoundAgent<'_>| {
-            let first = calls.get(key)?.iter().copied().find(|&i| !taken[i])?;
-            taken[first] = self.0[first].at < agent.first;
-            taken[first].then_some(first)
-        };
-        let mut found: Vec<Option<usize>> =
-            agents.iter().map(|agent| take(&by_id, agent.id, agent)).collect();
-        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
-            *at = take(&by_text, &agent.prompt, agent);
+        for rule in [Rule::Id, Rule::Prompt, Rule::Place] {
+            for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
+                let before = self.0.partition_point(|c| c.at < agent.first);
+                let is_open = |i: &usize| self.0[*i].result.is_none_or(|r| r > agent.first);
+                let free = |from: usize| (from..before).filter(|i| !taken[*i]);
+                *at = match rule {
+                    Rule::Id => free(0).find(|i| self.0[*i].id == agent.id),
+                    Rule::Prompt if agent.prompt.is_empty() => None,
+                    Rule::Prompt => free(0).find(|i| self.0[*i].texts.contains(&agent.prompt)),
+                    Rule::Place => {
+                        let newest = free(0).rfind(is_open).map(|i| self.0[i].at);
+                        let first = newest.map(|at| self.0.partition_point(|c| c.at < at));
+                        first.and_then(|first| free(first).find(is_open))
+                    }
+                };
+                at.iter().for_each(|i| taken[*i] = true);
+            }
         }
-        self.by_place(&mut found, agents, taken);
         found
-    }
-
-    /// Matches each remaining agent to the first open call of the newest reply. The agents are in
-    /// the order in which they begin, so each call opens and closes only once.
-    fn by_place(&self, found: &mut [Option<usize>], agents: &[FoundAgent<'_>], taken: Vec<bool>) {
-        let mut ends: Vec<(usize, usize)> =
-            self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
-        ends.sort_unstable();
-        let (mut begun, mut ended) = (0, ends.iter().peekable());
-        let mut open: BTreeSet<usize> = BTreeSet::new();
-        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
-            while let Some(call) = self.0.get(begun).filter(|c| c.at < agent.first) {
-                let is_open = call.result.is_none_or(|r| r > agent.first);
-                open.extend((is_open && !taken[begun]).then_some(begun));
-                begun += 1;
-            }
-            while let Some((_, i)) = ended.next_if(|(result, _)| *result <= agent.first) {
-                open.remove(i);
-            }
-            // The agent's own calls come after its first message.
-            let newest = open.last().map(|i| self.0[*i].at);
-            let first = newest.map(|newest| self.0.partition_point(|c| c.at < newest));
-            *at = first.and_then(|first| open.range(first..).next().copied());
-            if let Some(i) = at {
-                open.remove(i);
-            }
-        }
     }
 }
 
-/// Calls by a key, in order.
-type CallIndex<'a> = HashMap<&'a str, Vec<usize>>;
+/// Way to find the call that starts a subagent.
+#[derive(Clone, Copy)]
+enum Rule {
+    Id,
+    Prompt,
+    /// The first open call of the newest reply.
+    Place,
+}
 
 impl FoundAgent<'_> {
     fn started_by(&self, made: Option<&PlacedCall<'_>>) -> Subagent {
@@ -322,66 +301,5 @@ pub(super) mod tests {
                 agent("w", None, false),
             ]
         );
-    }
-
-    /// Applies the rules of [`Calls::of_each`] literally: searches all calls for each agent.
-    fn plainly(calls: &AgentCalls<'_>, agents: &[FoundAgent<'_>]) -> Vec<Option<usize>> {
-        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
-        for sign in 0..3 {
-            for (n, agent) in agents.iter().enumerate() {
-                if found[n].is_some() {
-                    continue;
-                }
-                let free: Vec<usize> = (0..calls.0.len())
-                    .filter(|i| !found.contains(&Some(*i)) && calls.0[*i].at < agent.first)
-                    .collect();
-                let is_open = |i: &&usize| calls.0[**i].result.is_none_or(|r| r > agent.first);
-                let newest = free.iter().filter(is_open).map(|i| calls.0[*i].at).max();
-                found[n] = free.iter().copied().find(|i| {
-                    let call = &calls.0[*i];
-                    match sign {
-                        0 => call.id == agent.id,
-                        1 => !agent.prompt.is_empty() && call.texts.contains(&agent.prompt),
-                        _ => Some(call.at) == newest && is_open(&i),
-                    }
-                });
-            }
-        }
-        found
-    }
-
-    #[test]
-    fn an_index_finds_the_same_calls_as_a_look_at_all_of_them() {
-        let mut rng = ctxbench_util::rng::SplitMix64::new(7);
-        for _ in 0..300 {
-            let mut pick = |n: u64| rng.below(n) as usize;
-            let mut calls = Vec::new();
-            let mut at = 0;
-            for i in 0..12 {
-                at += pick(3);
-                let result = Some(pick(30)).filter(|r| *r > at);
-                let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
-                // Some of the call ids are also ids of agents.
-                calls.push(PlacedCall {
-                    at,
-                    caller: None,
-                    id: format!("{}", i % 7),
-                    texts,
-                    result,
-                });
-            }
-            let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
-            let mut first = 0;
-            let agents: Vec<FoundAgent<'_>> = ids
-                .iter()
-                .map(|id| {
-                    first += 1 + pick(4);
-                    let prompt = [String::new(), format!("t{}", pick(4))][pick(2)].clone();
-                    FoundAgent { id, first, last: first, prompt }
-                })
-                .collect();
-            let calls = AgentCalls(calls);
-            assert_eq!(calls.of_each(&agents), plainly(&calls, &agents));
-        }
     }
 }

@@ -12,6 +12,7 @@ use ctxbench_session::fact::{Fact, Match, fold};
 use ctxbench_session::{Entry, Session};
 
 use super::agents::Subagent;
+use super::fact_exposure::Showings;
 use super::needs::Needs;
 use super::path::Path;
 use super::record::{ConversationRecord, FinishedRun};
@@ -135,7 +136,7 @@ pub(super) fn facts(
         return out;
     }
     let windows = &run.subagents.windows;
-    for (i, (agent, part)) in run.subagents.all.iter().zip(parts).enumerate() {
+    for (agent, part) in run.subagents.all.iter().zip(parts) {
         match part {
             Some(part) => out.extend(part.conversation.facts().into_iter().map(|f| {
                 let request = f.request.map(|n| n + part.offset);
@@ -145,9 +146,8 @@ pub(super) fn facts(
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own);
-                let known = run.subagents.cache_for(i, &own);
-                let showings = known.showings(&own);
-                out.extend(Needs::new(known, &path, showings).pairs());
+                let showings = Showings::new(&path, run.known).into();
+                out.extend(Needs::new(run.known.clone(), &path, showings).pairs());
             }
         }
     }

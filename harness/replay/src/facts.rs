@@ -16,7 +16,6 @@ use ctxbench_session::Session;
 use ctxbench_session::fact::Match;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_errors::{Flaw, SaidWords};
 use super::session_cache::{Carried, SessionCache};
 
 /// A fact found in a context. A better sighting compares as greater.
@@ -60,10 +59,8 @@ pub(super) fn readable(b: &Block) -> &str {
 /// Facts of a session in one replay.
 pub(super) struct FactBook {
     pub(super) known: Arc<SessionCache>,
-    said: SaidWords,
     /// Facts in blocks, by hash of the block.
     carried: HashMap<u64, Arc<Carried>>,
-    flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     licences: Licences,
     view: FactView,
 }
@@ -119,7 +116,6 @@ struct FactView {
     best: Vec<Option<Sighting>>,
     /// Number of blocks of each message.
     messages: HashMap<MessageId, usize>,
-    summaries: usize,
 }
 
 /// Sightings of one fact.
@@ -135,7 +131,6 @@ impl FactView {
     fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
         *self.messages.entry(b.message).or_default() += 1;
         let (place, said) = (fact_place(b), is_said(b));
-        self.summaries += usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said {
@@ -160,7 +155,6 @@ impl FactView {
             }
         }
         let (place, said) = (fact_place(b), is_said(b));
-        self.summaries -= usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
@@ -202,14 +196,7 @@ impl FactBook {
             best: vec![None; n],
             ..FactView::default()
         };
-        FactBook {
-            known,
-            said: SaidWords::default(),
-            carried: HashMap::new(),
-            flaws: HashMap::new(),
-            licences: Licences::default(),
-            view,
-        }
+        FactBook { known, carried: HashMap::new(), licences: Licences::default(), view }
     }
 
     #[cfg(test)]
@@ -225,20 +212,13 @@ impl FactBook {
         let pairs = old.iter().rev().zip(blocks.iter().rev()).take(rest);
         let tail = pairs.take_while(|(a, b)| same(a, b)).count();
         let (gone, new) = (head..old.len() - tail, &blocks[head..blocks.len() - tail]);
-        let FactBook { known, said, carried, licences, view, .. } = self;
+        let FactBook { known, carried, licences, view } = self;
         for i in gone.clone() {
             let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
             view.remove(&block, &what, licences);
         }
         let carried_by = |b: &Arc<Block>| {
-            let first_seen = || {
-                let what = known.carried(readable(b));
-                if fact_place(b) != FactPlace::Summary {
-                    said.note(&what.words);
-                }
-                what
-            };
-            carried.entry(b.hash).or_insert_with(first_seen).clone()
+            carried.entry(b.hash).or_insert_with(|| known.carried(readable(b))).clone()
         };
         let added: Vec<Arc<Carried>> = new.iter().map(carried_by).collect();
         for (b, what) in new.iter().zip(&added) {
@@ -255,29 +235,6 @@ impl FactBook {
         shown.iter().for_each(|(b, what)| view.remove(b, what, licences));
         licences.give(message, facts);
         shown.iter().for_each(|(b, what)| view.add(b, what, licences));
-    }
-
-    /// Returns the facts that the summaries of a context state wrongly. The context must have been
-    /// shown before.
-    pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
-        let mut out: HashMap<usize, Flaw> = HashMap::new();
-        self.look_at(blocks);
-        if self.view.summaries == 0 {
-            return out;
-        }
-        let FactBook { known, said, flaws, .. } = self;
-        for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
-            let found = flaws
-                .entry(b.hash)
-                .or_insert_with(|| known.frames.flaws(readable(b), |w| said.holds(w)).into());
-            for (i, flaw) in found.iter() {
-                let all = out.entry(*i).or_default();
-                all.partial |= flaw.partial;
-                all.changed |= flaw.changed;
-                all.forbidden |= flaw.forbidden;
-            }
-        }
-        out
     }
 
     /// Returns the block with the best sighting of each fact.

@@ -16,7 +16,7 @@ use ctxbench_session::{Entry, Session};
 use crate::events::{EventLog, ReplayEvent};
 use crate::observer::Observer;
 use crate::path::Path;
-use crate::recording::{counted_by, give_models, lifetime, text_of};
+use crate::recording::{counted_by, give_models, lifetime, text_of, unseen};
 use crate::scene::{Scene, Start};
 use crate::subagents::Subagents;
 use crate::world::ReplayWorld;
@@ -29,9 +29,9 @@ pub(crate) async fn play(
     start: Start,
     log: EventLog,
 ) -> Engine {
-    let Scene { scenario, session, agent, spec, model, options, known, keeps_events, .. } = scene;
+    let Scene { scenario, session, agent, spec, model, options, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
-    let unseen = known.unseen(session, model, options.calibrate);
+    let unseen = unseen(session, model, options.calibrate);
     let mut path = Path::without(session, &waited, &unseen);
     give_models(&mut path, scenario, session, model);
     let observer = Observer::new(scene, &path, start, log.clone());

@@ -1,5 +1,6 @@
 //! Builds the record of a run from its session and its log.
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use ctxbench_core::compaction::CompactionKind;
@@ -29,7 +30,7 @@ pub(super) struct FinishedRun<'a> {
     /// Files of the session at its rewinds.
     pub(super) files: &'a FileRewinds,
     /// Analysis of the session.
-    pub(super) known: &'a SessionCache,
+    pub(super) known: &'a Arc<SessionCache>,
     pub(super) subagents: &'a SubagentIndex,
     /// Name of the summariser, if any summary was requested.
     pub(super) summariser: Option<String>,
@@ -156,7 +157,6 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed
         lives,
         triggers,
         integrity,
-        steering: None,
         rewinds,
         resume,
         delegation,
@@ -275,11 +275,6 @@ fn integrity(
 
 /// Note of a row on a product without a command for manual compactions.
 const NO_MANUAL: &str = "manual compaction n/a";
-
-/// Returns true unless a manual compaction was refused for lack of a command.
-pub(crate) fn took_manual(record: &RunRecord) -> bool {
-    record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
-}
 
 /// Returns the note of the row in the table.
 fn note(

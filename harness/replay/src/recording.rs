@@ -38,21 +38,11 @@ pub(super) fn calibrated_model(
 
 /// Returns the token counting of a model for a session.
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
-    calibrated_counting(session, model, calibrate, |by| excess(session, by))
-}
-
-/// Returns the token counting of a model for a session, with the factor of [`excess`].
-pub(super) fn calibrated_counting(
-    session: &Session,
-    model: &Model,
-    calibrate: Calibrate,
-    excess: impl Fn(&Counting) -> f64,
-) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
         Calibrate::Recording if tells_sizes(session, model) => {
             let by = model.counting.for_visible_text();
-            by.times(excess(&by))
+            by.times(excess(session, &by))
         }
         _ => model.counting,
     }
@@ -60,7 +50,7 @@ pub(super) fn calibrated_counting(
 
 /// Returns the factor of a provider that counts the visible content of the main conversation higher
 /// than `by`.
-pub(super) fn excess(session: &Session, by: &Counting) -> f64 {
+fn excess(session: &Session, by: &Counting) -> f64 {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
     calibration::proportional_excess(own, by, session.header.model.as_deref())
 }
@@ -149,7 +139,7 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
 
 /// Returns whether the counters of a recording contain prompt sizes in the token counting of this
 /// model.
-pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
+fn tells_sizes(session: &Session, model: &Model) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
     provider == Some(model.provider) && session.has_counters()
 }
@@ -157,11 +147,16 @@ pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
 /// Tokens (o200k) of text that a recording lacks before each reply, by id of the reply.
 pub(super) type Unseen = HashMap<String, u64>;
 
-/// Returns the text that a recording lacks according to its counters, in their counting. The text
+/// Returns the text that a recording lacks according to its counters, if token counts are calibrated
+/// by them. The text
 /// is the same for every model of a run, but only the recorded family counts it as recorded.
 /// Together with the text before the first request, its size is limited to fit into memory;
 /// [`unfilled`] reports the rest.
-pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
+pub(super) fn unseen(session: &Session, model: &Model, calibrate: Calibrate) -> Unseen {
+    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+        return Unseen::default();
+    }
+    let by = &model.counting;
     let own = session.entries.iter().filter(|e| e.agent().is_none());
     let before = session.header.prefix_tokens.unwrap_or_default();
     let mut left = bounds::FILLER_TOKENS.saturating_sub(before);
@@ -260,7 +255,9 @@ mod tests {
         ];
         let mut session = Session { header, entries, facts: vec![] };
         // In this example, a token counts as one, and a block as four.
-        let unseen = unseen(&session, &Counting::O200K);
+        let listed = model::find("claude-sonnet-4-6").unwrap().clone();
+        let model = Model { counting: Counting::O200K, ..listed };
+        let unseen = unseen(&session, &model, Calibrate::Recording);
         assert_eq!((unseen["a2"], unseen["a3"], unseen["a4"]), (999_996, 5_000_004, 0));
         let told = unfilled(&session);
         let [told] = told.as_slice() else { panic!("{told:?}") };

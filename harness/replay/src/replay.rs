@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
 use ctxbench_core::host::TimedEvent;
-use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{
@@ -18,7 +18,7 @@ use crate::events::EventLog;
 use crate::options::{Options, Replayed};
 use crate::play::play;
 use crate::record::{self, FinishedRun, Stopped};
-use crate::recording::{calibrated_counting, calibrated_model};
+use crate::recording::{calibrated_model, counting};
 use crate::rewind::FileRewinds;
 use crate::scene::{Doors, Scene, Start};
 use crate::session_cache::SessionCache;
@@ -63,20 +63,15 @@ pub async fn replay_in_full(
 /// Data that all replays of a scenario share, computed once.
 pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
-    files: Arc<FileRewinds>,
+    files: FileRewinds,
     /// Analysis of the session, computed at its first use.
     known: OnceLock<(Arc<SessionCache>, Arc<SubagentIndex>)>,
 }
 
 impl ScenarioCache {
     pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
-        let files = Arc::new(FileRewinds::replay(&scenario.session));
+        let files = FileRewinds::replay(&scenario.session);
         ScenarioCache { files, known: OnceLock::new() }
-    }
-
-    /// Returns the data for the same scenario with different texts and the same files.
-    pub(crate) fn reworded(&self) -> ScenarioCache {
-        ScenarioCache { files: self.files.clone(), known: OnceLock::new() }
     }
 }
 
@@ -108,8 +103,7 @@ async fn replay_one(
         let index = SubagentIndex::from_session(session, &known);
         (known.into(), index.into())
     });
-    let excess = |by: &Counting| known.excess(session, by);
-    let counting = calibrated_counting(session, model, options.calibrate, excess);
+    let counting = counting(session, model, options.calibrate);
     let model = Arc::new(calibrated_model(scenario, model, options, counting));
     let desk = SummaryDesk::default();
     let scene = Scene {

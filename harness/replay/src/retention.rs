@@ -11,7 +11,7 @@ use ctxbench_session::Session;
 use ctxbench_session::fact::Match;
 
 use super::events::{EventLog, ReplayEvent};
-use super::fact_exposure::Exposure;
+use super::fact_exposure::{Exposure, Showings};
 use super::fact_losses::LossTracker;
 use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
@@ -45,7 +45,7 @@ impl Retention {
         log: EventLog,
     ) -> Self {
         let facts = known.facts.len();
-        let showings = known.showings(session);
+        let showings = Arc::new(Showings::new(&Path::recorded(session), &known));
         let needs = Needs::new(known.clone(), path, showings.clone());
         Retention {
             log,
@@ -140,20 +140,16 @@ impl Retention {
         without: Option<MessageId>,
     ) {
         let seen = self.book.sightings(shown, without);
-        let flaws = self.book.flawed(shown);
         for &f in facts {
             let found = seen[f].map_or(Match::Absent, |s| s.tier);
             let absent = found == Match::Absent;
             let old_there = self.book.old_there(f, &seen);
-            let flaw = flaws.get(&f).copied().unwrap_or_default();
             let record = FactRecord {
                 request: Some(request),
                 found,
                 place: seen[f].map_or(FactPlace::Nowhere, |s| s.place),
                 stale: absent && old_there,
                 both: !absent && old_there,
-                contradicted: flaw.forbidden || flaw.changed,
-                drifted: absent && (flaw.partial || flaw.changed),
                 exposed: self.exposure.exposed(need, f),
                 compactions_before: self.compactions_seen,
                 ..self.needs.unreached(need, f)

@@ -39,12 +39,12 @@ const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"fact","id":"log-old","kind":"superseded","tokens":["app_old.log"],"arises":"c1","superseded_by":"log-new"}
 {"type":"fact","id":"log-new","kind":"value","tokens":["app_new.log"],"arises":"u2","needs":["u3"]}
 {"type":"fact","id":"mode-old","kind":"superseded","tokens":["strict_v1"],"arises":"u2","superseded_by":"mode-new"}
-{"type":"fact","id":"mode-new","kind":"value","tokens":["strict_v2"],"arises":"u2","needs":["u3"],"forbids":["lenient"]}
+{"type":"fact","id":"mode-new","kind":"value","tokens":["strict_v2"],"arises":"u2","needs":["u3"]}
 {"type":"fact","id":"from-tool","kind":"value","tokens":["listens on"],"arises":"c1","needs":["u3"]}
 "#;
 
 /// A summary with the complete goal, two of the three terms of the rule, a different port, the old
-/// log, both modes, and the wrong statement that the new mode is lenient.
+/// log and both modes.
 const SUMMARY: &str = "The user wants: mend the login page\nNever touch the tables\nport \
     8444\nlogs go to app_old.log\nstrict_v2 (lenient) after strict_v1";
 
@@ -154,26 +154,13 @@ fn tiers_places_and_marks_by_hand() {
     let r = run();
     let told = |fact: &str| {
         let f = pair(&r, fact);
-        (f.place, f.stale, f.both, f.contradicted, f.drifted)
+        (f.place, f.stale, f.both)
     };
-    assert_eq!(told("goal"), (FactPlace::Summary, false, false, false, false));
-    assert_eq!(
-        told("rule"),
-        (FactPlace::Nowhere, false, false, false, true),
-        "never, touch, but not billing"
-    );
-    assert_eq!(told("port"), (FactPlace::Nowhere, false, false, true, true), "8444 was never said");
-    assert_eq!(
-        told("log-new"),
-        (FactPlace::Nowhere, true, false, false, false),
-        "only the old one is there"
-    );
-    assert_eq!(
-        told("mode-new"),
-        (FactPlace::Summary, false, true, true, false),
-        "both are there, and what it forbids"
-    );
-    assert_eq!(told("from-tool"), (FactPlace::Nowhere, false, false, false, false));
+    assert_eq!(told("goal"), (FactPlace::Summary, false, false));
+    assert_eq!(told("rule"), (FactPlace::Nowhere, false, false));
+    assert_eq!(told("log-new"), (FactPlace::Nowhere, true, false), "only the old one is there");
+    assert_eq!(told("mode-new"), (FactPlace::Summary, false, true), "both are there");
+    assert_eq!(told("from-tool"), (FactPlace::Nowhere, false, false));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::path::{THINK_MS, TOOLS_MS};
 use crate::record::not_run;
 use crate::replay::{ScenarioCache, replay_with};
 use crate::savings::with_savings;
-use crate::{models, recorded, steering, twice};
+use crate::{models, recorded, twice};
 use ctxbench_mock::summarise::Summariser;
 
 /// Plan of a run.
@@ -218,13 +218,7 @@ impl Plan {
             let (turns, pairs) = &mut *queue;
             while pairs.is_empty() {
                 let SessionTurn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
-                let of = Arc::new(LoadedSession {
-                    at,
-                    scenario,
-                    broken,
-                    shared: OnceLock::new(),
-                    silenced: OnceLock::new(),
-                });
+                let of = Arc::new(LoadedSession { at, scenario, broken, shared: OnceLock::new() });
                 pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
             }
             pairs.pop_front()
@@ -302,21 +296,8 @@ impl Plan {
                 replay(&options)
             };
             let record = replayed.record;
-            let steering = if spec.descriptor.manual.exists()
-                && crate::record::took_manual(&record)
-                && record.status == Status::Completed
-                && steering::steers(scenario)
-            {
-                let options = Options { trace: false, ..options.clone() };
-                let (silenced, shared) = of.silenced();
-                let without = replay_with(silenced, spec, model, &options, shared);
-                let without = runtime.block_on(without).record;
-                steering::compare(&scenario.session, &record, &without)
-            } else {
-                None
-            };
             let named = record.summariser.is_some() && self.names_seeds(summariser);
-            let record = RunRecord { steering, seed: named.then_some(seed), ..record };
+            let record = RunRecord { seed: named.then_some(seed), ..record };
             Ok(Replayed { record, ..replayed })
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
@@ -335,18 +316,11 @@ struct LoadedSession<'a> {
     scenario: Cow<'a, Scenario>,
     broken: Option<String>,
     shared: OnceLock<ScenarioCache>,
-    silenced: OnceLock<(Scenario, ScenarioCache)>,
 }
 
 impl LoadedSession<'_> {
     fn shared(&self) -> &ScenarioCache {
         self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
-    }
-
-    /// Returns the session without the instructions of its user about summaries.
-    fn silenced(&self) -> &(Scenario, ScenarioCache) {
-        let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
-        self.silenced.get_or_init(silenced)
     }
 }
 

@@ -5,27 +5,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ctxbench_core::block::Block;
-use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
-use ctxbench_session::calibration::Calibrate;
 use ctxbench_session::fact::{Fact, Match, fold};
 use ctxbench_session::matcher::Matcher;
 use ctxbench_session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::fact_errors::{ErrorPatterns, said_words, words_before};
-use super::fact_exposure::Showings;
 use super::fact_timeline::{self, ExcerptCache};
-use super::path::Path;
-use super::recording::{Unseen, excess, tells_sizes, unseen};
-use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
 pub(super) struct SessionCache {
     /// Facts of the session.
     pub(super) facts: Vec<Fact>,
-    pub(super) frames: ErrorPatterns,
     /// For each fact, the facts that it replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
     /// Facts in memory files, which a call may restore although its result lacks them.
@@ -36,27 +28,17 @@ pub(super) struct SessionCache {
     /// Facts in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
     told: Mutex<ExcerptCache>,
-    showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
-    /// Text that the recording lacks, by token counting.
-    unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
-    /// Factor of the provider's count, by token counting.
-    excess: Mutex<Vec<(Counting, f64)>>,
 }
 
-/// Facts in one text.
+/// Index and match of each fact in one text. A long session has millions of these.
 #[derive(Debug)]
-pub(super) struct Carried {
-    /// Index and match of each fact. A long session has millions of these.
-    facts: Box<[(u32, Match)]>,
-    /// Hashes of the tokens with digits ([`said_words`]).
-    pub(super) words: Box<[u64]>,
-}
+pub(super) struct Carried(Box<[(u32, Match)]>);
 
 impl Carried {
     /// Iterates over the index and the match of each fact.
     pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
-        self.facts.iter().map(|&(fact, how)| (fact as usize, how))
+        self.0.iter().map(|&(fact, how)| (fact as usize, how))
     }
 }
 
@@ -76,61 +58,17 @@ impl SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: ErrorPatterns::new(
-                &session.facts,
-                texts::in_sources(session, &arising, words_before),
-            ),
             arising,
             facts,
             carried: Mutex::default(),
             told: Mutex::default(),
-            showings: OnceLock::new(),
             lives: OnceLock::new(),
-            unseen: Mutex::default(),
-            excess: Mutex::default(),
         }
     }
 
-    /// Returns the last showing of each needed fact. `session` must be the session of this
-    /// analysis, as in the other methods.
-    pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
-        let of_path = || Showings::new(&Path::recorded(session), self);
-        self.showings.get_or_init(|| Arc::new(of_path())).clone()
-    }
-
-    /// Returns the source of each fact in the session.
+    /// Returns the source of each fact in the session, which must be the one of this analysis.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
         self.lives.get_or_init(|| fact_timeline::lives(session, &self.arising))
-    }
-
-    /// Returns the factor of [`excess`] for a counting model.
-    pub(super) fn excess(&self, session: &Session, by: &Counting) -> f64 {
-        let mut known = self.excess.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, factor)) = known.iter().find(|(of, _)| of == by) {
-            return *factor;
-        }
-        let factor = excess(session, by);
-        known.push((*by, factor));
-        factor
-    }
-
-    /// Returns the text that the recording lacks, if counts are calibrated by the recording.
-    pub(super) fn unseen(
-        &self,
-        session: &Session,
-        model: &Model,
-        calibrate: Calibrate,
-    ) -> Arc<Unseen> {
-        if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
-            return Arc::default();
-        }
-        let mut known = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, unseen)) = known.iter().find(|(by, _)| *by == model.counting) {
-            return unseen.clone();
-        }
-        let found = Arc::new(unseen(session, &model.counting));
-        known.push((model.counting, found.clone()));
-        found
     }
 
     /// Returns the facts in a text. The result is cached.
@@ -139,10 +77,8 @@ impl SessionCache {
         if let Some(known) = self.remembered().get(&key) {
             return known.clone();
         }
-        let folded = fold(text);
-        let facts = self.matcher.find(text, &folded).into_iter();
-        let facts = facts.map(|(fact, how)| (fact as u32, how)).collect();
-        let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
+        let facts = self.matcher.find(text, &fold(text)).into_iter();
+        let made = Arc::new(Carried(facts.map(|(fact, how)| (fact as u32, how)).collect()));
         self.remembered().entry(key).or_insert(made).clone()
     }
 
@@ -163,11 +99,6 @@ impl SessionCache {
 
     fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the facts in a text, without caching.
-    pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
-        self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
     }
 
     /// Returns the facts that arise under this id.

@@ -1,7 +1,6 @@
 //! Subagents of a session. They are computed once, for all strategies and models.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
 
 use ctxbench_core::content::joined_text;
 use ctxbench_session::{Entry, Session};
@@ -23,8 +22,6 @@ pub(super) struct SubagentIndex {
     /// conversation.
     waited: HashMap<Option<String>, Vec<String>>,
     pub(super) windows: Windows,
-    /// Analysis of each subagent's window.
-    known: Vec<OnceLock<Arc<SessionCache>>>,
     /// (fact, need) pairs in different windows where the window of the need never receives the fact
     /// before the need.
     undelivered: HashSet<(String, String)>,
@@ -50,8 +47,7 @@ impl SubagentIndex {
             depths: depths(&all),
             by_call,
             waited,
-            windows: Windows::from_session(session, whole),
-            known: all.iter().map(|_| OnceLock::new()).collect(),
+            windows: Windows::from_session(session),
             undelivered: undelivered(session, whole),
             all,
         }
@@ -70,11 +66,6 @@ impl SubagentIndex {
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
         let calls = self.waited.get(&window.map(str::to_string));
         calls.into_iter().flatten().map(String::as_str).collect()
-    }
-
-    /// Returns the analysis of a subagent's window. `window` is the session of that window.
-    pub(super) fn cache_for(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
-        self.known[agent].get_or_init(|| Arc::new(SessionCache::from_session(window))).clone()
     }
 
     /// Returns whether a fact that arises in another window is stated in the window of a need

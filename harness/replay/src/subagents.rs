@@ -14,6 +14,7 @@ use ctxbench_strategies::Spec;
 use super::agents::DEEPEST;
 use super::events::EventLog;
 use super::recording::of_subagent;
+use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
 use crate::options::Options;
 use crate::play::play;
@@ -27,6 +28,7 @@ pub(super) struct Subagents {
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
+    known: Arc<SessionCache>,
     index: Arc<SubagentIndex>,
     doors: Doors,
     log: EventLog,
@@ -46,6 +48,7 @@ impl Subagents {
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
+            known: scene.known.clone(),
             index,
             doors,
             log,
@@ -107,7 +110,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.index.cache_for(i, &session),
+                known: self.known.clone(),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

@@ -98,8 +98,6 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
 enum DerivedFigure {
     /// Share of (fact, need) pairs that were kept, of all facts or of one kind.
     Retention(Option<FactKind>),
-    /// Retention of the facts that the instructions of a manual compaction ask for.
-    Steered,
     /// Files restored ÷ files changed, over all rewinds of files.
     RestoreSuccess,
     /// Rewinds after which the context equals the earlier one.
@@ -115,7 +113,6 @@ impl DerivedFigure {
     fn parse(name: &str) -> Option<DerivedFigure> {
         Some(match name {
             "retention_pct" => DerivedFigure::Retention(None),
-            "steered_pct" => DerivedFigure::Steered,
             "restore_success_pct" => DerivedFigure::RestoreSuccess,
             "rewind_equal_pct" => DerivedFigure::RewindEqual,
             "background_late_waited" => DerivedFigure::Background(Fate::LateWaited),
@@ -142,7 +139,6 @@ impl DerivedFigure {
     fn cell(self, r: &RunRecord) -> Cell {
         let share = match self {
             DerivedFigure::Retention(kind) => r.retention_pct(kind),
-            DerivedFigure::Steered => r.steering.as_ref().map(|s| s.asked_with_pct),
             DerivedFigure::RestoreSuccess => crate::rewind::restore_success_pct(&r.rewinds),
             DerivedFigure::RewindEqual => {
                 let equal = || r.rewinds.iter().filter_map(|r| r.context_equal);

@@ -4,9 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry, calibration};
 
-use super::fact_scope::OwnFacts;
-use super::session_cache::SessionCache;
-
 /// Positions of the entries of each window. With these, the cost of extracting a window depends
 /// only on its own size.
 #[derive(Debug, Default)]
@@ -16,14 +13,12 @@ pub(super) struct Windows {
     /// Constant context such as memory files, and the system prompt and tools of the main
     /// conversation.
     shared: Vec<usize>,
-    facts: OwnFacts,
 }
 
 impl Windows {
-    /// Builds the index. `known` = the analysis of the whole session.
-    pub(super) fn from_session(session: &Session, known: &SessionCache) -> Windows {
-        let mut out =
-            Windows { facts: OwnFacts::from_session(session, known), ..Windows::default() };
+    /// Builds the index.
+    pub(super) fn from_session(session: &Session) -> Windows {
+        let mut out = Windows::default();
         for (i, e) in session.entries.iter().enumerate() {
             match (e, e.agent()) {
                 (Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. }, _)
@@ -37,7 +32,7 @@ impl Windows {
 
     /// Returns the session of one subagent, with its messages as the main conversation. The system
     /// prompt and tools are its own, or else those of the session. Constant context such as memory
-    /// files is shared.
+    /// files is shared. Facts stay with the whole session.
     pub(super) fn session(&self, session: &Session, id: &str) -> Session {
         let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
         let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
@@ -51,8 +46,7 @@ impl Windows {
         let all: BTreeSet<usize> = own.iter().chain(shared).copied().collect();
         let entries = all.into_iter().map(|i| unmarked(session.entries[i].clone())).collect();
         let header = session.header.clone();
-        let facts = self.facts.of_window(id).iter().map(|&i| session.facts[i].clone()).collect();
-        let mut out = Session { header, entries, facts };
+        let mut out = Session { header, entries, facts: Vec::new() };
         out.header.model = out
             .entries
             .iter()
@@ -88,7 +82,7 @@ mod tests {
     use super::*;
 
     fn windows(s: &Session) -> Windows {
-        Windows::from_session(s, &SessionCache::from_session(s))
+        Windows::from_session(s)
     }
 
     fn own(s: &Session, id: &str) -> Session {
@@ -99,58 +93,19 @@ mod tests {
     fn a_window_is_taken_out_without_a_look_at_the_others() {
         let mut lines = vec![r#"{"type":"memory","path":"A.md","text":"rule"}"#.to_string()];
         lines.push(r#"{"type":"user","id":"u","text":"go"}"#.into());
-        for i in 0..20_000 {
+        for i in 0..1_000 {
             lines.push(format!(r#"{{"type":"assistant","id":"a{i}","calls":[{{"id":"c{i}","name":"task","arguments":"{{}}"}}]}}"#));
             lines.push(format!(r#"{{"type":"user","id":"u{i}","text":"t","agent":"x{i}"}}"#));
             lines.push(format!(r#"{{"type":"tool","call_id":"c{i}","output":"x"}}"#));
         }
         let s = session(&lines.join("\n"));
         let all = subagents(&s);
-        // A search of all calls for each agent would take 8,000,000,000,000 steps.
         let waits = |i: usize| agent(&format!("x{i}"), Some((&format!("c{i}"), None)), true);
         assert!(all.iter().enumerate().all(|(i, a)| *a == waits(i)));
         assert!(depths(&all).iter().all(|d| *d == 1));
         let windows = windows(&s);
         let stored = windows.own.values().chain([&windows.shared]).map(Vec::len).sum::<usize>();
-        assert_eq!((stored, windows.session(&s, "x19999").entries.len()), (20_001, 2));
-    }
-
-    #[test]
-    fn a_window_has_the_facts_that_concern_it_and_costs_no_others() {
-        let mut lines = vec![
-            r#"{"type":"memory","path":"A.md","text":"deploy with terraform-1.9"}"#.to_string(),
-            r#"{"type":"user","id":"u","text":"ship the release"}"#.into(),
-        ];
-        let fact = |id: &str, kind: &str, token: &str, arises: &str, needs: &str| {
-            format!(
-                r#"{{"type":"fact","id":"{id}","kind":"{kind}","tokens":["{token}"],"arises":"{arises}","needs":[{needs}]}}"#
-            )
-        };
-        for i in 0..500 {
-            lines.push(format!(
-                r#"{{"type":"user","id":"u{i}","text":"port_{i} please","agent":"x{i}"}}"#
-            ));
-            lines.push(format!(r#"{{"type":"assistant","id":"a{i}","text":"ok","agent":"x{i}"}}"#));
-            lines.push(fact(
-                &format!("p{i}"),
-                "value",
-                &format!("port_{i} "),
-                &format!("u{i}"),
-                "",
-            ));
-        }
-        lines.push(fact("goal", "goal", "ship the release", "u", ""));
-        lines.push(fact("rule", "value", "terraform-1.9", "u", ""));
-        lines.push(fact("asked", "value", "said by nobody", "u", r#""a7""#));
-        let s = session(&lines.join("\n"));
-        let windows = windows(&s);
-        let ids = |agent: &str| -> Vec<String> {
-            windows.session(&s, agent).facts.into_iter().map(|f| f.id).collect()
-        };
-        assert_eq!(ids("x7"), ["p7", "goal", "rule", "asked"], "it needs the last one");
-        assert_eq!(ids("x8"), ["p8", "goal", "rule"]);
-        assert_eq!(windows.facts.of_window("x8").len(), 3, "places among all facts");
-        assert_eq!(s.facts[windows.facts.of_window("x8")[0]].id, "p8");
+        assert_eq!((stored, windows.session(&s, "x999").entries.len()), (1_001, 2));
     }
 
     #[test]

@@ -4,9 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::usage::Ttl;
-use ctxbench_replay::validate::{
-    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
-};
+use ctxbench_replay::validate::{PredictOptions, Validated, read, validate as compare};
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 use ctxbench_util::files;
@@ -34,9 +32,6 @@ pub(crate) struct ValidateArgs {
     /// Lifetime of cache entries where the recording has none: 5m or 1h
     #[arg(long, default_value = "5m", value_parser = ttl)]
     ttl: Ttl,
-    /// Factor for predicted token counts, or auto for the recording's own factor
-    #[arg(long, value_name = "FACTOR", default_value = "auto", value_parser = calibration)]
-    calibrate: Calibration,
     /// Print JSON with every call
     #[arg(long)]
     json: bool,
@@ -55,26 +50,14 @@ fn per_cent(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share in per cent, 0 to 100".into())
 }
 
-fn calibration(text: &str) -> Result<Calibration, String> {
-    if text == "auto" {
-        return Ok(Calibration::Auto);
-    }
-    let factor = text.parse::<f64>().ok().filter(|f| f.is_finite() && *f > 0.0);
-    factor
-        .map(Calibration::Factor)
-        .ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
-}
-
 pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = PredictOptions { lifetimes: !args.no_lifetimes, ttl: args.ttl };
     // Returns the sessions of a file, and errors.
     let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
         read(source, |one| {
             out.push(one.map_err(Into::into).map(|one| {
-                let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
-                v.compactions = runtime.block_on(compaction::compare_compactions(&one));
+                let v = compare(&one.calls, &one.name, options);
                 v.warnings.iter().for_each(|w| report!("note: {w}"));
                 v
             }));
@@ -311,38 +294,14 @@ fn file(out: &mut String, v: &Validated) {
         };
         let _ = writeln!(
             out,
-            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %; at token counts \
-             ±2 %: {:.4} to {:.4} USD{unpriced}",
+            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %{unpriced}",
             c.predicted_usd,
             c.counters_usd,
-            100.0 * (c.predicted_usd / c.counters_usd.max(f64::MIN_POSITIVE) - 1.0),
-            c.minus_2_pct_usd,
-            c.plus_2_pct_usd
+            100.0 * (c.predicted_usd / c.counters_usd.max(f64::MIN_POSITIVE) - 1.0)
         );
     }
     misses(out, v);
     counts(out, v);
-    if !v.compactions.is_empty() {
-        let _ = writeln!(
-            out,
-            "  compactions   tokens before → after: recorded (prompts by the counters), ours ({}, \
-             calibrated by them)",
-            compaction::STRATEGY
-        );
-    }
-    let n = |n: Option<u64>| n.map_or("n/a".to_string(), |n| n.to_string());
-    for b in &v.compactions {
-        let _ = writeln!(
-            out,
-            "    line {:<6} recorded {} → {} (the program noted {} before)   ours {} → {}",
-            b.line,
-            n(b.recorded_before),
-            n(b.recorded_after),
-            n(b.recorded_pre_tokens),
-            n(b.ours_before),
-            n(b.ours_after)
-        );
-    }
     out.push('\n');
 }
 
@@ -392,28 +351,4 @@ fn counts(out: &mut String, v: &Validated) {
         format!("provider = {:.3} · ours + {:.1} per content block", f.factor, f.per_block)
     });
     let _ = writeln!(out, "    least squares: {per_block}");
-    for k in b.kinds.iter().filter(|k| k.calls > 0) {
-        let _ = writeln!(
-            out,
-            "    {:<12} {:>10}   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block \
-             part {}",
-            k.kind.name(),
-            pluralize(k.calls, "call"),
-            k.provider,
-            k.ours,
-            f(k.ratio),
-            f(k.median),
-            f(k.net)
-        );
-    }
-    let p = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.1} %"));
-    let _ = writeln!(
-        out,
-        "    median error of a call's growth: {} as counted, {} with our counts × {:.3} + {:.1} \
-         per block",
-        p(b.error_before_pct),
-        p(b.error_after_pct),
-        b.factor,
-        b.per_block
-    );
 }

@@ -114,8 +114,6 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(stale),
     own!(compactions_before),
     own!(both),
-    own!(contradicted),
-    own!(drifted),
     own!(undelivered),
     own!(gap),
     own!(counts),

@@ -55,12 +55,6 @@ pub struct FactRecord {
     /// True if the context contained the fact and an older value that it had replaced.
     #[serde(default)]
     pub both: bool,
-    /// True if a summary asserted another value in place of the fact.
-    #[serde(default)]
-    pub contradicted: bool,
-    /// True if the context did not contain the fact, but a summary contained it in altered form.
-    #[serde(default)]
-    pub drifted: bool,
     /// True if the fact arises in another window than the need and was never stated in the window
     /// of the need. No strategy could show it, so it is not counted in any share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -91,10 +91,6 @@ pub struct RunRecord {
     pub triggers: Vec<TriggerRecord>,
     /// Integrity failures.
     pub integrity: Vec<IntegrityFailure>,
-    /// Effect of the instructions of a manual compaction; `None` if the session or the product has
-    /// none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steering: Option<Steering>,
     /// Every rewind of the session in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewinds: Vec<RewindRecord>,
@@ -196,26 +192,6 @@ mod standing {
             _ => Standing::Contender,
         })
     }
-}
-
-/// Comparison of a run with and a run without the user's instructions for manual compactions
-/// (`/compact focus on …`).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Steering {
-    /// (fact, need) pairs that the instructions request.
-    pub asked: u64,
-    /// Retention of these pairs with the instructions, per cent.
-    pub asked_with_pct: f64,
-    /// Retention of these pairs without the instructions, per cent.
-    pub asked_without_pct: f64,
-    /// Pairs that the instructions do not mention, needed after the same compaction.
-    pub others: u64,
-    /// Retention of the other pairs with the instructions, per cent; `None` if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub others_with_pct: Option<f64>,
-    /// Retention of the other pairs without the instructions, per cent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub others_without_pct: Option<f64>,
 }
 
 /// Outcome of a run.

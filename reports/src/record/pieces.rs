@@ -38,7 +38,7 @@ impl RunRecord {
             take,
             whole: [
                 scenario, strategy, model, summariser, seed, window, status, error, note, beside,
-                summary, steering
+                summary
             ],
             lists: [
                 requests, compactions, background, facts, lives, triggers, integrity,

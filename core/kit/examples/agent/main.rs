@@ -135,7 +135,6 @@ pub async fn converse(
     let session = store.create_session(&NewSession {
         parent: store.sessions()?.iter().rfind(|s| s.forked_at.is_none()).map(|s| s.id),
         title: "a conversation".into(),
-        directory: folder.canonicalize()?.display().to_string(),
     })?;
     let inherited = store.inherited_summary(session)?;
     let number = Arc::new(AtomicU64::new(0));
@@ -168,10 +167,9 @@ pub async fn converse(
 
 #[derive(Parser)]
 struct Cli {
-    /// Project folder with the agent's data in FOLDER/.agent (default: the current folder).
-    /// Restores files there even if a session belongs to another folder
-    #[arg(long, global = true)]
-    folder: Option<PathBuf>,
+    /// Project folder with the agent's data in FOLDER/.agent
+    #[arg(long, global = true, default_value = ".")]
+    folder: PathBuf,
     #[command(subcommand)]
     command: Command,
 }
@@ -191,10 +189,10 @@ enum Command {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cli = Cli::parse();
-    let folder = cli.folder.as_deref();
+    let folder = &*cli.folder;
     match cli.command {
         Command::Run { address, prompts } => {
-            let context = converse(&address, folder.unwrap_or(Path::new(".")), prompts).await?;
+            let context = converse(&address, folder, prompts).await?;
             context.iter().for_each(|b| println!("{:?}: {}", b.kind, b.text));
         }
         Command::Sessions(command) => print!("{}", command.run(folder)?),

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -80,7 +80,7 @@ fn restore_parser() -> impl TypedValueParser<Value = Restore> {
 }
 
 impl Sessions {
-    pub fn run(&self, folder: Option<&Path>) -> Output {
+    pub fn run(&self, folder: &Path) -> Output {
         let mut kept = open(folder)?;
         let mut out = String::new();
         match self {
@@ -116,7 +116,7 @@ impl Sessions {
 }
 
 impl Checkpoints {
-    pub fn run(&self, folder: Option<&Path>) -> Output {
+    pub fn run(&self, folder: &Path) -> Output {
         let mut kept = open(folder)?;
         match self {
             Checkpoints::List { session } => {
@@ -133,7 +133,7 @@ impl Checkpoints {
             }
             Checkpoints::Show { session, id } => {
                 let checkpoint = find(&kept, *session, *id)?;
-                let changed = kept.differences(*session, &checkpoint, None)?;
+                let changed = kept.differences(&checkpoint, None)?;
                 Ok(changed.into_iter().map(|path| format!("{path}\n")).collect())
             }
             Checkpoints::Restore { session, id, restore } => {
@@ -150,15 +150,14 @@ fn find(kept: &Rewinder, session: Id, id: Id) -> Result<Checkpoint, Box<dyn Erro
     Ok(found.ok_or_else(|| format!("session {session} has no checkpoint {id}; list them first"))?)
 }
 
-/// Opens the store of a folder. Files of another folder are refused unless the user chose the folder.
-fn open(folder: Option<&Path>) -> Result<Rewinder, Box<dyn Error>> {
-    let path: PathBuf = folder.unwrap_or(Path::new(".")).join(".agent/sessions.db");
+/// Opens the store of a folder.
+fn open(folder: &Path) -> Result<Rewinder, Box<dyn Error>> {
+    let path = folder.join(".agent/sessions.db");
     if !path.exists() {
-        return Err(
-            format!("{} does not exist; name the project with --folder", path.display()).into()
-        );
+        let path = path.display();
+        return Err(format!("{path} does not exist; name the project with --folder").into());
     }
-    Ok(Rewinder::open(&path, folder.map(Path::to_path_buf))?)
+    Ok(Rewinder::open(&path, folder)?)
 }
 
 /// Formats the ID, role and first line of a message.
@@ -174,11 +173,8 @@ fn summary(done: &Rewound) -> Output {
     if let Some(branch) = done.branch {
         writeln!(out, "{} messages discarded, kept in session {branch}", done.messages)?;
     }
-    if let (Some(folder), Some(files)) = (&done.folder, &done.files) {
-        writeln!(out, "files of {}:", folder.display())?;
-        for (path, outcome) in &files.files {
-            writeln!(out, "  {path}: {outcome:?}")?;
-        }
+    for (path, outcome) in done.files.iter().flat_map(|files| &files.files) {
+        writeln!(out, "  {path}: {outcome:?}")?;
     }
     if let Some(undo) = done.undo {
         writeln!(out, "the replaced files are checkpoint {undo}")?;

@@ -44,8 +44,6 @@ pub struct Rewound {
     pub branch: Option<Id>,
     /// Number of discarded messages.
     pub messages: usize,
-    /// The folder of the restored files.
-    pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
     /// The checkpoint that restores the replaced files; it is in the fork, if there is one.
     pub undo: Option<Id>,
@@ -67,20 +65,6 @@ pub enum RewindError {
     NoneFollows(Id),
     #[error("session {0} has no messages yet, so there is nothing to mark")]
     Empty(Id),
-    #[error("session {0} has no folder, so none of its checkpoints has files")]
-    NoFolder(Id),
-    /// The session belongs to another folder than the store, as in a copied project.
-    #[error(
-        "the session belongs to {}, but the store is in {}; name the folder whose files should \
-         change with --folder, or restore only the conversation",
-        named.display(), actual.display()
-    )]
-    OtherFolder {
-        /// Folder that the session names.
-        named: PathBuf,
-        /// Folder of the store.
-        actual: PathBuf,
-    },
 }
 
 /// A store, and the file contents that are kept next to it.
@@ -88,31 +72,26 @@ pub struct Rewinder {
     pub store: Store,
     /// Folder of the store and of the kept contents.
     store_folder: PathBuf,
-    /// Folder chosen by the user; its files may change whatever a session names.
-    chosen_folder: Option<PathBuf>,
+    /// Folder of the files.
+    folder: PathBuf,
 }
 
 impl Rewinder {
-    /// Opens the store in `path`. With `folder`, files are restored into that folder, whichever folder a
-    /// session names.
-    pub fn open(path: &Path, folder: Option<PathBuf>) -> Result<Rewinder, StoreError> {
+    /// Opens the store in `path`, for sessions that change the files of `folder`.
+    pub fn open(path: &Path, folder: &Path) -> Result<Rewinder, StoreError> {
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
         Ok(Rewinder {
             store: Store::open(path)?,
             store_folder: parent.unwrap_or(Path::new(".")).to_path_buf(),
-            chosen_folder: folder,
+            folder: folder.to_path_buf(),
         })
     }
 
-    /// Creates a checkpoint after the newest message of a session, with its files if it has a
-    /// folder.
+    /// Creates a checkpoint after the newest message of a session, with its files.
     pub fn mark(&mut self, session: Id, name: &str) -> Result<Id, RewindError> {
         let position = self.newest(session)?;
-        let files = match self.folder(session)? {
-            None => None,
-            Some(folder) => Some(self.files(&folder)?.begin(name, self.now_ms())?),
-        };
-        Ok(self.store.add_checkpoint(session, position, Some(name), files)?)
+        let files = self.files()?.begin(name, self.now_ms())?;
+        Ok(self.store.add_checkpoint(session, position, Some(name), Some(files))?)
     }
 
     /// Rewinds a session. Files come first: if they fail, the conversation does not change.
@@ -136,13 +115,12 @@ impl Rewinder {
         // The lock is kept until the end, so that a running agent cannot continue with the old
         // state.
         let (_lock, files) = match restore {
-            Restore::Conversation => (self.lock(session)?, None),
+            Restore::Conversation => (self.lock()?, None),
             Restore::Code | Restore::Both => {
                 let number = self.number(session, to)?;
-                let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
-                let mut kept = self.files(&folder)?;
-                let (undo, files) = self.restore(session, &mut kept, number)?;
-                (Some(kept), Some((folder, files, undo)))
+                let mut kept = self.files()?;
+                let restored = self.restore(session, &mut kept, number)?;
+                (Some(kept), Some(restored))
             }
         };
         let discarded = match restore {
@@ -152,26 +130,21 @@ impl Rewinder {
                 Some(self.store.rewind(session, position, &title)?)
             }
         };
+        let (undo, files) = files.unzip();
         let branch = discarded.and_then(|d| d.branch);
-        let (folder, files, undo) = match files {
-            Some((folder, files, undo)) => (Some(folder), Some(files), Some(undo)),
-            None => (None, None, None),
-        };
-        Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
+        Ok(Rewound { branch, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Returns the paths of files that differ between two checkpoints of a session, or between a checkpoint
-    /// and the current files.
+    /// Returns the paths of files that differ between two checkpoints, or between a checkpoint and the
+    /// current files.
     pub fn differences(
         &self,
-        session: Id,
         from: &Checkpoint,
         to: Option<&Checkpoint>,
     ) -> Result<Vec<String>, RewindError> {
         let number = |c: &Checkpoint| c.files.ok_or(RewindError::NoFiles(c.id));
         let (from, to) = (number(from)?, to.map(number).transpose()?);
-        let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
-        Ok(self.files(&folder)?.compare(from, to)?)
+        Ok(self.files()?.compare(from, to)?)
     }
 
     /// Returns the file checkpoint of a target.
@@ -196,11 +169,11 @@ impl Rewinder {
             .ok_or(RewindError::NoneFollows(message))
     }
 
-    /// Locks the kept files of a session. Returns `None` if no files were kept, or if they cannot
-    /// be opened. Fails if another program has them open.
-    fn lock(&self, session: Id) -> Result<Option<EditCheckpoints>, RewindError> {
-        let folder = self.folder(session)?.filter(|_| EditCheckpoints::exist(&self.store_folder));
-        match folder.map(|f| self.files(&f)) {
+    /// Locks the kept files. Returns `None` if no files were kept, or if they cannot be opened. Fails if
+    /// another program has them open.
+    fn lock(&self) -> Result<Option<EditCheckpoints>, RewindError> {
+        let exist = EditCheckpoints::exist(&self.store_folder);
+        match exist.then(|| self.files()) {
             Some(Err(e @ RewindError::Files(CheckpointError::InUse(_)))) => Err(e),
             opened => Ok(opened.and_then(Result::ok)),
         }
@@ -230,24 +203,7 @@ impl Rewinder {
         self.store.now().max(0) as u64
     }
 
-    /// Returns the folder that a restore may change; `None` if the session has no folder.
-    fn folder(&self, session: Id) -> Result<Option<PathBuf>, RewindError> {
-        let named = PathBuf::from(self.store.session(session)?.directory);
-        if named.as_os_str().is_empty() {
-            return Ok(None);
-        }
-        if let Some(chosen) = &self.chosen_folder {
-            return Ok(Some(chosen.clone()));
-        }
-        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let actual = canonical(&self.store_folder.join(".."));
-        match canonical(&named) == actual {
-            true => Ok(Some(actual)),
-            false => Err(RewindError::OtherFolder { named, actual }),
-        }
-    }
-
-    fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
-        Ok(EditCheckpoints::open(folder, &self.store_folder)?)
+    fn files(&self) -> Result<EditCheckpoints, RewindError> {
+        Ok(EditCheckpoints::open(&self.folder, &self.store_folder)?)
     }
 }

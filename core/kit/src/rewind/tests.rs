@@ -19,19 +19,16 @@ fn agent() -> TestAgent {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(".agent/sessions.db");
     fs::create_dir(dir.path().join(".agent")).unwrap();
-    let mut kept = Rewinder::open(&path, None).unwrap();
-    let directory = dir.path().canonicalize().unwrap().display().to_string();
+    let mut kept = Rewinder::open(&path, dir.path()).unwrap();
     let title = "a conversation".to_string();
-    let session =
-        kept.store.create_session(&NewSession { directory, title, ..Default::default() }).unwrap();
+    let session = kept.store.create_session(&NewSession { title, ..Default::default() }).unwrap();
     TestAgent { dir, kept, session }
 }
 
 impl TestAgent {
     /// Adds a turn in which the agent writes a file.
     fn turn(&mut self, text: &str, file: &str, content: &str) -> [Id; 2] {
-        let folder = self.kept.folder(self.session).unwrap().unwrap();
-        let mut files = self.kept.files(&folder).unwrap();
+        let mut files = self.kept.files().unwrap();
         let number = files.begin(text, 0).unwrap();
         files.before_edit(file).unwrap();
         fs::write(self.dir.path().join(file), content).unwrap();
@@ -121,21 +118,20 @@ fn refused_rewind_changes_nothing() {
     assert!(matches!(a.kept.mark(a.session, "x"), Err(RewindError::Empty(_))));
     let [first, _] = a.turn("one", "a", "1");
     // Another agent uses the folder.
-    let other = a.kept.files(a.dir.path()).unwrap();
+    let other = a.kept.files().unwrap();
     for what in [Restore::Both, Restore::Code, Restore::Conversation] {
         let e = a.kept.rewind(a.session, &Target::Message(first), what).unwrap_err();
         let message = e.to_string();
         assert!(message.contains("another program uses these checkpoints"), "{message}");
     }
     drop(other);
-    // A session without a folder.
+    // A checkpoint without files, and a message of another session.
     let store = &mut a.kept.store;
-    let without_folder = store.create_session(&NewSession::default()).unwrap();
-    let (m, _) =
-        store.append_message(without_folder, Role::User, &[Part::Text("x".into())]).unwrap();
-    let id = a.kept.mark(without_folder, "x").unwrap();
-    let c = a.checkpoint(without_folder, "x");
-    let e = a.kept.rewind(without_folder, &Target::Checkpoint(c), Restore::Both).unwrap_err();
+    let other = store.create_session(&NewSession::default()).unwrap();
+    let (m, _) = store.append_message(other, Role::User, &[Part::Text("x".into())]).unwrap();
+    let id = store.add_checkpoint(other, Position::After(m), Some("x"), None).unwrap();
+    let c = a.checkpoint(other, "x");
+    let e = a.kept.rewind(other, &Target::Checkpoint(c), Restore::Both).unwrap_err();
     assert!(matches!(e, RewindError::NoFiles(c) if c == id), "{e}");
     let stranger = Target::Message(m);
     assert!(a.kept.rewind(a.session, &stranger, Restore::Both).is_err());
@@ -152,7 +148,7 @@ fn differences_lists_changed_files() {
     a.turn("two", "b", "new");
     let [one, start] = [1, 0].map(|i| a.checkpoints(a.session)[i].clone());
     let paths = |from: &Checkpoint, to: Option<&Checkpoint>| -> Vec<String> {
-        a.kept.differences(a.session, from, to).unwrap()
+        a.kept.differences(from, to).unwrap()
     };
     assert_eq!(paths(&start, Some(&one)), ["a"]);
     assert_eq!(paths(&one, None), ["b"]);
@@ -237,56 +233,6 @@ fn restore_without_message_to_mark_is_refused() {
     let e = a.kept.rewind(a.session, &to, Restore::Code).unwrap_err();
     assert!(matches!(e, RewindError::Empty(s) if s == a.session), "{e}");
     assert_eq!(a.read("a").as_deref(), Some("2"));
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(fs::copy(entry.path(), target).unwrap()),
-        }
-    }
-}
-
-#[test]
-fn rewind_in_copied_project_leaves_original_unchanged() {
-    let mut a = agent();
-    let [_, answer] = a.turn("one", "a", "1");
-    a.turn("two", "a", "2");
-    let copy = tempfile::tempdir().unwrap();
-    copy_folder(a.dir.path(), copy.path());
-    let path = copy.path().join(".agent/sessions.db");
-    let mut kept = Rewinder::open(&path, None).unwrap();
-    let to = Target::Message(answer);
-    for what in [Restore::Code, Restore::Both] {
-        let e = kept.rewind(a.session, &to, what).unwrap_err();
-        let actual = copy.path().canonicalize().unwrap().display().to_string();
-        assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
-        assert!(e.to_string().contains(&actual) && e.to_string().contains("--folder"), "{e}");
-    }
-    assert_eq!(a.read("a").as_deref(), Some("2"));
-    // The user may name the copy.
-    let mut kept = Rewinder::open(&path, Some(copy.path().to_path_buf())).unwrap();
-    let done = kept.rewind(a.session, &to, Restore::Code).unwrap();
-    assert_eq!(done.folder.as_deref(), Some(copy.path()));
-    assert_eq!(fs::read_to_string(copy.path().join("a")).unwrap(), "1");
-    assert_eq!(a.read("a").as_deref(), Some("2"), "the original does not change");
-}
-
-#[test]
-fn rewind_with_store_naming_another_folder_is_refused() {
-    let mut a = agent();
-    let [first, _] = a.turn("one", ".bashrc", "from the store");
-    let victim = tempfile::tempdir().unwrap();
-    fs::write(victim.path().join(".bashrc"), "mine").unwrap();
-    let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
-    db.execute("UPDATE sessions SET directory = ?1", [victim.path().display().to_string()])
-        .unwrap();
-    let e = a.kept.rewind(a.session, &Target::Message(first), Restore::Code).unwrap_err();
-    assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
-    assert_eq!(fs::read_to_string(victim.path().join(".bashrc")).unwrap(), "mine");
 }
 
 #[derive(Clone, Debug)]

@@ -31,7 +31,7 @@ impl Store {
     /// checkpoints that the parent has now.
     pub fn fork(&mut self, parent: Id, at: Id, title: &str) -> Result<Id, StoreError> {
         self.require_message(parent, at)?;
-        let new = NewSession { parent: Some(parent), title: title.into(), ..self.session(parent)? };
+        let new = NewSession { parent: Some(parent), title: title.into() };
         self.write("fork a session", |tx, ids| fork_in(tx, ids, &new, at))
     }
 
@@ -52,8 +52,7 @@ impl Store {
         let messages = self.log(session)?.iter().filter(|m| is_later(m.id)).count();
         let newest = self.load_context(session)?.last().map(|m| m.id).filter(|id| is_later(*id));
         let Some(newest) = newest else { return Ok(Discarded { branch: None, messages }) };
-        let new =
-            NewSession { parent: Some(session), title: title.into(), ..self.session(session)? };
+        let new = NewSession { parent: Some(session), title: title.into() };
         let branch = self.write("rewind a session", |tx, ids| {
             let branch = fork_in(tx, ids, &new, newest)?;
             let later = match to {

@@ -56,7 +56,6 @@ pub struct NewSession {
     /// The session that it follows. For a fork see [`Store::fork`].
     pub parent: Option<Id>,
     pub title: String,
-    pub directory: String,
 }
 
 /// A stored session.
@@ -219,11 +218,10 @@ impl Store {
 
     /// Returns the sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<Session>, StoreError> {
-        let query = "SELECT id, parent_id, title, directory, forked_at FROM sessions ORDER BY id";
+        let query = "SELECT id, parent_id, title, forked_at FROM sessions ORDER BY id";
         self.rows("list sessions", query, [], |r| {
-            let (parent, title, directory) = (r.get(1)?, r.get(2)?, r.get(3)?);
-            let details = NewSession { parent, title, directory };
-            Ok(Session { id: r.get(0)?, details, forked_at: r.get(4)? })
+            let details = NewSession { parent: r.get(1)?, title: r.get(2)? };
+            Ok(Session { id: r.get(0)?, details, forked_at: r.get(3)? })
         })
     }
 
@@ -322,9 +320,9 @@ fn insert_session(
     new: &NewSession,
     forked_at: Option<Id>,
 ) -> rusqlite::Result<Id> {
-    let (id, NewSession { parent, title, directory }) = (ids.next_id(), new);
-    let row = params![id, parent, title, directory, ids.now(), forked_at];
-    tx.execute("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row)?;
+    let (id, NewSession { parent, title }) = (ids.next_id(), new);
+    let row = params![id, parent, title, ids.now(), forked_at];
+    tx.execute("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5)", row)?;
     Ok(id)
 }
 

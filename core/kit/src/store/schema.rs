@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::error::StoreError;
 
 /// Format of the tables below.
-const FORMAT: i64 = 7;
+const FORMAT: i64 = 8;
 
 /// A fork has copies of its parent's rows with the same ids, so a session is part of every key.
 const TABLES: &str = "
@@ -16,7 +16,6 @@ CREATE TABLE sessions (
     id          TEXT PRIMARY KEY,
     parent_id   TEXT REFERENCES sessions(id),
     title       TEXT NOT NULL,
-    directory   TEXT NOT NULL,
     created_at  INTEGER NOT NULL,
     -- Last message of the parent that a fork has; NULL in a child that is not a fork.
     forked_at   TEXT

@@ -32,7 +32,7 @@ impl WireFormat {
 
     /// Decodes the body of a request to a path.
     pub fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
-        (self.decode_rest)(path, body, &[])
+        (self.decode)(path, body)
     }
 
     /// Encodes a request to the count endpoint, including the messages of its thread; `None` without

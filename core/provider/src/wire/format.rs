@@ -4,7 +4,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
@@ -13,7 +12,7 @@ use thiserror::Error;
 
 use super::slot::{Slot, carried_media};
 use super::stream::StreamEvent;
-use crate::prompt::{Item, Prompt};
+use crate::prompt::Prompt;
 
 /// A reference to a wire format.
 pub type Wire = &'static WireFormat;
@@ -23,9 +22,6 @@ pub type HasHeader<'a> = &'a dyn Fn(&str) -> bool;
 pub type Api = &'static ApiFormat;
 /// Names and values of headers.
 pub type Headers = Vec<(&'static str, String)>;
-/// Decodes the body of a request to a path without the first messages of its conversation, which are
-/// given decoded.
-pub(super) type Decode = fn(&str, &[u8], &[Vec<Item>]) -> Result<Prompt, WireError>;
 /// Encodes the response of the compaction endpoint from the prompt and the reply.
 pub(super) type EncodeCompacted = fn(&Prompt, &Reply, &Model) -> Vec<u8>;
 
@@ -76,31 +72,6 @@ pub enum Endpoint {
     Count,
     /// Compacts a conversation on demand.
     Compact,
-    /// Stores contents for later requests.
-    Store,
-}
-
-/// Contents that the provider stores on request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredContents {
-    /// Name given by the provider.
-    pub name: Arc<str>,
-    /// Name given by the client.
-    pub title: Option<Arc<str>>,
-    pub model: Arc<str>,
-    pub tokens: u64,
-    pub created_ms: Millis,
-    pub expires_ms: Millis,
-}
-
-/// A request to store contents, or to change their lifetime.
-#[derive(Clone, Debug)]
-pub struct StoreRequest {
-    pub prompt: Prompt,
-    /// Name given by the client.
-    pub title: Option<Arc<str>>,
-    /// Lifetime in ms; `None` for the default.
-    pub ttl_ms: Option<Millis>,
 }
 
 /// The required position of tool results.
@@ -183,9 +154,8 @@ pub struct WireFormat {
     pub(super) assign: fn(&mut [Slot], &Request),
     /// Encodes the body of a request.
     pub(super) body: fn(&Request, &[Slot]) -> Vec<u8>,
-    pub(super) decode_rest: Decode,
-    /// The body's fields for tools and text outside the messages.
-    pub(super) head_fields: &'static [&'static str],
+    /// Decodes the body of a request to a path.
+    pub(super) decode: fn(&str, &[u8]) -> Result<Prompt, WireError>,
     /// Decodes the reply options of a valid request, or returns why this server cannot answer.
     pub reply_options: fn(&str, &[u8]) -> Result<ReplyOptions, String>,
     /// Builds a tool definition of the wire from name, description and schema; `None` to use that of
@@ -209,16 +179,12 @@ pub struct WireFormat {
     pub rules: Rules,
     /// The count endpoint.
     pub(super) count: Option<CountFormat>,
-    /// The endpoint of stored contents.
-    pub store: Option<StoreFormat>,
 }
 
 /// Rules in which wires differ.
 pub struct Rules {
     /// Returns the required headers in addition to the key.
     pub(super) headers: fn(&Request, &[Slot]) -> Headers,
-    /// Whether a message decodes independently of earlier ones.
-    pub(super) has_independent_messages: bool,
     /// Returns the name in a tool definition of the wire.
     pub tool_name: fn(&Value) -> Option<&str>,
     /// Returns the maximum size of the reply, as sent.
@@ -259,7 +225,6 @@ pub struct Rules {
 impl Rules {
     pub(super) const DEFAULT: Rules = Rules {
         headers: |_, _| Vec::new(),
-        has_independent_messages: true,
         tool_name: |tool| tool["name"].as_str(),
         max_tokens: |request| request.max_tokens,
         edits_among: |_| Vec::new(),
@@ -290,18 +255,6 @@ pub(super) struct CountFormat {
     pub(super) reply: fn(u64, Option<u64>) -> Value,
     /// Field of the reply with the count.
     pub(super) field: &'static str,
-}
-
-/// The endpoint of stored contents.
-pub struct StoreFormat {
-    /// Returns the name in a path.
-    pub name: fn(&str) -> Option<&str>,
-    /// Decodes a request to store contents, or to change their lifetime.
-    pub decode: fn(&[u8]) -> Result<StoreRequest, WireError>,
-    /// Builds the response for stored contents.
-    pub encode: fn(&StoredContents) -> Value,
-    /// Builds the list of stored contents.
-    pub list: fn(Vec<Value>) -> Value,
 }
 
 impl ApiFormat {

@@ -6,7 +6,6 @@ mod encoding;
 pub(crate) mod errors;
 mod format;
 mod gemini;
-mod incremental;
 pub(crate) mod json;
 mod openai;
 mod openai_chat;
@@ -22,10 +21,9 @@ mod tests;
 use ctxbench_core::model::Model;
 
 pub use format::{
-    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, StoreFormat,
-    StoreRequest, StoredContents, Wire, WireError, WireFormat,
+    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, Wire, WireError,
+    WireFormat,
 };
-pub use incremental::IncrementalDecoder;
 pub use stream::{StreamEvent, event_data};
 
 /// All wire formats. The first is the default for unknown clients.

@@ -1,34 +1,12 @@
-//! Comparison of our token counts with the provider's: the growth of a prompt from one call to the
-//! next, and our count of the added content.
+//! Bias of our token counts, measured by the growth of prompts.
 
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::content::{ContentCounts, ContentKind};
 
-/// Minimum share of one kind of content in a call's growth. Calls above it count for that kind.
-const MOSTLY: f64 = 0.8;
 /// Minimum growth for a comparison, tokens. Smaller growth measures the overhead of a message
 /// instead of its text.
 const SMALLEST: u64 = 100;
-
-/// Ratio of the provider's counts to ours for one kind of content.
-#[derive(Clone, Debug, Serialize)]
-pub struct KindBias {
-    pub kind: ContentKind,
-    /// Number of calls with growth of at least 80 % of this kind.
-    pub calls: usize,
-    /// Our count of the added content, tokens.
-    pub ours: u64,
-    /// Growth by the provider's counters, tokens.
-    pub provider: u64,
-    /// provider ÷ ours. Above 1 = our counts are too low. `None` without calls.
-    pub ratio: Option<f64>,
-    /// Median of the ratio over calls, which hidden content of single calls does not affect.
-    pub median: Option<f64>,
-    /// Median of (provider − per-block part of the fit) ÷ ours: the bias of the text itself.
-    pub net: Option<f64>,
-}
 
 /// Cost of a token and of a content block, by weighted least squares over all compared calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -52,31 +30,12 @@ pub struct Bias {
     pub ratio: Option<f64>,
     /// Text and overhead, fitted separately. `None` with fewer than ten calls.
     pub fit: Option<Fit>,
-    /// Bias by kind of content.
-    pub kinds: Vec<KindBias>,
-    /// Factor applied to our counts for `error_after_pct`.
-    pub factor: f64,
-    /// Tokens per content block added to our counts for `error_after_pct`.
-    pub per_block: f64,
-    /// Median over calls of |ours − provider| ÷ provider, per cent.
-    pub error_before_pct: Option<f64>,
-    /// Error with calibrated counts.
-    pub error_after_pct: Option<f64>,
-}
-
-/// Calibration of our counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Calibration {
-    /// Factor and overhead, fitted to this recording.
-    Auto,
-    /// A given factor without overhead.
-    Factor(f64),
 }
 
 /// Compares the growth of each call. Skips calls after a compaction or a step back, calls of other
 /// models, content that cannot be counted (images, encrypted reasoning), and growth below 100
 /// tokens.
-pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
+pub fn bias(r: &Calls) -> Bias {
     let previous = r.previous();
     let mut samples: Vec<Sample> = Vec::new();
     for (i, c) in r.calls.iter().enumerate() {
@@ -85,67 +44,26 @@ pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
         else {
             continue;
         };
-        let mut added = r.calls[p].reply;
-        added.add(&c.inputs);
-        let grown = c.counters.prompt().saturating_sub(r.calls[p].counters.prompt());
-        if added.unknown == 0 && added.total() > 0 && grown >= SMALLEST {
-            let blocks = (r.calls[p].reply_blocks + c.input_blocks) as f64;
-            samples.push(Sample { added, ours: added.total(), grown, blocks });
+        let before = &r.calls[p];
+        let (ours, unknown) =
+            (before.reply.tokens + c.inputs.tokens, before.reply.unknown + c.inputs.unknown);
+        let grown = c.counters.prompt().saturating_sub(before.counters.prompt());
+        if unknown == 0 && ours > 0 && grown >= SMALLEST {
+            let blocks = (before.reply_blocks + c.input_blocks) as f64;
+            samples.push(Sample { ours, grown, blocks });
         }
     }
-    let ratio = |ours: u64, theirs: u64| (ours > 0).then(|| theirs as f64 / ours as f64);
     let (ours, provider) = samples.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
-    let (overall, fit) = (ratio(ours, provider), fit(&samples));
-    let kinds = ContentKind::ALL.iter().map(|&kind| {
-        let of: Vec<&Sample> = samples
-            .iter()
-            .filter(|s| s.added.tokens[kind as usize] as f64 >= MOSTLY * s.ours as f64)
-            .collect();
-        let (ours, provider) = of.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
-        let each = |per_block: f64| {
-            median(
-                of.iter()
-                    .map(|s| (s.grown as f64 - per_block * s.blocks) / s.ours as f64)
-                    .collect(),
-            )
-        };
-        let net = fit.and_then(|f| each(f.per_block));
-        KindBias {
-            kind,
-            calls: of.len(),
-            ours,
-            provider,
-            ratio: ratio(ours, provider),
-            median: each(0.0),
-            net,
-        }
-    });
-    let (factor, per_block) = match (calibration, fit) {
-        (Calibration::Auto, Some(f)) => (f.factor, f.per_block),
-        (Calibration::Auto, None) => (overall.unwrap_or(1.0), 0.0),
-        (Calibration::Factor(f), _) => (f, 0.0),
-    };
-    let error = |f: f64, c: f64| {
-        let off =
-            |s: &Sample| (s.ours as f64 * f + s.blocks * c - s.grown as f64).abs() / s.grown as f64;
-        median(samples.iter().map(|s| 100.0 * off(s)).collect())
-    };
     Bias {
         calls: samples.len(),
         ours,
         provider,
-        ratio: overall,
-        fit,
-        kinds: kinds.collect(),
-        factor,
-        per_block,
-        error_before_pct: error(1.0, 0.0),
-        error_after_pct: error(factor, per_block),
+        ratio: (ours > 0).then(|| provider as f64 / ours as f64),
+        fit: fit(&samples),
     }
 }
 
 struct Sample {
-    added: ContentCounts,
     ours: u64,
     grown: u64,
     blocks: f64,
@@ -194,7 +112,6 @@ fn median(mut v: Vec<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::ContentCounts;
     use super::{Sample, fit, median};
 
     #[test]
@@ -202,7 +119,6 @@ mod tests {
         // Generated with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens,
         // which must not affect the fit.
         let sample = |ours: u64, blocks: f64, hidden: u64| Sample {
-            added: ContentCounts::default(),
             ours,
             grown: (1.25 * ours as f64 + 8.0 * blocks) as u64 + hidden,
             blocks,

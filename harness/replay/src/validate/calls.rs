@@ -6,14 +6,12 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::tokens::content_hash;
+use ctxbench_core::tokens::{content_hash, o200k};
 use ctxbench_scenarios::InputError;
 pub use ctxbench_scenarios::formats::{Counters, NoteKind, ProviderRoute};
 use ctxbench_scenarios::formats::{
     Input, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, View, millis,
 };
-
-use super::content::ContentCounts;
 
 /// A [`NoteKind`] with its position.
 #[derive(Clone, Debug)]
@@ -31,12 +29,23 @@ pub struct Note {
 pub struct Boundary {
     /// Line number, from 1.
     pub line: usize,
-    /// Tokens before the compaction, counted by the program.
-    pub pre_tokens: Option<u64>,
-    /// Tokens after the compaction, counted by the program.
-    pub post_tokens: Option<u64>,
     /// Earliest possible time of the summary request, ms.
     pub asked_ms: Option<i64>,
+}
+
+/// Our o200k count of content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentCount {
+    pub tokens: u64,
+    /// Number of parts that cannot be counted, such as images and encrypted reasoning.
+    pub unknown: usize,
+}
+
+impl ContentCount {
+    fn add(&mut self, o: ContentCount) {
+        self.tokens += o.tokens;
+        self.unknown += o.unknown;
+    }
 }
 
 /// A call of a model.
@@ -71,9 +80,9 @@ pub struct ModelCall {
     /// Number of content blocks added since the previous call.
     pub input_blocks: usize,
     /// Our count of the reply.
-    pub reply: ContentCounts,
+    pub reply: ContentCount,
     /// Our count of the content added since the previous call.
-    pub inputs: ContentCounts,
+    pub inputs: ContentCount,
     /// Notes since the conversation's previous call.
     pub notes: Vec<Note>,
 }
@@ -151,7 +160,7 @@ struct OpenCall {
     blocks: usize,
     said: bool,
     results: bool,
-    counted: ContentCounts,
+    counted: ContentCount,
     notes: Vec<Note>,
     last_stamp: Option<i64>,
 }
@@ -176,7 +185,7 @@ struct ReplyPart {
     sent_ms: Option<i64>,
     blocks: usize,
     thoughts: usize,
-    counted: ContentCounts,
+    counted: ContentCount,
 }
 
 /// Collects steps into calls.
@@ -211,9 +220,7 @@ impl CallBuilder {
             StepKind::Cleared => {
                 self.note(&at, conversation, NoteKind::Edit, "the conversation was cleared");
             }
-            StepKind::Compaction(c) => {
-                self.boundary(&at, conversation, c.pre_tokens, c.post_tokens);
-            }
+            StepKind::Compaction(_) => self.boundary(&at, conversation),
             StepKind::Reply(reply) => return self.part(at, conversation, reply),
         }
         Ok(())
@@ -263,7 +270,7 @@ impl CallBuilder {
         let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
         p.said |= input.pieces.iter().any(|piece| !result(piece));
         p.results |= input.pieces.iter().any(result);
-        p.counted.add(&count(&input.pieces));
+        p.counted.add(count(&input.pieces));
         p.last_stamp = at.stamp.or(p.last_stamp);
     }
 
@@ -275,18 +282,12 @@ impl CallBuilder {
     }
 
     /// Adds a compaction.
-    fn boundary(
-        &mut self,
-        at: &LinePosition,
-        conversation: &str,
-        pre_tokens: Option<u64>,
-        post_tokens: Option<u64>,
-    ) {
+    fn boundary(&mut self, at: &LinePosition, conversation: &str) {
         let p = self.pending.entry(conversation.to_string()).or_default();
         let asked_ms = p.last_stamp.or(at.stamp);
         // Content before the compaction is in the summary, and not in the next prompt.
         *p = OpenCall { last_stamp: at.stamp, ..OpenCall::default() };
-        self.boundaries.push(Boundary { line: at.line, pre_tokens, post_tokens, asked_ms });
+        self.boundaries.push(Boundary { line: at.line, asked_ms });
         self.node(at, NodeKind::Boundary(self.boundaries.len() - 1));
     }
 
@@ -296,7 +297,7 @@ impl CallBuilder {
             let call = &mut self.calls[i];
             call.reply_blocks += line.blocks;
             call.thoughts += line.thoughts;
-            call.reply.add(&line.counted);
+            call.reply.add(line.counted);
             call.counters = line.counters;
             self.node(&line.at, NodeKind::Call(i));
             return;
@@ -365,27 +366,30 @@ fn checked(counters: &Counters) -> Result<Counters, String> {
     }
 }
 
-fn count(pieces: &[MessagePart]) -> ContentCounts {
-    let mut c = ContentCounts::default();
+fn count(pieces: &[MessagePart]) -> ContentCount {
+    let mut c = ContentCount::default();
+    let mut add = |text: Option<&str>| match text {
+        Some(text) => c.tokens += o200k(text),
+        None => c.unknown += 1,
+    };
     for piece in pieces {
         match piece {
             MessagePart::Said(part) | MessagePart::Added(part, _) => match part {
-                Part::Text(text) => c.words(text),
-                Part::Reasoning { text, .. } if !text.is_empty() => c.words(text),
-                Part::Call(call) => c.call(&call.name, &call.arguments),
-                _ => c.unknown += 1,
-            },
-            MessagePart::Result { pieces, .. } => {
-                for piece in pieces {
-                    match piece {
-                        MessagePart::Said(Part::Text(text)) => c.output(text),
-                        _ => c.unknown += 1,
-                    }
+                Part::Reasoning { text, .. } if text.is_empty() => add(None),
+                Part::Text(text) | Part::Reasoning { text, .. } => add(Some(text)),
+                Part::Call(call) => {
+                    add(Some(&call.name));
+                    add(Some(&call.arguments));
                 }
-            }
+                _ => add(None),
+            },
+            MessagePart::Result { pieces, .. } => pieces.iter().for_each(|piece| match piece {
+                MessagePart::Said(Part::Text(text)) => add(Some(text)),
+                _ => add(None),
+            }),
             MessagePart::Shown(_) => {}
             MessagePart::Opaque | MessagePart::Unknown(_) | MessagePart::Unanswered { .. } => {
-                c.unknown += 1
+                add(None)
             }
         }
     }

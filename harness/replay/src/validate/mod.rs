@@ -5,8 +5,6 @@
 mod bias;
 mod calls;
 mod cause;
-pub mod compaction;
-mod content;
 mod predict;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +12,15 @@ use std::ops::ControlFlow;
 
 use ctxbench_core::model;
 use ctxbench_core::usage::Usage;
-use ctxbench_scenarios::formats::{Format, Recording, Source};
+use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{InputError, formats};
-use ctxbench_session::Session;
 use serde::Serialize;
 
 use ctxbench_util::plural::pluralize;
 
-pub use bias::{Bias, Calibration, KindBias};
+pub use bias::Bias;
 pub use calls::{Boundary, Calls, Counters, ModelCall, ProviderRoute};
 pub use cause::{Cause, Miss};
-pub use content::ContentKind;
 pub use predict::{PredictOptions, Predicted};
 
 /// Counters of a call and their prediction, tokens.
@@ -58,10 +54,6 @@ pub struct InputCost {
     pub counters_usd: f64,
     /// Cost by the prediction.
     pub predicted_usd: f64,
-    /// Predicted cost with every prompt 2 % smaller.
-    pub minus_2_pct_usd: f64,
-    /// Predicted cost with every prompt 2 % larger.
-    pub plus_2_pct_usd: f64,
     /// Number of calls without known prices.
     pub unpriced_calls: usize,
 }
@@ -112,20 +104,17 @@ pub struct Validated {
     pub bias: Bias,
     /// Input cost of the compared calls.
     pub cost: InputCost,
-    /// Recorded compactions and ours.
-    pub compactions: Vec<compaction::CompactionPair>,
     /// All calls with counters.
     pub lines: Vec<CallLine>,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
-/// Session of a recording, with its calls.
+/// Calls of a session.
 pub struct Read {
     pub calls: Calls,
-    recording: Recording,
-    format: &'static Format,
-    file: String,
+    /// The file, and the session if the file has several.
+    pub name: String,
 }
 
 /// Reads the calls of a recording of any known format, session by session.
@@ -151,36 +140,15 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
     format.recordings(source, &mut |recording| {
         sink(recording.and_then(|recording| {
             let calls = Calls::from_recording(format.name, &recording, file)?;
-            Ok(Read { calls, recording, format, file: file.to_string() })
+            let id = recording.id.map(|id| format!(" ({id})")).unwrap_or_default();
+            Ok(Read { calls, name: format!("{file}{id}") })
         }));
         ControlFlow::Continue(())
     });
 }
 
-impl Read {
-    /// Returns the session at the end of the recording.
-    pub(super) fn session(&self) -> Option<Session> {
-        let made = self.format.session(self.recording.clone(), &self.file);
-        made.ok().map(|loaded| loaded.session)
-    }
-
-    /// Returns the name for messages: the file, and the session if the file has several.
-    pub fn name(&self) -> String {
-        match &self.recording.id {
-            Some(id) => format!("{} ({id})", self.file),
-            None => self.file.clone(),
-        }
-    }
-}
-
-/// Compares predictions with counters. Leaves [`Validated::compactions`] empty; see
-/// [`compaction::compare_compactions`].
-pub fn validate(
-    r: &Calls,
-    file: &str,
-    options: PredictOptions,
-    calibration: Calibration,
-) -> Validated {
+/// Compares predictions with counters.
+pub fn validate(r: &Calls, file: &str, options: PredictOptions) -> Validated {
     let predicted = predict::predict(r, options, predict::MAX_CALLS);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
@@ -194,7 +162,7 @@ pub fn validate(
         route: route.into(),
         route_evidence: route_evidence.clone(),
         calls: r.calls.len(),
-        bias: bias::bias(r, calibration),
+        bias: bias::bias(r),
         warnings: r.warnings.clone(),
         ..Validated::default()
     };
@@ -317,13 +285,7 @@ impl InputCost {
         };
         let c = &call.counters;
         self.counters_usd += model::cost(model, &usage(c.input, c.read, c.write)).total();
-        let scaled = |f: f64| {
-            let n = |tokens: u64| (tokens as f64 * f).round() as u64;
-            model::cost(model, &usage(n(p.input), n(p.read), n(p.write))).total()
-        };
-        self.predicted_usd += scaled(1.0);
-        self.minus_2_pct_usd += scaled(0.98);
-        self.plus_2_pct_usd += scaled(1.02);
+        self.predicted_usd += model::cost(model, &usage(p.input, p.read, p.write)).total();
     }
 }
 

@@ -117,7 +117,7 @@ impl<'a> Prediction<'a> {
         let key = (call.conversation.as_str(), call.model.as_str());
         if previous.is_none_or(|p| self.recording.calls[p].model != call.model) {
             // The part written by others. If unknown, the prompt without our count of the messages.
-            let rest = whole.saturating_sub(call.inputs.total());
+            let rest = whole.saturating_sub(call.inputs.tokens);
             let guess = if call.counters.read > 0 { call.counters.read } else { rest };
             self.systems.entry(key).or_insert(System { known: None, guess });
         }
@@ -308,12 +308,7 @@ mod tests {
             calls.calls.push(next);
         }
         let options = PredictOptions { lifetimes: false, ttl: Ttl::FiveMinutes };
-        let v = super::super::validate(
-            &calls,
-            "s.jsonl",
-            options,
-            super::super::Calibration::Factor(1.0),
-        );
+        let v = super::super::validate(&calls, "s.jsonl", options);
         let told = "s.jsonl: 2 calls continue more than 5000 calls without a compaction, which no \
                     context window holds; they are not compared";
         assert!(v.warnings.iter().any(|w| w == told), "{:?}", v.warnings);

@@ -91,8 +91,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     },
     assign: layout::assign,
     body: |request, slots| request::encode(request, slots, true),
-    decode_rest: |_, body, _| request::decode(body),
-    head_fields: &["system", "tools"],
+    decode: |_, body| request::decode(body),
     reply_options: |_, body| reply_options(body),
     tool: |_, _, _| None,
     encode_reply: |reply, model| reply::encode(reply, &model.name),
@@ -135,7 +134,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         },
         field: "input_tokens",
     }),
-    store: None,
 };
 
 fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {

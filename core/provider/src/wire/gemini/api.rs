@@ -64,7 +64,7 @@ pub(in crate::wire) static GOOGLE: ApiFormat = ApiFormat {
             "name": format!("models/{}", m.name), "displayName": m.name,
             "inputTokenLimit": window.or(m.input_limit).unwrap_or(m.window),
             "outputTokenLimit": m.max_output,
-            "supportedGenerationMethods": ["generateContent", "countTokens", "createCachedContent"],
+            "supportedGenerationMethods": ["generateContent", "countTokens"],
         })
     },
     model_list: |all| json!({"models": all}),

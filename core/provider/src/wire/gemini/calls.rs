@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Content, Prompt};
 
 /// The calls of a conversation so far.
 #[derive(Debug, Default)]
@@ -16,19 +16,6 @@ pub(super) struct OpenCalls {
 }
 
 impl OpenCalls {
-    /// Collects the calls of decoded messages.
-    pub(super) fn collect(said: &[Vec<Item>]) -> OpenCalls {
-        let mut calls = OpenCalls::default();
-        for item in said.iter().flatten() {
-            match &*item.content {
-                Content::Call { id, name, .. } => drop(calls.call(Some(id.clone()), name)),
-                Content::Output { id, .. } => drop(calls.result(Some(id.clone()), "")),
-                _ => {}
-            }
-        }
-        calls
-    }
-
     /// Returns the id of a call. A generated id depends on the tool and the position in the conversation,
     /// so that it is the same in every request.
     pub(super) fn call(&mut self, id: Option<Arc<str>>, name: &Arc<str>) -> Arc<str> {

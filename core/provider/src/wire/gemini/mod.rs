@@ -9,7 +9,6 @@ mod part;
 mod path;
 mod reply;
 mod request;
-mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -17,15 +16,15 @@ mod tests;
 use ctxbench_core::block::Media;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::format::{
-    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, StoreFormat, WireError, WireFormat,
+    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireError, WireFormat,
 };
 use super::plan;
 use super::slot::{PDF, data_url};
-use crate::prompt::{Item, Prompt};
-use calls::OpenCalls;
+use crate::prompt::Prompt;
 use path::Method;
 
 pub(super) use api::GOOGLE;
@@ -34,19 +33,13 @@ pub(super) static WIRE: WireFormat = WireFormat {
     name: "gemini",
     api: &GOOGLE,
     path: |model| path::method_path(model, Method::Generate),
-    endpoint: |path| {
-        if stored::is(path) {
-            return Some(Endpoint::Store);
-        }
-        match path::read(path)?.1 {
-            Method::Generate | Method::Stream => Some(Endpoint::Reply),
-            Method::Count => Some(Endpoint::Count),
-        }
+    endpoint: |path| match path::read(path)?.1 {
+        Method::Generate | Method::Stream => Some(Endpoint::Reply),
+        Method::Count => Some(Endpoint::Count),
     },
     assign: plan::turns,
     body: request::encode,
-    decode_rest,
-    head_fields: &["systemInstruction", "system_instruction", "tools"],
+    decode,
     reply_options,
     // `parametersJsonSchema` allows any JSON Schema, the older `parameters` a subset of OpenAPI's.
     tool: |name, description, schema| {
@@ -68,8 +61,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ),
     },
     rules: Rules {
-        // A result without id belongs to the first open call with its name.
-        has_independent_messages: false,
         has_tool_errors: true,
         // Inline files have a media type.
         carried_media: |media| {
@@ -93,20 +84,14 @@ pub(super) static WIRE: WireFormat = WireFormat {
         reply: |tokens, _| json!({"totalTokens": tokens}),
         field: "totalTokens",
     }),
-    store: Some(StoreFormat {
-        name: stored::name,
-        decode: stored::decode,
-        encode: stored::encode,
-        list: |all| json!({"cachedContents": all}),
-    }),
 };
 
-fn decode_rest(path: &str, body: &[u8], first: &[Vec<Item>]) -> Result<Prompt, WireError> {
+fn decode(path: &str, body: &[u8]) -> Result<Prompt, WireError> {
     let known = path::read(path);
     let model = known.as_ref().map_or("", |(model, _)| model);
     match known {
         Some((_, Method::Count)) => request::decode_count(model, body),
-        _ => request::decode(model, body, OpenCalls::collect(first)),
+        _ => request::decode(model, body),
     }
 }
 
@@ -116,6 +101,8 @@ fn reply_options(path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
     struct GenerateParams {
         #[serde(alias = "generation_config")]
         generation_config: Option<Config>,
+        #[serde(alias = "cached_content")]
+        cached_content: Option<IgnoredAny>,
     }
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase")]
@@ -132,6 +119,9 @@ fn reply_options(path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         include_thoughts: Option<bool>,
     }
     let given: GenerateParams = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    if given.cached_content.is_some() {
+        return Err("this server stores no contents: send them instead of `cachedContent`".into());
+    }
     let config = given.generation_config.unwrap_or_default();
     if config.candidate_count.is_some_and(|n| n != 1) {
         return Err("this server answers with one candidate: leave `candidateCount` out".into());

@@ -11,7 +11,7 @@ use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts, Returned};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
-use crate::wire::json::{self, Text, object_of, opt};
+use crate::wire::json::{self, Text, object_of};
 use crate::wire::slot::{BlockForm, Slot};
 
 #[derive(Deserialize, Serialize)]
@@ -20,8 +20,6 @@ pub(super) struct GeminiRequest<'a> {
     /// In count requests.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    #[serde(alias = "cached_content", skip_serializing)]
-    cached_content: Option<Text<'a>>,
     #[serde(borrow, alias = "system_instruction", skip_serializing_if = "Option::is_none")]
     system_instruction: Option<GeminiTurn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +93,6 @@ fn conversation<'a>(request: &'a Request, slots: &[Slot]) -> GeminiRequest<'a> {
     });
     GeminiRequest {
         model: None,
-        cached_content: None,
         system_instruction: (!head.is_empty())
             .then(|| GeminiTurn { role: None, parts: parts(head) }),
         tools,
@@ -120,24 +117,20 @@ fn part<'a>(s: &Slot, b: &'a Block) -> GeminiPart<'a> {
 }
 
 /// Decodes a request.
-pub(super) fn decode(model: &str, bytes: &[u8], calls: OpenCalls) -> Result<Prompt, WireError> {
-    prompt(model, json::parse(bytes)?, calls)
+pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
+    prompt(model, json::parse(bytes)?)
 }
 
 /// Decodes a count request: the request in a field, or directly for Vertex and for contents alone.
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     match json::parse::<CountRequest<'_>>(bytes)?.generate_content_request {
-        Some(body) => prompt(model, body, OpenCalls::default()),
-        None => decode(model, bytes, OpenCalls::default()),
+        Some(body) => prompt(model, body),
+        None => decode(model, bytes),
     }
 }
 
-/// Decodes the prompt; `calls` are those of earlier messages outside the body.
-pub(super) fn prompt(
-    model: &str,
-    body: GeminiRequest<'_>,
-    mut calls: OpenCalls,
-) -> Result<Prompt, WireError> {
+pub(super) fn prompt(model: &str, body: GeminiRequest<'_>) -> Result<Prompt, WireError> {
+    let mut calls = OpenCalls::default();
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
         let said = system.parts.contents(&mut calls)?;
@@ -153,7 +146,6 @@ pub(super) fn prompt(
     Ok(Prompt {
         max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
         tools: body.tools.map(|t| declarations(&t).map(Tools::from_json)).transpose()?,
-        stored: opt(body.cached_content),
         ..Prompt::new(model, items)
     })
 }

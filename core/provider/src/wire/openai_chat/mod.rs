@@ -20,8 +20,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     endpoint: |path| (path == PATH).then_some(Endpoint::Reply),
     assign: layout::assign,
     body: request::encode,
-    decode_rest: |_, body, _| request::decode(body),
-    head_fields: &["tools"],
+    decode: |_, body| request::decode(body),
     reply_options: |_, body| openai::reply_options(body),
     tool: |name, description, schema| {
         let function = json!({"name": name, "description": description, "parameters": schema});
@@ -45,5 +44,4 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ..Rules::DEFAULT
     },
     count: None,
-    store: None,
 };

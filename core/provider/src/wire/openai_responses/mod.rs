@@ -28,8 +28,7 @@ pub(super) static WIRE: WireFormat = WireFormat {
     },
     assign: layout::assign,
     body: request::encode,
-    decode_rest: |_, body, _| request::decode(body),
-    head_fields: &["instructions", "tools"],
+    decode: |_, body| request::decode(body),
     reply_options: |_, body| reply_options(body),
     tool: |name, description, schema| {
         let function = json!({
@@ -63,7 +62,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ..Rules::DEFAULT
     },
     count: None,
-    store: None,
 };
 
 fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
