@@ -271,8 +271,6 @@ pub struct Prompt {
     /// Requested context edits.
     pub server_edits: Vec<ServerEdit>,
     pub thread: Option<PromptThread>,
-    /// Name of the stored contents that precede the items.
-    pub stored: Option<Arc<str>>,
 }
 
 impl Prompt {
@@ -291,7 +289,6 @@ impl Prompt {
             items,
             server_edits: Vec::new(),
             thread: None,
-            stored: None,
         }
     }
 
@@ -318,7 +315,7 @@ impl PartialEq for Prompt {
         let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.json.get().to_owned());
         let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
         plain(self) == plain(o)
-            && (&self.server_edits, &self.stored) == (&o.server_edits, &o.stored)
+            && self.server_edits == o.server_edits
             && tools(self) == tools(o)
             && self.items == o.items
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 pub use counting::Counting;
 pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitute};
 pub use own::OwnFile;
-pub use price::{Cost, cost, cost_of_reply, iterations, storage_cost};
+pub use price::{Cost, cost, cost_of_reply, iterations};
 use table::table;
 
 use crate::settings::scale_tokens;
@@ -134,8 +134,6 @@ pub struct Prices {
     pub read: f64,
     /// Output.
     pub output: f64,
-    /// Contents stored with the provider, per hour; `None` if unsupported.
-    pub storage: Option<f64>,
     /// Tiers of long prompts, by size.
     #[serde(default)]
     pub long: Vec<LongPrice>,

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Model, Prices};
 use crate::request::Reply;
-use crate::time::Millis;
 use crate::usage::Usage;
 
 /// Cost in USD, by kind of token.
@@ -95,13 +94,6 @@ pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
         reported_total: None,
     };
     [before, *own].into_iter().filter(|u| u.prompt() + u.output > 0)
-}
-
-/// Returns the cost in USD of storing tokens for a time in ms.
-pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
-    const HOUR_MS: f64 = 3_600_000.0;
-    let price = model.prices.storage.filter(|_| model.is_priced()).unwrap_or(0.0);
-    tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod pairs;
 mod provider;
 mod rules;
 mod shared;
-mod stored;
 pub mod summarise;
 #[cfg(test)]
 mod tests;
@@ -21,7 +20,6 @@ pub use direct::DirectTransport;
 pub use http::{HttpTransport, ProviderResponder};
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
-pub use stored::ContentStore;
 
 /// Planned reply to a request.
 #[derive(Clone, Debug)]

@@ -19,7 +19,6 @@ use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
 use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
 
-use super::stored::ContentStore;
 use super::threads::{LIVE, Threads};
 use super::{PlannedReply, pairs, rules};
 use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
@@ -71,10 +70,6 @@ pub struct ProviderModel {
     /// provider knows its own block.
     signed: LruMap<u64, ()>,
     live: Option<Live>,
-    store: ContentStore,
-    /// Tokens of the current prompt that a client stored. They are read whatever the cache
-    /// contains.
-    stored: u64,
 }
 
 /// Behaviour towards foreign clients: replies begin at once, and broken conversations are refused.
@@ -120,8 +115,6 @@ impl ProviderModel {
             expired: 0,
             signed,
             live: None,
-            store: ContentStore::default(),
-            stored: 0,
         }
     }
 
@@ -167,18 +160,10 @@ impl ProviderModel {
         }
     }
 
-    /// Contents that clients stored with the account.
-    pub fn store(&mut self) -> &mut ContentStore {
-        &mut self.store
-    }
-
     /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
     /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
-        // A client that asks for deleted contents gets the error when it uses them.
-        let whole = self.store.expand(prompt.clone(), 0);
-        let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
         let original = prompt.tools_tokens(&model.counting)
             + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
         let asked = !prompt.server_edits.is_empty();
@@ -197,8 +182,6 @@ impl ProviderModel {
             return Err(self.wire.api.refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
-        let (prompt, stored) = self.store.expand(prompt, now)?;
-        self.stored = stored;
         let whole = self.threads.expand(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now, &model)?;
@@ -428,9 +411,6 @@ impl ProviderModel {
         let cache = self.cache(model);
         let (used, expired) = (look_up(cache, usable), cache.expired());
         self.expired = expired;
-        // Where contents are stored, writing is free.
-        let stored = self.stored.saturating_sub(used.read).min(used.uncached);
-        let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
         let usage = Usage {
             input: used.uncached,
             cache_read: used.read,

@@ -4,7 +4,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
@@ -76,31 +75,6 @@ pub enum Endpoint {
     Count,
     /// Compacts a conversation on demand.
     Compact,
-    /// Stores contents for later requests.
-    Store,
-}
-
-/// Contents that the provider stores on request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredContents {
-    /// Name given by the provider.
-    pub name: Arc<str>,
-    /// Name given by the client.
-    pub title: Option<Arc<str>>,
-    pub model: Arc<str>,
-    pub tokens: u64,
-    pub created_ms: Millis,
-    pub expires_ms: Millis,
-}
-
-/// A request to store contents, or to change their lifetime.
-#[derive(Clone, Debug)]
-pub struct StoreRequest {
-    pub prompt: Prompt,
-    /// Name given by the client.
-    pub title: Option<Arc<str>>,
-    /// Lifetime in ms; `None` for the default.
-    pub ttl_ms: Option<Millis>,
 }
 
 /// The required position of tool results.
@@ -209,8 +183,6 @@ pub struct WireFormat {
     pub rules: Rules,
     /// The count endpoint.
     pub(super) count: Option<CountFormat>,
-    /// The endpoint of stored contents.
-    pub store: Option<StoreFormat>,
 }
 
 /// Rules in which wires differ.
@@ -290,18 +262,6 @@ pub(super) struct CountFormat {
     pub(super) reply: fn(u64, Option<u64>) -> Value,
     /// Field of the reply with the count.
     pub(super) field: &'static str,
-}
-
-/// The endpoint of stored contents.
-pub struct StoreFormat {
-    /// Returns the name in a path.
-    pub name: fn(&str) -> Option<&str>,
-    /// Decodes a request to store contents, or to change their lifetime.
-    pub decode: fn(&[u8]) -> Result<StoreRequest, WireError>,
-    /// Builds the response for stored contents.
-    pub encode: fn(&StoredContents) -> Value,
-    /// Builds the list of stored contents.
-    pub list: fn(Vec<Value>) -> Value,
 }
 
 impl ApiFormat {

@@ -22,8 +22,8 @@ mod tests;
 use ctxbench_core::model::Model;
 
 pub use format::{
-    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, StoreFormat,
-    StoreRequest, StoredContents, Wire, WireError, WireFormat,
+    Api, ApiFormat, Encoded, Endpoint, HasHeader, ReplyOptions, ResultsDue, Rules, Wire, WireError,
+    WireFormat,
 };
 pub use incremental::IncrementalDecoder;
 pub use stream::{StreamEvent, event_data};

@@ -31,9 +31,7 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
     {
         return match endpoint {
             Endpoint::Reply | Endpoint::Compact => RecordRoute::Reply(wire, path),
-            Endpoint::Count | Endpoint::Store => {
-                RecordRoute::Other { api: wire.api, is_known: true }
-            }
+            Endpoint::Count => RecordRoute::Other { api: wire.api, is_known: true },
         };
     }
     let is_known = method == "GET" && paths(path).any(|p| api.model_in(&p).is_some());

@@ -13,7 +13,7 @@ use super::errors;
 use super::limit::limit;
 use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 use ctxbench_mock::summarise::{Summariser, SummaryDesk};
-use ctxbench_mock::{ContentStore, Live, PlannedReply, ProviderModel, ProviderOptions};
+use ctxbench_mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
 
 /// Writer of the summaries that the provider is asked for, and the facts it may use.
 #[derive(Clone, Debug)]
@@ -68,11 +68,6 @@ impl ServerState {
     /// Tokens of a prompt after and before the edits that it asks for.
     pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
         self.account(wire).count(prompt)
-    }
-
-    /// Returns the contents that clients stored.
-    pub(super) fn store(&mut self, wire: Wire) -> &mut ContentStore {
-        self.account(wire).store()
     }
 
     /// Returns whether the speaker wants to see the outcome of requests.

@@ -19,7 +19,7 @@ use super::faults::{Fault, Faults};
 use super::log::{LogLine, RequestLog};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
-use super::{Clock, asked, errors, local, models, sse, stored};
+use super::{Clock, asked, errors, local, models, sse};
 use ctxbench_os::accept::response;
 
 /// The request header that asks for a fault.
@@ -142,9 +142,6 @@ async fn answer(
             let found = models::find(api, name, shared.window)
                 .ok_or_else(|| errors::no_model(api, name))?;
             return Ok(json(found.to_string()));
-        }
-        Ok(Route::Of(wire, Endpoint::Store)) => {
-            return Ok(json(stored::answer(shared, request, wire, path, line).await?.to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),

@@ -20,7 +20,6 @@ mod route;
 mod script;
 mod speaker;
 mod sse;
-mod stored;
 
 use std::future::Future;
 use std::io::Write;

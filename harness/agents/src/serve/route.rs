@@ -42,10 +42,6 @@ pub(super) fn route<'a>(
     if served.is_some_and(|s| *s != *asked) {
         return Err(NoRoute::Path);
     }
-    // Clients store, read and delete with the same path.
-    if matches!(route, Route::Of(_, Endpoint::Store)) {
-        return Ok(route);
-    }
     let wanted = if matches!(route, Route::Models | Route::Model(_)) { "GET" } else { "POST" };
     if method == wanted { Ok(route) } else { Err(NoRoute::Method(wanted)) }
 }

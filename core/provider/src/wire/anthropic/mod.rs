@@ -135,7 +135,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         },
         field: "input_tokens",
     }),
-    store: None,
 };
 
 fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {

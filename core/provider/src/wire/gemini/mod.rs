@@ -9,7 +9,6 @@ mod part;
 mod path;
 mod reply;
 mod request;
-mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::format::{
-    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, StoreFormat, WireError, WireFormat,
+    CountFormat, Endpoint, ReplyOptions, ResultsDue, Rules, WireError, WireFormat,
 };
 use super::plan;
 use super::slot::{PDF, data_url};
@@ -34,14 +33,9 @@ pub(super) static WIRE: WireFormat = WireFormat {
     name: "gemini",
     api: &GOOGLE,
     path: |model| path::method_path(model, Method::Generate),
-    endpoint: |path| {
-        if stored::is(path) {
-            return Some(Endpoint::Store);
-        }
-        match path::read(path)?.1 {
-            Method::Generate | Method::Stream => Some(Endpoint::Reply),
-            Method::Count => Some(Endpoint::Count),
-        }
+    endpoint: |path| match path::read(path)?.1 {
+        Method::Generate | Method::Stream => Some(Endpoint::Reply),
+        Method::Count => Some(Endpoint::Count),
     },
     assign: plan::turns,
     body: request::encode,
@@ -92,12 +86,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         body: request::encode_count,
         reply: |tokens, _| json!({"totalTokens": tokens}),
         field: "totalTokens",
-    }),
-    store: Some(StoreFormat {
-        name: stored::name,
-        decode: stored::decode,
-        encode: stored::encode,
-        list: |all| json!({"cachedContents": all}),
     }),
 };
 

@@ -11,7 +11,7 @@ use super::calls::OpenCalls;
 use super::part::{GeminiPart, Parts, Returned};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
-use crate::wire::json::{self, Text, object_of, opt};
+use crate::wire::json::{self, Text, object_of};
 use crate::wire::slot::{BlockForm, Slot};
 
 #[derive(Deserialize, Serialize)]
@@ -20,8 +20,6 @@ pub(super) struct GeminiRequest<'a> {
     /// In count requests.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    #[serde(alias = "cached_content", skip_serializing)]
-    cached_content: Option<Text<'a>>,
     #[serde(borrow, alias = "system_instruction", skip_serializing_if = "Option::is_none")]
     system_instruction: Option<GeminiTurn<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +93,6 @@ fn conversation<'a>(request: &'a Request, slots: &[Slot]) -> GeminiRequest<'a> {
     });
     GeminiRequest {
         model: None,
-        cached_content: None,
         system_instruction: (!head.is_empty())
             .then(|| GeminiTurn { role: None, parts: parts(head) }),
         tools,
@@ -153,7 +150,6 @@ pub(super) fn prompt(
     Ok(Prompt {
         max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
         tools: body.tools.map(|t| declarations(&t).map(Tools::from_json)).transpose()?,
-        stored: opt(body.cached_content),
         ..Prompt::new(model, items)
     })
 }

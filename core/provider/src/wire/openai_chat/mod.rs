@@ -45,5 +45,4 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ..Rules::DEFAULT
     },
     count: None,
-    store: None,
 };

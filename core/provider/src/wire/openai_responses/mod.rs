@@ -63,7 +63,6 @@ pub(super) static WIRE: WireFormat = WireFormat {
         ..Rules::DEFAULT
     },
     count: None,
-    store: None,
 };
 
 fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
