@@ -12,7 +12,6 @@ mod child;
 mod deliver;
 mod director;
 mod faults;
-mod inheritance;
 mod observed_session;
 mod outcome;
 mod plan;
@@ -440,8 +439,15 @@ impl Live<'_> {
         .await
         .map_err(io("the model server cannot listen on 127.0.0.1"))?;
         let url = format!("http://{}", server.address());
-        let (scratch, model) = (self.scratch.path(), &self.options.model.name);
-        let fill = Template::new(program, self.agent.here.as_deref(), scratch, &url, model, sizes);
+        let scratch = self.scratch.path();
+        let fill = Template::before_drive(self.agent, program, &scratch.join("home")).with([
+            ("scratch", scratch.display().to_string()),
+            ("project", self.scratch.project().display().to_string()),
+            ("url", url),
+            ("model", self.options.model.name.to_string()),
+            ("window", sizes.0.to_string()),
+            ("max_output", sizes.1.to_string()),
+        ]);
         self.scratch
             .furnish(self.agent, &fill, &self.plan.outputs)
             .map_err(io("the scratch folder cannot be filled"))?;

@@ -40,7 +40,7 @@ impl Agent {
     /// with digits and dots.
     pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
         let home = TempFolder::new()?;
-        let template = Template::before_drive(program, self.here.as_deref(), home.path());
+        let template = Template::before_drive(self, program, home.path());
         let mut asking = Command::new(program);
         asking.args(self.program.version.iter().map(|a| template.text(a)));
         asking.current_dir(home.path()).env_clear();
