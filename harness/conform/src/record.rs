@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_provider::Item;
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -81,6 +82,7 @@ pub struct CasePiece<'a> {
     /// wrote it.
     pub kind: BlockKind,
     pub texts: Vec<&'a str>,
+    pub items: &'a [Item],
     /// True if it contains text of the session.
     pub said: bool,
 }
@@ -231,7 +233,7 @@ pub(crate) mod testing {
     /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
-        CasePiece { role, kind, texts: vec![text], said }
+        CasePiece { role, kind, texts: vec![text], items: &[], said }
     }
 
     /// Returns a request that was not refused.

@@ -50,7 +50,6 @@ use template::Template;
 
 pub use faults::{BadDriveFault, DriveFault};
 pub use outcome::{DriveOutcome, failed, measured};
-pub use version::NoVersion;
 
 use observed_session::Extent;
 
@@ -96,7 +95,7 @@ pub struct Driven {
     /// Name for display.
     pub title: String,
     /// Version printed by its program, or the reason why it is unknown.
-    pub version: Result<String, NoVersion>,
+    pub version: Result<String, String>,
     /// Strategy that implements the agent.
     pub strategy: Option<Spec>,
     pub model: &'static Model,
@@ -201,7 +200,7 @@ impl Driven {
 
     /// Returns the wire format of its requests.
     pub fn wire(&self) -> Option<Wire> {
-        observed_session::work(&self.exchanges).find_map(|(e, _)| e.wire)
+        observed_session::work(&self.exchanges).next().map(|(e, _)| e.wire)
     }
 
     /// Returns the faults for our implementation, by the number of the request with the same

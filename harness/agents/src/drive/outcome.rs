@@ -176,7 +176,7 @@ impl Driven {
             add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
         }
         if let Err(why) = &self.version {
-            add_note(real, why.to_string());
+            add_note(real, why.clone());
         }
         self.unused_faults.iter().for_each(|line| add_note(real, line.clone()));
     }

@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Listed {
 }
 
 /// An item of a request. Its text is given in one of several forms.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseItem {
     pub kind: BlockKind,
@@ -99,36 +99,6 @@ pub struct CaseItem {
     pub cut: Option<Cut>,
     /// Origin of the text, for readers.
     pub derived: Option<String>,
-}
-
-impl CaseItem {
-    /// Creates an item without a text.
-    pub fn new(kind: BlockKind, role: Option<Role>, bytes: Bytes) -> CaseItem {
-        CaseItem {
-            kind,
-            role,
-            bytes,
-            msg: None,
-            id: None,
-            name: None,
-            form: None,
-            cache: false,
-            encrypted_bytes: None,
-            variant: None,
-            text: None,
-            sha256: None,
-            parts: vec![],
-            segments: vec![],
-            transcript: None,
-            prior_summary: None,
-            constant_bytes: None,
-            constant: false,
-            unstable: false,
-            wrapped: false,
-            cut: None,
-            derived: None,
-        }
-    }
 }
 
 /// A text, or its hash if it is long.

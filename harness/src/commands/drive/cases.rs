@@ -7,6 +7,7 @@ use ctxbench_scenarios::Scenario;
 
 use ctxbench_agents::drive::Driven;
 use ctxbench_agents::drive::agent::Agent;
+use ctxbench_agents::drive::record::RecordError;
 use ctxbench_conform::shorten;
 
 /// Cases written to a folder.
@@ -29,7 +30,7 @@ impl Cases {
         let written = match driven.record(agent, &session.id, &self.folder) {
             Ok(written) => written,
             Err(e) => {
-                self.wrong += usize::from(!e.is_expected());
+                self.wrong += usize::from(!matches!(e, RecordError::Impossible(_)));
                 report!("note: --record: {e}");
                 return;
             }

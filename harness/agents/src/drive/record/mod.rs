@@ -19,52 +19,19 @@ use thiserror::Error;
 
 use super::agent::{Agent, Deliver};
 use super::{Driven, Exchange, Purpose};
-use ctxbench_conform::{self as conform, Case, CaseError, CaseVerdict};
+use ctxbench_conform::{self as conform, Case, CaseVerdict};
 use ctxbench_os::sha256;
 
 /// Error that prevents the recording of a case.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// No strategy implements the agent, or its cases are not sessions.
-    #[error("{agent}: {why}, so no case of it can be recorded")]
-    NoCases {
-        /// Name of the agent.
-        agent: String,
-        why: &'static str,
-    },
-    /// The agent did not reach the end of the session.
-    #[error("the agent did not reach the end of the session: {0}")]
-    Stopped(String),
-    /// The version is unknown, which is part of the case's path.
-    #[error("it is not known of which version the case would be: {0}")]
-    NoVersion(String),
-    /// The agent sent no request to its model.
-    #[error("the agent sent no request, so there is nothing to record")]
-    Silent,
-    /// The file cannot be written.
+    /// No case can be recorded for this agent or session.
+    #[error("{0}")]
+    Impossible(String),
+    #[error("{0}")]
+    Failed(String),
     #[error(transparent)]
     File(#[from] FileError),
-    /// The folder cannot be created.
-    #[error("{}: {why}", path.display())]
-    Folder {
-        /// Path of the folder.
-        path: PathBuf,
-        why: std::io::Error,
-    },
-    /// The written case is invalid.
-    #[error("{}: {why}", path.display())]
-    Case {
-        /// Path of the written file.
-        path: PathBuf,
-        why: Box<CaseError>,
-    },
-}
-
-impl RecordError {
-    /// Returns whether no case can be recorded for this agent or session.
-    pub fn is_expected(&self) -> bool {
-        matches!(self, RecordError::NoCases { .. } | RecordError::Stopped(_) | RecordError::Silent)
-    }
 }
 
 /// Case that was written to a file.
@@ -79,7 +46,8 @@ pub struct RecordedCase {
 
 /// Returns the conversion of an agent's sessions to cases.
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
-    let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
+    let none =
+        |why| RecordError::Impossible(format!("{agent}: {why}, so no case of it can be recorded"));
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
     let replay = replay_of(spec.descriptor.name);
     let replay =
@@ -104,32 +72,39 @@ impl Driven {
         let name = file_name(session, agent, self);
         let case = self.case(agent, &name)?;
         let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
-        std::fs::create_dir_all(&folder)
-            .map_err(|why| RecordError::Folder { path: folder.clone(), why })?;
         let path = folder.join(format!("{name}.json"));
+        let failed =
+            |at: &Path, why: String| RecordError::Failed(format!("{}: {why}", at.display()));
+        std::fs::create_dir_all(&folder).map_err(|why| failed(&folder, why.to_string()))?;
         let text = file::text(&case);
         files::write(&path, &text)?;
         // The check reads the written file.
         let tried = Case::parse(&text, &path.display().to_string());
         let tried = tried.and_then(|case| conform::replay(&case));
-        let verdict =
-            tried.map_err(|why| RecordError::Case { path: path.clone(), why: Box::new(why) })?;
+        let verdict = tried.map_err(|why| failed(&path, why.to_string()))?;
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
     /// Returns the case of a drive.
     fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
         let recording = recording(&self.agent, self.strategy.as_ref())?;
-        if let Some(why) = &self.stopped {
-            return Err(RecordError::Stopped(why.clone()));
-        }
-        if self.asked_to_go_on > 0 {
-            return Err(RecordError::Stopped("the user had to ask it to continue".into()));
+        let unasked =
+            (self.asked_to_go_on > 0).then(|| "the user had to ask it to continue".into());
+        if let Some(why) = self.stopped.clone().or(unasked) {
+            let why = format!("the agent did not reach the end of the session: {why}");
+            return Err(RecordError::Impossible(why));
         }
         let resumes = agent.start.deliver == Deliver::Exec;
-        let version =
-            self.version.as_ref().map_err(|why| RecordError::NoVersion(why.to_string()))?;
-        case::build(self, recording, version, resumes, name).ok_or(RecordError::Silent)
+        let version = self.version.as_ref().map_err(|why| {
+            RecordError::Failed(format!(
+                "it is not known of which version the case would be: {why}"
+            ))
+        })?;
+        case::build(self, recording, version, resumes, name).ok_or_else(|| {
+            RecordError::Impossible(
+                "the agent sent no request, so there is nothing to record".into(),
+            )
+        })
     }
 }
 
