@@ -10,7 +10,7 @@ use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::case::{Constant, Constants, Outcome};
+use crate::case::{Constant, Constants, Outcome, Segment};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -114,35 +114,17 @@ pub enum Classification {
     /// A summary after a text of the program, which ends where the body starts.
     Summary { body: Range<usize> },
     /// A summary in segments, with the sizes of the program's texts before and after it.
-    Segments { around: [usize; 2], segments: Vec<SummarySegment> },
+    Segments { around: [usize; 2], segments: Vec<Segment> },
     /// A summary prompt that contains the conversation as a text.
     Prompt {
         /// Variant of the program's prompt, if cases distinguish them.
         variant: Option<&'static str>,
         transcript: String,
         /// The previous summary. Empty = none.
-        prior: Vec<SummarySegment>,
+        prior: Vec<Segment>,
         /// The rest: its name among the constants of a case, and its size in bytes.
         constant: (&'static str, usize),
     },
-}
-
-/// A piece of a summary.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SummarySegment {
-    /// Written by a model.
-    Said(String),
-    /// A text of the program, by its name among the constants of its cases, and its size in bytes.
-    Constant(&'static str, usize),
-}
-
-impl SummarySegment {
-    pub fn bytes(&self) -> usize {
-        match self {
-            SummarySegment::Said(text) => text.len(),
-            SummarySegment::Constant(_, bytes) => *bytes,
-        }
-    }
 }
 
 /// A product's classification of a recorded session.
@@ -192,8 +174,8 @@ impl SessionReading {
             _ => return,
         };
         for s in segments {
-            if let SummarySegment::Constant(name, bytes) = s {
-                self.note(name, *bytes);
+            if let Some(name) = &s.constant {
+                self.note(name, s.bytes);
             }
         }
     }

@@ -54,21 +54,15 @@ pub(super) struct Exchange {
 /// Reply to a request.
 #[derive(Clone)]
 struct PlannedReply {
-    said: ReplyContent,
+    /// `None` = a summary.
+    parts: Option<Vec<Part>>,
     key: Option<Arc<str>>,
     tools_ms: Millis,
-}
-
-#[derive(Clone)]
-enum ReplyContent {
-    Parts(Vec<Part>),
-    Summary,
 }
 
 impl PlannedReply {
     /// Returns whether a request contains a call of this reply.
     fn is_shown(&self, asked: &Prompt) -> bool {
-        let ReplyContent::Parts(parts) = &self.said else { return false };
         let shows = |part: &Part| match part {
             Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
                 Content::Call { id, .. } => **id == *call.id,
@@ -76,7 +70,7 @@ impl PlannedReply {
             }),
             _ => false,
         };
-        parts.iter().any(shows)
+        self.parts.iter().flatten().any(shows)
     }
 }
 
@@ -182,9 +176,9 @@ impl Director {
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
         if let Some(Planned { key, parts, tools_ms, .. }) = planned {
-            let said = ReplyContent::Parts(parts.clone());
             self.idle = 0;
-            return PlannedReply { said, key: Some(key.clone()), tools_ms: *tools_ms };
+            let (parts, key) = (Some(parts.clone()), Some(key.clone()));
+            return PlannedReply { parts, key, tools_ms: *tools_ms };
         }
         aside(NEUTRAL)
     }
@@ -284,27 +278,18 @@ impl Director {
         let given = match (self.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => given,
             (None, Some(Purpose::Work)) => self.next(prompt),
-            (None, Some(Purpose::Summary)) => {
-                PlannedReply { said: ReplyContent::Summary, key: None, tools_ms: 0 }
-            }
+            (None, Some(Purpose::Summary)) => PlannedReply { parts: None, key: None, tools_ms: 0 },
             (None, Some(_)) => aside(ASIDE),
             (None, None) => return Err(unknown(prompt)),
         };
-        let said = match &given.said {
-            ReplyContent::Parts(parts) => ModelAnswer::Parts(parts.clone()),
-            ReplyContent::Summary => ModelAnswer::Summary,
-        };
+        let said = given.parts.clone().map_or(ModelAnswer::Summary, ModelAnswer::Parts);
         self.giving = Some((hash, given));
         Ok(Ok(said))
     }
 }
 
 fn aside(text: &str) -> PlannedReply {
-    PlannedReply {
-        said: ReplyContent::Parts(vec![Part::Text(text.into())]),
-        key: None,
-        tools_ms: 0,
-    }
+    PlannedReply { parts: Some(vec![Part::Text(text.into())]), key: None, tools_ms: 0 }
 }
 
 /// Returns whether a request meets all conditions of a rule.

@@ -136,6 +136,18 @@ pub struct Segment {
     pub files: Option<SegmentFiles>,
 }
 
+impl Segment {
+    /// Creates a segment that a model has written.
+    pub fn said(text: &str) -> Segment {
+        Segment { bytes: text.len(), text: Some(text.to_string()), ..Segment::default() }
+    }
+
+    /// Creates a text of the program, by its name among the constants of its cases.
+    pub fn constant(name: &str, bytes: usize) -> Segment {
+        Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentFiles {

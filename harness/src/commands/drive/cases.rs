@@ -6,7 +6,6 @@ use anyhow::Context;
 use ctxbench_scenarios::Scenario;
 
 use ctxbench_agents::drive::Driven;
-use ctxbench_agents::drive::agent::Agent;
 use ctxbench_agents::drive::record::RecordError;
 use ctxbench_conform::shorten;
 
@@ -26,8 +25,8 @@ impl Cases {
     }
 
     /// Writes the case of a session and prints the outcome.
-    pub(super) fn take(&mut self, session: &Scenario, agent: &Agent, driven: &Driven) {
-        let written = match driven.record(agent, &session.id, &self.folder) {
+    pub(super) fn take(&mut self, session: &Scenario, driven: &Driven) {
+        let written = match driven.record(&session.id, &self.folder) {
             Ok(written) => written,
             Err(e) => {
                 self.wrong += usize::from(!matches!(e, RecordError::Impossible(_)));

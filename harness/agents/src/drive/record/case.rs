@@ -1,6 +1,6 @@
 //! Builds a case from the requests of a driven product.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ctxbench_conform::case::{
     Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText, PriorSummary,
@@ -8,15 +8,15 @@ use ctxbench_conform::case::{
 };
 use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    SummarySegment,
 };
 use ctxbench_core::block::BlockKind;
+use ctxbench_core::content::Part;
 use ctxbench_core::request;
 use ctxbench_provider::{Content, Item};
 use serde_json::Value;
 
 use super::events::{self, SentTexts};
-use super::mask::Masked;
+use super::mask::Mask;
 use super::rows;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use ctxbench_os::sha256;
@@ -58,26 +58,14 @@ pub(super) fn build(
         window: driven.window,
         max_output: driven.max_output,
         wire: wire.name,
-        told: &driven.told,
+        told: &driven.end.told,
         requests: &asked,
         summaries: &summaries,
         prompts: &ends(driven),
     });
-    let mut shown = sent_texts(driven, &exchanges, &asked, reading.cache_beside_input);
-    let sorted = asked.iter().zip(&reading.requests);
-    for (piece, sort) in sorted.flat_map(|(r, (_, s))| r.pieces.iter().zip(s)) {
-        if matches!(sort, Classification::Constant(..)) {
-            piece.texts.iter().for_each(|t| shown.masked.constant(t));
-        }
-    }
-    summaries.iter().for_each(|s| shown.masked.summary(s));
-    let mut writer = CaseWriter {
-        shown: &shown,
-        reading: &reading,
-        recording,
-        summaries,
-        items: Items::default(),
-    };
+    let shown = sent_texts(driven, &exchanges, &asked, &reading);
+    let mut writer =
+        CaseWriter { shown: &shown, reading: &reading, recording, items: Items::default() };
     let requests = exchanges.iter().zip(&asked).enumerate();
     let requests = requests.map(|(i, (e, asked))| writer.request(i, e, &asked.pieces)).collect();
     let fixed = writer.fixed(driven, &exchanges, &asked);
@@ -101,27 +89,21 @@ pub(super) fn build(
 
 /// Returns the outcome of each user message: `done` or `error`.
 fn ends(driven: &Driven) -> Vec<&'static str> {
-    let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
+    let failed = |i: usize| driven.end.failures.iter().any(|(at, _)| *at == i);
     driven.plan.messages().map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
-/// Returns the texts that entered the history, and those of the session.
+/// Returns the texts that entered the history.
 fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
     asked: &[RecordedRequest<'a>],
-    cache_beside_input: bool,
+    reading: &SessionReading,
 ) -> SentTexts<'a> {
-    let mut masked = Masked::default();
-    for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
-        r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
-        r.calls().for_each(|c| masked.own(&c.arguments));
-    }
     let mut outputs = HashMap::new();
     for item in asked.iter().flat_map(|r| &r.pieces).flat_map(|p| p.items) {
         if let Content::Output { id, text, .. } = &*item.content {
-            let first = *outputs.entry(&**id).or_insert(&**text);
-            masked.learn(first, driven.plan.printed(id).unwrap_or_default());
+            outputs.entry(&**id).or_insert(&**text);
         }
     }
     let mut said = HashMap::new();
@@ -130,11 +112,26 @@ fn sent_texts<'a>(
         let Some(first) = exchanges.iter().position(work) else { continue };
         let holds =
             |p: &&CasePiece<'_>| p.of_user() && p.texts.iter().any(|t| t.contains(words.trim()));
-        let Some(found) = asked[first].pieces.iter().rev().find(holds) else { continue };
-        found.texts.iter().for_each(|t| masked.learn(t, words));
-        said.insert(i, found.texts.clone());
+        let found = asked[first].pieces.iter().rev().find(holds);
+        said.extend(found.map(|piece| (i, piece.texts.clone())));
     }
-    SentTexts { masked, said, outputs, cache_beside_input }
+    let sorted = asked.iter().zip(&reading.requests);
+    let sorted = sorted.flat_map(|(r, (_, sorts))| r.pieces.iter().zip(sorts));
+    let constant = |sort: &Classification| matches!(sort, Classification::Constant(..));
+    let constants = sorted.filter(|(_, sort)| constant(sort)).flat_map(|(p, _)| &p.texts);
+    let agent: HashSet<&str> =
+        constants.chain(outputs.values()).chain(said.values().flatten()).copied().collect();
+    let replies = exchanges.iter().filter(|e| e.purpose == Purpose::Work);
+    let replies = replies.filter_map(|e| e.outcome.as_ref().ok()).flat_map(|r| &r.parts);
+    let session = replies.filter_map(|p| match p {
+        Part::Call(call) => Some(&*call.arguments),
+        p => p.as_text(),
+    });
+    let session = session
+        .chain(driven.plan.messages().map(|(_, words)| words))
+        .chain(driven.plan.outputs.iter().map(|t| &**t));
+    let mask = Mask::new(agent.into_iter(), session);
+    SentTexts { mask, said, outputs, cache_beside_input: reading.cache_beside_input }
 }
 
 /// Distinct items of a case.
@@ -168,7 +165,6 @@ struct CaseWriter<'a> {
     shown: &'a SentTexts<'a>,
     reading: &'a SessionReading,
     recording: &'a CaseRecording,
-    summaries: Vec<&'a str>,
     items: Items,
 }
 
@@ -231,16 +227,18 @@ impl CaseWriter<'_> {
                 return out;
             }
             Classification::Prompt { variant, transcript, prior, constant } => {
-                let t = self.shown.masked.within(transcript);
+                let t = self.shown.mask.text(transcript);
                 out.variant = variant.map(str::to_string);
                 out.constant_bytes = Some(constant.1);
                 let (bytes, sha256) = (Some(t.len()), Some(sha256(&t)));
                 out.transcript = Some(PartText { bytes, sha256, ..PartText::default() });
                 out.prior_summary = match prior.as_slice() {
                     [] => None,
-                    [SummarySegment::Said(text)] => Some(PriorSummary::Text(self.summary(text))),
+                    [Segment { text: Some(text), .. }] => {
+                        Some(PriorSummary::Text(self.shown.mask.text(text)))
+                    }
                     several => Some(PriorSummary::Segments {
-                        bytes: several.iter().map(SummarySegment::bytes).sum(),
+                        bytes: several.iter().map(|s| s.bytes).sum(),
                         segments: self.segments(several),
                     }),
                 };
@@ -258,37 +256,18 @@ impl CaseWriter<'_> {
         out
     }
 
-    /// Returns a summary by the model with its masked form.
-    fn summary(&self, text: &str) -> String {
-        let ours = self.shown.masked.of_summary(text, &self.summaries);
-        ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
+    /// Masks the texts of segments.
+    fn segments(&self, all: &[Segment]) -> Vec<Segment> {
+        let text = |s: &Segment| s.text.as_ref().map(|t| self.shown.mask.text(t));
+        all.iter().map(|s| Segment { text: text(s), ..s.clone() }).collect()
     }
 
-    fn segments(&self, all: &[SummarySegment]) -> Vec<Segment> {
-        let one = |s: &SummarySegment| {
-            let bytes = s.bytes();
-            match s {
-                SummarySegment::Said(text) => {
-                    Segment { bytes, text: Some(self.summary(text)), ..Segment::default() }
-                }
-                SummarySegment::Constant(name, _) => {
-                    Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
-                }
-            }
-        };
-        all.iter().map(one).collect()
-    }
-
-    /// Describes a text by itself, or by its hash if it is long or written by the program.
+    /// Describes a text by itself, or by its hash if it is long.
     fn describe_text(&self, text: &str) -> PartText {
-        match self.shown.masked.get(text) {
-            Some(t) if t.len() < MAX_TEXT_BYTES => {
-                PartText { text: Some(t.to_string()), ..PartText::default() }
-            }
-            masked => {
-                let sha256 = Some(sha256(masked.unwrap_or(text)));
-                PartText { sha256, ..PartText::default() }
-            }
+        let masked = self.shown.mask.text(text);
+        match masked.len() < MAX_TEXT_BYTES {
+            true => PartText { text: Some(masked), ..PartText::default() },
+            false => PartText { sha256: Some(sha256(&masked)), ..PartText::default() },
         }
     }
 

@@ -17,7 +17,7 @@ use ctxbench_strategies::Spec;
 use ctxbench_util::files::{self, FileError};
 use thiserror::Error;
 
-use super::agent::{Agent, Deliver};
+use super::agent::Deliver;
 use super::{Driven, Exchange, Purpose};
 use ctxbench_conform::{self as conform, Case, CaseVerdict};
 use ctxbench_os::sha256;
@@ -63,14 +63,9 @@ pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Pro
 
 impl Driven {
     /// Writes a case into a folder named after strategy and version, and runs it.
-    pub fn record(
-        &self,
-        agent: &Agent,
-        session: &str,
-        dir: &Path,
-    ) -> Result<RecordedCase, RecordError> {
-        let name = file_name(session, agent, self);
-        let case = self.case(agent, &name)?;
+    pub fn record(&self, session: &str, dir: &Path) -> Result<RecordedCase, RecordError> {
+        let name = file_name(session, self);
+        let case = self.case(&name)?;
         let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
         let path = folder.join(format!("{name}.json"));
         let failed =
@@ -86,15 +81,15 @@ impl Driven {
     }
 
     /// Returns the case of a drive.
-    fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
-        let recording = recording(&self.agent, self.strategy.as_ref())?;
+    fn case(&self, name: &str) -> Result<Case, RecordError> {
+        let recording = recording(&self.agent.name, self.strategy.as_ref())?;
         let unasked =
-            (self.asked_to_go_on > 0).then(|| "the user had to ask it to continue".into());
-        if let Some(why) = self.stopped.clone().or(unasked) {
+            (self.end.asked_to_go_on > 0).then(|| "the user had to ask it to continue".into());
+        if let Some(why) = self.end.stopped.clone().or(unasked) {
             let why = format!("the agent did not reach the end of the session: {why}");
             return Err(RecordError::Impossible(why));
         }
-        let resumes = agent.start.deliver == Deliver::Exec;
+        let resumes = self.agent.start.deliver == Deliver::Exec;
         let version = self.version.as_ref().map_err(|why| {
             RecordError::Failed(format!(
                 "it is not known of which version the case would be: {why}"
@@ -110,7 +105,8 @@ impl Driven {
 
 /// Returns the file name of a session's case. For sessions that are not built in, it contains a
 /// hash instead of the name, because recordings are private data.
-fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
+fn file_name(session: &str, driven: &Driven) -> String {
+    let agent = &driven.agent;
     let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
     let mut name =
         if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };
