@@ -10,7 +10,7 @@ use crate::model::counting::Counting;
 use crate::tokens::{self, Size};
 
 /// The kind of a block, as named in traces and recorded cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
     /// Base instructions / system prompt.
@@ -22,6 +22,7 @@ pub enum BlockKind {
     /// A file in the chat or restored after a compaction.
     File,
     /// A user message.
+    #[default]
     User,
     /// Text of a model reply.
     Assistant,
@@ -56,7 +57,7 @@ pub enum BlockKind {
 }
 
 /// The author of a block, as the product names it. The encoder maps it to the roles of the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A separate field next to the messages.
@@ -64,6 +65,7 @@ pub enum Role {
     System,
     Developer,
     /// The user, or text sent on behalf of the user.
+    #[default]
     User,
     Assistant,
     Tool,

@@ -135,8 +135,6 @@ pub struct Prices {
     pub read: f64,
     /// Output.
     pub output: f64,
-    /// Contents stored with the provider, per hour; `None` if unsupported.
-    pub storage: Option<f64>,
     /// Tiers of long prompts, by size.
     #[serde(default)]
     pub long: Vec<LongPrice>,

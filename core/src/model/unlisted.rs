@@ -86,7 +86,6 @@ fn model(at: usize) -> &'static Model {
             write_1h: row.write_1h,
             read: row.read,
             output: row.output,
-            storage: None,
             long: row.long.clone(),
         };
         let name = row.name.clone();

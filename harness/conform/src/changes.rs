@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::case::{Case, CaseEvent, CaseItem, CaseRequest, Constant, FixedPiece};
+use crate::case::{Case, CaseEvent, CaseItem, CaseRequest};
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::request::Purpose;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::shorten::shorten;
 
@@ -97,21 +96,58 @@ fn compare_versions(before: &Named<'_>, after: &Named<'_>) -> Option<Changes> {
 }
 
 fn replay(old: &Case, new: &Case) -> Vec<String> {
-    let mut out = members("settings", &json!(old.settings), &json!(new.settings));
-    out.extend(members("constants", &sizes(old), &sizes(new)));
-    out.extend(fixed(old, new));
+    let mut out = members("", &program(old), &program(new));
     if user_messages(old) != user_messages(new) {
         out.push("the user says something else, so the requests are not compared".into());
         return out;
     }
-    out.extend(requests(old, new));
+    let (before, after) = (old.requests.len(), new.requests.len());
+    out.extend(members("requests", &json!(before), &json!(after)));
+    let pairs = old.requests.iter().zip(&new.requests).enumerate();
+    let differ: Vec<(String, String)> = pairs
+        .filter_map(|(i, (a, b))| {
+            let (mut a, mut b) = (request(old, a), request(new, b));
+            // Not every recording contains the time of a summary request.
+            if a["phase"].is_null() || b["phase"].is_null() {
+                (a["phase"], b["phase"]) = (Value::Null, Value::Null);
+            }
+            Some(((i + 1).to_string(), members("", &a, &b).into_iter().next()?))
+        })
+        .collect();
+    if let Some((first, how)) = differ.first() {
+        let numbers: Vec<&str> = differ.iter().map(|(n, _)| n.as_str()).collect();
+        let both = before.min(after);
+        out.push(format!("{} of {both} requests differ: {}", differ.len(), few(&numbers)));
+        out.push(format!("first, request {first}: {how}"));
+    }
     out
 }
 
-/// Returns the sizes of the constants, bytes.
-fn sizes(case: &Case) -> Value {
-    let size = |(name, constant): (&String, &Constant)| (name.clone(), json!(constant.bytes()));
-    Value::Object(case.constants.iter().map(size).collect())
+/// Returns the settings of a program, and the sizes of its texts and tools.
+fn program(case: &Case) -> Value {
+    let sizes: BTreeMap<_, _> = case.constants.iter().map(|(n, c)| (n, c.bytes())).collect();
+    let mut fixed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for piece in &case.fixed {
+        let piece = json!(piece);
+        let words = ["kind", "role", "for"].map(|name| piece[name].as_str());
+        let size = if piece["bytes"].is_null() { &piece["count"] } else { &piece["bytes"] };
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        fixed.entry(words.join(" ")).or_default().push(size.clone());
+    }
+    json!({"settings": case.settings, "constants": sizes, "fixed": fixed})
+}
+
+/// Returns a request without the fixed pieces at its beginning, the numbers of its messages, and
+/// the sizes of the program's texts.
+fn request(case: &Case, request: &CaseRequest) -> Value {
+    let head = |i: &&CaseItem| i.constant && matches!(i.kind, BlockKind::Base | BlockKind::Context);
+    let items = case.items_of(request).skip_while(head).map(|item| match item.constant {
+        true => json!({"kind": item.kind, "role": item.role}),
+        false => json!(CaseItem { msg: None, derived: None, ..item.clone() }),
+    });
+    let mut out = json!(request);
+    out["items"] = items.collect();
+    out
 }
 
 /// Returns the user messages.
@@ -120,124 +156,24 @@ fn user_messages(case: &Case) -> Vec<&CaseEvent> {
     case.events.iter().filter(of_user).collect()
 }
 
-/// Returns the members of an object that differ, at any depth.
+/// Returns the members that differ, at any depth.
 fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
     match (old, new) {
         _ if old == new => vec![],
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            let of = |o: &Map<String, Value>, k: &String| o.get(k).cloned().unwrap_or(Value::Null);
-            let deeper = |k: &String| members(&format!("{at}.{k}"), &of(a, k), &of(b, k));
-            names.into_iter().flat_map(deeper).collect()
+            let inner = |k: &str| if at.is_empty() { k.into() } else { format!("{at}.{k}") };
+            names.into_iter().flat_map(|k| members(&inner(k), &old[k], &new[k])).collect()
         }
+        (Value::Array(a), Value::Array(b)) => (0..a.len().max(b.len()))
+            .flat_map(|i| members(&format!("{at}[{i}]"), &old[i], &new[i]))
+            .collect(),
         _ => {
-            let (a, b) = shorten(&json_text(old), &json_text(new));
+            let text = |v: &Value| if v.is_null() { "not given".into() } else { v.to_string() };
+            let (a, b) = shorten(&text(old), &text(new));
             vec![format!("{at}: {a} → {b}")]
         }
     }
-}
-
-/// Returns the sizes of the fixed pieces.
-fn fixed(old: &Case, new: &Case) -> Vec<String> {
-    let sizes = |case: &Case| -> BTreeMap<String, String> {
-        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for f in &case.fixed {
-            let (name, size, purpose) = match f {
-                FixedPiece::Tools(t) => ("tools".to_string(), t.count.to_string(), t.purpose),
-                FixedPiece::Base(t) | FixedPiece::Context(t) => {
-                    let kind = if matches!(f, FixedPiece::Base(_)) { "base" } else { "context" };
-                    let name = format!("{kind} ({})", word(&t.role));
-                    (name, format!("{} bytes", json!(t.bytes)), t.purpose)
-                }
-            };
-            let of = if purpose == Some(Purpose::Summary) { " of summary" } else { "" };
-            all.entry(name + of).or_default().push(size);
-        }
-        all.into_iter().map(|(k, v)| (k, v.join(" + "))).collect()
-    };
-    let (before, after) = (sizes(old), sizes(new));
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let of = |m: &BTreeMap<String, String>, k: &String| m.get(k).map_or("none", |v| v).to_string();
-    let pairs = names.into_iter().map(|k| (k, of(&before, k), of(&after, k)));
-    pairs.filter(|(_, a, b)| a != b).map(|(k, a, b)| format!("{k}: {a} → {b}")).collect()
-}
-
-fn requests(old: &Case, new: &Case) -> Vec<String> {
-    let mut out = Vec::new();
-    let (before, after) = (old.requests.len(), new.requests.len());
-    if before != after {
-        out.push(format!("requests: {before} → {after}"));
-    }
-    let pairs = old.requests.iter().zip(&new.requests);
-    let differ: Vec<(usize, String)> = pairs
-        .enumerate()
-        .filter_map(|(i, (a, b))| Some((i + 1, request((old, a), (new, b))?)))
-        .collect();
-    let Some((first, how)) = differ.first() else { return out };
-    let numbers: Vec<String> = differ.iter().map(|(n, _)| n.to_string()).collect();
-    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
-    let both = before.min(after);
-    out.push(format!("{} of {both} requests differ: {}", differ.len(), few(&numbers)));
-    out.push(format!("first, request {first}: {how}"));
-    out
-}
-
-/// Returns the difference between two requests, or `None` if they agree.
-fn request((old, a): (&Case, &CaseRequest), (new, b): (&Case, &CaseRequest)) -> Option<String> {
-    let (first, second) = (json!(a), json!(b));
-    for field in ["purpose", "phase", "tools", "max_tokens", "params"] {
-        let (x, y) = (&first[field], &second[field]);
-        // Not every recording contains the time of a summary request.
-        if x != y && (field != "phase" || !(x.is_null() || y.is_null())) {
-            return Some(format!("{field} {} → {}", json_text(x), json_text(y)));
-        }
-    }
-    let (x, y) = (items_after_fixed(old, a), items_after_fixed(new, b));
-    let kinds = |items: &[&CaseItem]| items.iter().map(|i| word(&i.kind)).collect::<Vec<String>>();
-    let (before, after) = (kinds(&x), kinds(&y));
-    if before != after {
-        return Some(format!("{} → {}", runs(&before), runs(&after)));
-    }
-    let (n, how) = x.iter().zip(&y).enumerate().find_map(|(i, (a, b))| Some((i, item(a, b)?)))?;
-    Some(format!("item {n} after the constants ({}): {how}", before[n]))
-}
-
-/// Returns the items of a request after the fixed pieces, which are reported separately.
-fn items_after_fixed<'a>(case: &'a Case, request: &'a CaseRequest) -> Vec<&'a CaseItem> {
-    let head = |i: &&CaseItem| i.constant && matches!(i.kind, BlockKind::Base | BlockKind::Context);
-    case.items_of(request).skip_while(head).collect()
-}
-
-/// Returns the difference between two items, except for their number and the size of a constant.
-fn item(a: &CaseItem, b: &CaseItem) -> Option<String> {
-    let constant = a.constant && b.constant;
-    let (a, b) = (json!(a), json!(b));
-    let names = ["role", "id", "name", "cache", "bytes", "text", "sha256", "parts", "transcript"];
-    let found = names.into_iter().find(|n| a[*n] != b[*n] && !(constant && *n == "bytes"))?;
-    let (x, y) = shorten(&a[found].to_string(), &b[found].to_string());
-    Some(match found {
-        "sha256" => "another text of the same size".into(),
-        _ => format!("{found} {x} → {y}"),
-    })
-}
-
-/// Returns the word for a kind or role in a file.
-fn word(v: &impl Serialize) -> String {
-    json!(v).as_str().unwrap_or("?").to_string()
-}
-
-fn json_text(v: &Value) -> String {
-    if v.is_null() { "not given".into() } else { v.to_string() }
-}
-
-/// Joins kinds of items, with a count for repeated ones.
-fn runs(kinds: &[String]) -> String {
-    let run = |r: &[String]| match r.len() {
-        1 => r[0].clone(),
-        n => format!("{n} {}", r[0]),
-    };
-    let all: Vec<String> = kinds.chunk_by(|a, b| a == b).map(run).collect();
-    format!("[{}]", all.join(", "))
 }
 
 fn few(names: &[&str]) -> String {

@@ -5,11 +5,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_provider::Item;
 use ctxbench_util::files;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::case::{Constant, Constants, Outcome};
+use crate::case::{Constant, Constants, Outcome, Segment};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +82,7 @@ pub struct CasePiece<'a> {
     /// wrote it.
     pub kind: BlockKind,
     pub texts: Vec<&'a str>,
+    pub items: &'a [Item],
     /// True if it contains text of the session.
     pub said: bool,
 }
@@ -112,35 +114,17 @@ pub enum Classification {
     /// A summary after a text of the program, which ends where the body starts.
     Summary { body: Range<usize> },
     /// A summary in segments, with the sizes of the program's texts before and after it.
-    Segments { around: [usize; 2], segments: Vec<SummarySegment> },
+    Segments { around: [usize; 2], segments: Vec<Segment> },
     /// A summary prompt that contains the conversation as a text.
     Prompt {
         /// Variant of the program's prompt, if cases distinguish them.
         variant: Option<&'static str>,
         transcript: String,
         /// The previous summary. Empty = none.
-        prior: Vec<SummarySegment>,
+        prior: Vec<Segment>,
         /// The rest: its name among the constants of a case, and its size in bytes.
         constant: (&'static str, usize),
     },
-}
-
-/// A piece of a summary.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SummarySegment {
-    /// Written by a model.
-    Said(String),
-    /// A text of the program, by its name among the constants of its cases, and its size in bytes.
-    Constant(&'static str, usize),
-}
-
-impl SummarySegment {
-    pub fn bytes(&self) -> usize {
-        match self {
-            SummarySegment::Said(text) => text.len(),
-            SummarySegment::Constant(_, bytes) => *bytes,
-        }
-    }
 }
 
 /// A product's classification of a recorded session.
@@ -190,8 +174,8 @@ impl SessionReading {
             _ => return,
         };
         for s in segments {
-            if let SummarySegment::Constant(name, bytes) = s {
-                self.note(name, *bytes);
+            if let Some(name) = &s.constant {
+                self.note(name, s.bytes);
             }
         }
     }
@@ -231,7 +215,7 @@ pub(crate) mod testing {
     /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
-        CasePiece { role, kind, texts: vec![text], said }
+        CasePiece { role, kind, texts: vec![text], items: &[], said }
     }
 
     /// Returns a request that was not refused.

@@ -4,23 +4,19 @@
 //! Not modelled: codes that need the signature itself or changes of tools, since no client here
 //! tampers with a block.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
 use ctxbench_core::request::{ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_util::lru_map::LruMap;
 
 /// Signature by which the provider recognises a block that it made on demand.
 pub(super) fn signature(summary: &str) -> u64 {
     tokens::content_hash(summary.as_bytes())
-}
-
-fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
-    Err(ModelError { code: Some(code.into()), ..ModelError::invalid(message) })
 }
 
 /// Refuses invalid requests as the provider does. `signed` = blocks made on demand, `scale` = the
@@ -32,84 +28,85 @@ pub(super) fn check(
 ) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
     let least = scale_tokens(MIN_COMPACT_TRIGGER, scale);
-    let mut compacts = false;
-    for (i, edit) in prompt.server_edits.iter().enumerate() {
-        match edit {
-            ServerEdit::Compact { trigger, .. } if *trigger < least => {
-                return invalid(
-                    INVALID,
-                    &format!(
-                        "context_management: the trigger of compact_20260112 must be at least \
-                         {least} input tokens"
-                    ),
-                );
-            }
-            ServerEdit::Compact { .. } => compacts = true,
-            ServerEdit::ClearThinking { .. } if i > 0 => {
-                return invalid(
-                    INVALID,
-                    "context_management: clear_thinking_20251015 must be the first edit",
-                );
-            }
-            ServerEdit::ClearThinking { keep: Some(0) } => {
-                return invalid(
-                    INVALID,
-                    "context_management: clear_thinking_20251015 keeps at least one turn",
-                );
-            }
-            _ => {}
-        }
-    }
-    let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
+    let too_low = format!(
+        "context_management: the trigger of compact_20260112 must be at least {least} input tokens"
+    );
+    let (edits, asks) = (&prompt.server_edits, prompt.asks_for_compaction());
+    let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
     let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.peek(&signature(text)).is_some());
     let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(&talk[i].content)).collect();
-    if blocks.len() > 1 {
-        return invalid("compaction_block_ambiguous", "messages may contain one compaction block");
-    }
-    if blocks.first().is_some_and(|&i| i > 0) {
-        return invalid(
+    let is_low =
+        |e: &ServerEdit| matches!(e, ServerEdit::Compact { trigger, .. } if *trigger < least);
+    let is_thinking = |e: &ServerEdit| matches!(e, ServerEdit::ClearThinking { .. });
+    let keeps_none = |e: &ServerEdit| matches!(e, ServerEdit::ClearThinking { keep: Some(0) });
+    let compacts = edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. }));
+    let rules = [
+        (edits.iter().any(is_low), INVALID, &*too_low),
+        (
+            edits.iter().skip(1).any(is_thinking),
+            INVALID,
+            "context_management: clear_thinking_20251015 must be the first edit",
+        ),
+        (
+            edits.iter().any(keeps_none),
+            INVALID,
+            "context_management: clear_thinking_20251015 keeps at least one turn",
+        ),
+        (
+            blocks.len() > 1,
+            "compaction_block_ambiguous",
+            "messages may contain one compaction block",
+        ),
+        (
+            blocks.first().is_some_and(|&i| i > 0),
             "compaction_block_misplaced",
             "the compaction block must come first in messages",
-        );
-    }
-    if !blocks.is_empty() && compacts {
-        return invalid(
+        ),
+        (
+            !blocks.is_empty() && compacts,
             INVALID,
             "a compaction block made on demand cannot be combined with compact_20260112",
-        );
-    }
-    if !prompt.asks_for_compaction() {
-        return Ok(());
-    }
-    if !prompt.server_edits.is_empty() {
-        return invalid(INVALID, "compaction cannot be combined with context_management");
-    }
-    if talk.len() == blocks.len() {
-        return invalid("compaction_nothing_to_summarize", "there is nothing to summarise");
-    }
-    let answered: HashSet<&str> = talk
-        .iter()
-        .filter_map(|i| match &*i.content {
-            Content::Output { id, .. } => Some(&**id),
-            _ => None,
-        })
-        .collect();
-    let open = |c: &Content| matches!(c, Content::Call { id, .. } if !answered.contains(&**id));
-    let last = talk.iter().rev().take_while(|i| i.role == Role::Assistant);
-    if last.into_iter().any(|i| open(&i.content)) {
-        return invalid(
+        ),
+        (
+            asks && !edits.is_empty(),
+            INVALID,
+            "compaction cannot be combined with context_management",
+        ),
+        (
+            asks && talk.len() == blocks.len(),
+            "compaction_nothing_to_summarize",
+            "there is nothing to summarise",
+        ),
+        (
+            asks && has_open_call(&talk),
             "compaction_incomplete_turn",
             "the last turn has a tool call without a result",
-        );
+        ),
+    ];
+    match rules.into_iter().find(|(is_broken, ..)| *is_broken) {
+        Some((_, code, message)) => {
+            Err(ModelError { code: Some(code.into()), ..ModelError::invalid(message) })
+        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Returns whether the model's last message has a call without a result.
+fn has_open_call(talk: &[&Item]) -> bool {
+    let last = talk.iter().rev().take_while(|i| i.role == Role::Assistant);
+    let mut calls = last.filter_map(|i| match &*i.content {
+        Content::Call { id, .. } => Some(id),
+        _ => None,
+    });
+    let is_answered = |call: &Arc<str>| {
+        talk.iter().any(|i| matches!(&*i.content, Content::Output { id, .. } if id == call))
+    };
+    calls.any(|call| !is_answered(call))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_provider::Item;
-    use std::sync::Arc;
 
     fn prompt(talk: Vec<Content>, server_edits: Vec<ServerEdit>) -> Prompt {
         let role = |c: &Content| match c {

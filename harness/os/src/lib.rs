@@ -6,6 +6,7 @@ mod hash;
 pub mod post;
 mod process_group;
 pub mod redact;
+pub mod server_url;
 pub mod shutdown;
 mod signals;
 

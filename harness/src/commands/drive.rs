@@ -168,7 +168,7 @@ fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Dr
                 report!("note: {}: {why}; its row says `unknown`", agent.title);
             }
             if let Some(cases) = cases {
-                cases.take(session, agent, &driven);
+                cases.take(session, &driven);
             }
             drive::measured(session, &driven)
         }

@@ -12,10 +12,9 @@ use ctxbench_util::calendar;
 
 use super::serve::shutdown_signal;
 use ctxbench_agents::drive;
-use ctxbench_agents::recorder::{
-    self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams,
-};
+use ctxbench_agents::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstreams};
 use ctxbench_agents::serve::wall_clock;
+use ctxbench_os::server_url::ServerUrl;
 use ctxbench_util::plural::pluralize;
 
 const HELP: &str = "\
@@ -67,10 +66,10 @@ pub(crate) struct RecordArgs {
 pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let agent = args.agent.as_deref().map(drive::agent::find).transpose()?;
     let upstreams = match &args.upstream {
-        Some(url) => Upstreams::single(Upstream::parse(url).context("--upstream")?),
+        Some(url) => Upstreams::single(ServerUrl::parse(url).context("--upstream")?),
         None => Upstreams::of_providers(|name| std::env::var(name).ok()).map_err(|e| anyhow!(e))?,
     };
-    for upstream in upstreams.all().filter(|u| u.is_bare()) {
+    for upstream in upstreams.all().filter(|u| !u.is_private()) {
         report!("note: keys travel to {} over http, where others can read them", upstream.host());
     }
     let header = Header {

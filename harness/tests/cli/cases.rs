@@ -131,11 +131,11 @@ fn differences_between_versions_are_printed() {
     let want = "\
 codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
   in every session: constants.summary_prompt_bytes: 426 → 512
-  in every session: tools: 8 → 9
+  in every session: fixed.tools[0]: 8 → 9
   two: settings.auto_compact_token_limit: 5000 → 6000
   two: requests: 6 → 2
   two: 1 of 2 requests differ: 2
-  two: first, request 2: purpose \"sample\" → \"summary\"
+  two: first, request 2: purpose: \"sample\" → \"summary\"
   only of 0.169.0: gone
   only of 0.1000.0: new
 ";
@@ -166,9 +166,9 @@ fn recorded_codex_versions_differ_as_documented() {
     let newest = of("0.104.0");
     assert!(newest.contains("0.104.0 → 0.169.0"), "{out}");
     // Tools, and the requests of a session that 0.169 compacts later.
-    assert!(newest.contains("in every session: tools: 5 → 8"), "{newest}");
+    assert!(newest.contains("in every session: fixed.tools[0]: 5 → 8"), "{newest}");
     assert!(newest.contains("g_default_limit: requests: 5 → 4"), "{newest}");
-    assert!(newest.contains("purpose \"summary\" → \"sample\""), "{newest}");
+    assert!(newest.contains("purpose: \"summary\" → \"sample\""), "{newest}");
 }
 
 #[test]

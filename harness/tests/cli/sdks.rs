@@ -80,8 +80,8 @@ pub(crate) const CLIENTS: [(&str, usize); 6] = [
     ("anthropic_check.mjs", 14),
     ("openai_check.py", 16),
     ("openai_check.mjs", 13),
-    ("gemini_check.py", 17),
-    ("gemini_check.mjs", 12),
+    ("gemini_check.py", 16),
+    ("gemini_check.mjs", 11),
 ];
 
 #[test]

@@ -226,7 +226,6 @@ impl Table {
             ("prices", "write_1h", prices.write_1h, USD),
             ("prices", "read", prices.read, USD),
             ("prices", "output", prices.output, USD),
-            ("prices", "storage", prices.storage.unwrap_or(0.0), USD),
             ("counting", "per_token", counting.per_token, FACTOR),
             ("counting", "per_visible_token", counting.per_visible_token, FACTOR),
             ("counting", "per_block", counting.per_block as f64, AROUND),

@@ -11,13 +11,13 @@ use ctxbench_core::model::{self, Model, UnknownModel};
 use ctxbench_provider::wire::{self, Api};
 use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
-use ctxbench_util::{files, nearest};
+use ctxbench_util::{files, nearest, toml_file};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+use toml::Table;
 
-use super::inheritance;
-use super::template::{PLACEHOLDERS, Template, replace};
+use super::template::replace;
 
 /// Default time in which an agent must print something or send a request. Programs started by Node
 /// or Python take many seconds on a busy machine.
@@ -38,58 +38,26 @@ const BUILT_IN: &[(&str, &str)] = &[
 /// Error that prevents the use of an agent.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// The text is neither the name of a built-in agent nor a file.
-    #[error(
-        "unknown agent `{0}`; name your own agent by its file, such as ./{0}.toml; \
-         {hint}",
-        hint = name_hint(.0)
-    )]
+    #[error("unknown agent `{0}`; name your own agent by its file, such as ./{0}.toml; {hint}", hint = name_hint(.0))]
     Unknown(String),
-    /// The file cannot be read.
-    #[error("{}: {why}", path.display())]
-    Unreadable {
-        /// Path of the description.
-        path: PathBuf,
-        why: std::io::Error,
-    },
-    /// The file is not a valid description.
+    /// The file cannot be read, or is not a valid description.
     #[error("{0}")]
     Wrong(String),
-    /// The file given with `--program` does not exist.
     #[error("--program {name}={}: file not found", path.display())]
-    NotThere {
-        /// Name of the agent.
-        name: String,
-        path: PathBuf,
-    },
-    /// The model is unknown.
+    NotThere { name: String, path: PathBuf },
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
     /// The agent does not support the provider of the model.
     #[error(
-        "{title} uses the API of {speaks}, and {model} has another; supported models: \
-         {models}"
+        "{title} uses the API of {speaks}, and {model} has another; supported models: {models}"
     )]
-    Model {
-        /// Display name of the agent.
-        title: String,
-        speaks: &'static str,
-        model: String,
-        models: String,
-    },
+    Model { title: String, speaks: &'static str, model: String, models: String },
     /// The program is not in PATH.
     #[error(
         "{title} is not installed: `{tried}` is not in PATH; install it with `{install}`, or use \
          --program {name}=PATH"
     )]
-    Missing {
-        /// Display name of the agent.
-        title: String,
-        /// Short name of the agent.
-        name: String,
-        tried: String,
-        install: String,
-    },
+    Missing { title: String, name: String, tried: String, install: String },
 }
 
 /// Protocol that delivers the user's messages to an agent.
@@ -145,6 +113,9 @@ pub struct Agent {
     pub label: Option<String>,
     /// Known deviations from its description.
     pub note: Option<String>,
+    /// Further placeholders with their values.
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
     /// Folder of the description. `None` for a built-in agent.
     #[serde(skip)]
     pub here: Option<PathBuf>,
@@ -302,12 +273,11 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
     if !text.ends_with(".toml") {
         return Err(AgentError::Unknown(text.to_string()));
     }
-    let path = PathBuf::from(text);
-    let toml = files::read_text(&path)
-        .map_err(|why| AgentError::Unreadable { path: path.clone(), why })?;
-    let folder = std::path::absolute(&path).ok().and_then(|p| p.parent().map(Path::to_path_buf));
-    let here = folder.unwrap_or_default();
-    Ok(Agent { here: Some(here.clone()), ..read(text, &toml, Some(&here))? })
+    let toml = files::read_text(Path::new(text))
+        .map_err(|why| AgentError::Wrong(format!("{text}: {why}")))?;
+    let path = std::path::absolute(text).unwrap_or_default();
+    let here = path.parent().unwrap_or(Path::new(""));
+    Ok(Agent { here: Some(here.to_path_buf()), ..read(text, &toml, Some(here))? })
 }
 
 /// Returns the description of a built-in agent.
@@ -317,10 +287,64 @@ fn described(name: &str) -> Option<&'static str> {
 
 /// Parses and checks a description. `folder` is the folder of its file.
 pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, AgentError> {
-    let agent: Agent =
-        inheritance::read(file, toml, folder, &described).map_err(AgentError::Wrong)?;
+    let own: Table = toml_file::read(file, toml).map_err(|e| AgentError::Wrong(e.to_string()))?;
+    // Without `extends` the file is parsed directly, so that errors have a line.
+    let agent: Result<Agent, String> = match own.contains_key("extends") {
+        false => toml_file::read(file, toml).map_err(|e| e.to_string()),
+        true => merged(file, own, folder, MAX_DEPTH).and_then(|whole| {
+            let wrong = |e| toml_file::describe(&e, "");
+            whole
+                .try_into()
+                .map_err(|e| format!("{file} or a description it extends: {}", wrong(e)))
+        }),
+    };
+    let agent = agent.map_err(AgentError::Wrong)?;
     agent.check().map_err(|why| AgentError::Wrong(format!("{file}: {why}")))?;
     Ok(agent)
+}
+
+/// Maximum depth of `extends`.
+const MAX_DEPTH: usize = 8;
+
+/// Returns the keys of a description on top of those of the description that it extends.
+fn merged(
+    file: &str,
+    mut keys: Table,
+    folder: Option<&Path>,
+    depth: usize,
+) -> Result<Table, String> {
+    let Some(extends) = keys.remove("extends") else { return Ok(keys) };
+    let wrong = |why: &str| format!("{file}: extends = {extends}: {why}");
+    let name = extends.as_str().ok_or_else(|| wrong("must be a string"))?;
+    if depth == 0 {
+        return Err(wrong("the descriptions extend each other in a circle"));
+    }
+    let path = folder.unwrap_or(Path::new("")).join(name);
+    let (file, text, folder) = match described(name) {
+        Some(text) => (name.to_string(), text.to_string(), None),
+        None if !name.ends_with(".toml") => {
+            return Err(wrong(&AgentError::Unknown(name.to_string()).to_string()));
+        }
+        None => {
+            let file = path.display().to_string();
+            let text = files::read_text(&path).map_err(|e| wrong(&format!("{file}: {e}")))?;
+            (file, text, path.parent())
+        }
+    };
+    let below = toml_file::read(&file, &text).map_err(|e| e.to_string())?;
+    Ok(over(merged(&file, below, folder, depth - 1)?, keys))
+}
+
+/// Merges two tables. Other values of `above` replace those of `below`.
+fn over(mut below: Table, above: Table) -> Table {
+    for (name, value) in above {
+        let value = match (below.remove(&name), value) {
+            (Some(toml::Value::Table(b)), toml::Value::Table(a)) => toml::Value::Table(over(b, a)),
+            (_, value) => value,
+        };
+        below.insert(name, value);
+    }
+    below
 }
 
 impl Agent {
@@ -334,72 +358,66 @@ impl Agent {
 
     fn check(&self) -> Result<(), String> {
         let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if self.name.is_empty() || !self.name.chars().all(letter) {
-            return Err(format!("name = {:?}: letters, digits, `-` and `_` only", self.name));
-        }
-        if self.program.names.is_empty() || self.start.command.is_empty() {
-            return Err("`program.names` and `start.command` must name something".into());
-        }
-        match self.start.deliver {
-            Deliver::Lines if self.start.prompt.is_none() => {
-                return Err(
-                    "start.deliver = \"lines\" needs `start.prompt`: the prompt that the agent \
-                            prints when it waits for a message"
-                        .into(),
-                );
-            }
-            Deliver::Exec if self.start.resume.is_none() => {
-                return Err("start.deliver = \"exec\" needs `start.resume`: the command line of \
-                            every turn but the first, which continues the conversation"
-                    .into());
-            }
-            _ => {}
+        let plain = |file: &SetupFile| {
+            let mut parts = Path::new(&file.path).components();
+            !file.path.is_empty() && parts.all(|c| matches!(c, std::path::Component::Normal(_)))
+        };
+        let conditional = |s: &Side| {
+            s.header.is_some()
+                || s.body.is_some()
+                || s.system.is_some()
+                || s.last.is_some()
+                || s.tools.is_some()
+        };
+        let contains = |text: &str, parts: &[&str]| parts.iter().all(|part| text.contains(part));
+        let (start, edit) = (&self.start, self.edit.as_ref());
+        let rules = [
+            (
+                !self.name.is_empty() && self.name.chars().all(letter),
+                "`name`: letters, digits, `-` and `_` only",
+            ),
+            (
+                !self.program.names.is_empty() && !start.command.is_empty(),
+                "`program.names` and `start.command` must name something",
+            ),
+            (
+                start.deliver != Deliver::Lines || start.prompt.is_some(),
+                "start.deliver = \"lines\" needs `start.prompt`: the prompt that the agent prints \
+                 when it waits for a message",
+            ),
+            (
+                start.deliver != Deliver::Exec || start.resume.is_some(),
+                "start.deliver = \"exec\" needs `start.resume`: the command line of every turn but \
+                 the first, which continues the conversation",
+            ),
+            (
+                self.tool.as_ref().is_none_or(|t| t.arguments.to_string().contains("{command}")),
+                "`tool.arguments` must contain `{command}` in a string",
+            ),
+            (edit.is_none() || self.tool.is_none(), "`edit` is for agents without `tool`"),
+            (
+                edit.is_none_or(|e| {
+                    contains(&format!("\n{}", e.text), &["\n{path}\n", "{content}"])
+                }),
+                "`edit.text` must contain `{content}`, and `{path}` alone on its line",
+            ),
+            (
+                edit.is_none_or(|e| {
+                    !e.marks.is_empty() && e.marks.iter().all(|m| !m.trim().is_empty())
+                }),
+                "`edit.marks` must contain the prefixes of the lines of an edit",
+            ),
+            (
+                self.file.iter().all(plain),
+                "`path` of a file must be a relative path in the scratch folder",
+            ),
+            (self.side.iter().all(conditional), "every [[side]] needs at least one condition"),
+        ];
+        if let Some((_, why)) = rules.iter().find(|(holds, _)| !holds) {
+            return Err(why.to_string());
         }
         let model = model::find(&self.model).map_err(|e| format!("`model`: {e}"))?;
-        self.strategy_with(model).map_err(|e| e.to_string())?;
-        if let Some(tool) = &self.tool
-            && !tool.arguments.to_string().contains("{command}")
-        {
-            return Err("`tool.arguments` must contain `{command}` in a string".into());
-        }
-        if let Some(edit) = &self.edit {
-            if self.tool.is_some() {
-                return Err("`edit` is for agents without `tool`".into());
-            }
-            if !edit.text.contains("{path}") || !edit.text.contains("{content}") {
-                return Err("`edit.text` must contain `{path}` and `{content}`".into());
-            }
-            if !edit.text.starts_with("{path}\n") && !edit.text.contains("\n{path}\n") {
-                return Err("`edit.text`: `{path}` must be alone on its line".into());
-            }
-            if edit.marks.is_empty() || edit.marks.iter().any(|m| m.trim().is_empty()) {
-                return Err("`edit.marks` must contain the prefixes of the lines of an edit".into());
-            }
-        }
-        for w in &self.file {
-            let path = Path::new(&w.path);
-            let plain = |c| matches!(c, std::path::Component::Normal(_));
-            if !path.components().all(plain) || w.path.is_empty() {
-                return Err(format!(
-                    "file path {:?}: must be a relative path in the scratch folder",
-                    w.path
-                ));
-            }
-        }
-        for side in &self.side {
-            let Side { header, body, system, last, tools, .. } = side;
-            let texts = [system.is_some(), last.is_some(), tools.is_some()];
-            if header.is_none() && body.is_none() && !texts.contains(&true) {
-                let word = side.purpose.word();
-                return Err(format!("[[side]] purpose = {word:?}: needs at least one condition"));
-            }
-        }
-        match self.texts().into_iter().find_map(Template::unknown) {
-            None => Ok(()),
-            Some(name) => {
-                Err(format!("{{{name}}} is not known here; known are {}", PLACEHOLDERS.join(", ")))
-            }
-        }
+        self.strategy_with(model).map(drop).map_err(|e| e.to_string())
     }
 
     /// Returns the strategy that implements the agent, for a model.
@@ -444,12 +462,6 @@ impl Agent {
             env: options.env.into_iter().map(|(k, v)| (k, filled(v))).collect(),
             arguments: options.arguments.into_iter().map(filled).collect(),
         })
-    }
-
-    /// Returns the texts with placeholders.
-    fn texts(&self) -> Vec<&str> {
-        let start = self.start.command.iter().chain(self.start.resume.iter().flatten());
-        start.chain(self.env.values()).map(String::as_str).collect()
     }
 
     /// Returns the path of the program.
@@ -517,7 +529,6 @@ mod tests {
         assert!(read("a", MINIMAL, None).is_ok());
         for (from, to, message) in [
             ("\"acp\"\n", "\"smoke\"\n", "smoke"),
-            ("{program}", "{progam}", "{progam}"),
             ("name = \"mine\"", "name = \"../mine\"", "letters"),
             ("deliver = \"acp\"", "deliver = \"lines\"", "start.prompt"),
             ("deliver = \"acp\"", "deliver = \"exec\"", "start.resume"),
@@ -532,6 +543,33 @@ mod tests {
             assert_ne!(text, MINIMAL, "{from}");
             let error = read("mine.toml", &text, None).unwrap_err().to_string();
             assert!(error.starts_with("mine.toml:") && error.contains(message), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn description_extends_another_key_by_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(
+            "base.toml",
+            &format!("{MINIMAL}[env]\nA = \"1\"\nB = \"2\"\n[values]\nkind = \"plain\"\n"),
+        );
+        write("loop.toml", "extends = \"loop.toml\"");
+        let of = |text: &str| read("f", text, Some(dir.path())).map_err(|e| e.to_string());
+        let own = "extends = \"base.toml\"\nname = \"b\"\nenv.A = \"3\"\nvalues.kind = \"other\"";
+        let got = of(own).unwrap();
+        assert_eq!((&*got.name, &*got.title), ("b", "Mine"));
+        assert_eq!((&*got.env["A"], &*got.env["B"], &*got.values["kind"]), ("3", "2", "other"));
+        for (text, want) in [
+            ("extends = \"loop.toml\"", "in a circle"),
+            ("extends = \"no.toml\"", "no.toml"),
+            ("extends = \"codx\"", "unknown agent `codx`"),
+            ("extends = 3", "must be a string"),
+            ("extends = \"base.toml\"\nnme = 1", "unknown key `nme`; did you mean name?"),
+            ("a = ", "f:1: "),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(want), "{error}");
         }
     }
 

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::http::HeaderMap;
+use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_scenarios::ProviderFault;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -20,7 +20,7 @@ use super::agent::{Agent, Purpose, Side};
 use super::faults::RequestCounts;
 use super::plan::{DrivePlan, Planned};
 use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
-use ctxbench_replay::{NEUTRAL, text_of as text_of_tokens};
+use ctxbench_replay::{NEUTRAL, text_of};
 
 /// Maximum number of requests without a new reply of the session: work beyond the session, retries,
 /// summaries, side requests and refused requests. Each is kept until the row is built.
@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     pub(super) purpose: Purpose,
     /// Number among requests with this purpose, from 1.
     pub(super) nth: u64,
-    pub(super) wire: Option<Wire>,
+    pub(super) wire: Wire,
     /// Purpose that the agent gives.
     pub(super) label: Option<String>,
     pub(super) prompt: Option<Prompt>,
@@ -54,21 +54,15 @@ pub(super) struct Exchange {
 /// Reply to a request.
 #[derive(Clone)]
 struct PlannedReply {
-    said: ReplyContent,
+    /// `None` = a summary.
+    parts: Option<Vec<Part>>,
     key: Option<Arc<str>>,
     tools_ms: Millis,
-}
-
-#[derive(Clone)]
-enum ReplyContent {
-    Parts(Vec<Part>),
-    Summary,
 }
 
 impl PlannedReply {
     /// Returns whether a request contains a call of this reply.
     fn is_shown(&self, asked: &Prompt) -> bool {
-        let ReplyContent::Parts(parts) = &self.said else { return false };
         let shows = |part: &Part| match part {
             Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
                 Content::Call { id, .. } => **id == *call.id,
@@ -76,7 +70,7 @@ impl PlannedReply {
             }),
             _ => false,
         };
-        parts.iter().any(shows)
+        self.parts.iter().flatten().any(shows)
     }
 }
 
@@ -182,9 +176,9 @@ impl Director {
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
         if let Some(Planned { key, parts, tools_ms, .. }) = planned {
-            let said = ReplyContent::Parts(parts.clone());
             self.idle = 0;
-            return PlannedReply { said, key: Some(key.clone()), tools_ms: *tools_ms };
+            let (parts, key) = (Some(parts.clone()), Some(key.clone()));
+            return PlannedReply { parts, key, tools_ms: *tools_ms };
         }
         aside(NEUTRAL)
     }
@@ -205,14 +199,14 @@ impl Director {
     }
 
     /// Returns the purpose of a request. `None` if no rule of the description matches.
-    fn purpose(&self, asks: &Asks<'_>) -> Option<Purpose> {
-        if asks.compaction {
+    fn purpose(&self, request: &Arrived, prompt: &Prompt) -> Option<Purpose> {
+        if request.wants_compaction() {
             return Some(Purpose::Summary);
         }
-        if let Some(side) = self.sides.iter().find(|s| asks.fit(s)) {
+        if let Some(side) = self.sides.iter().find(|side| fits(side, request, prompt)) {
             return Some(side.purpose);
         }
-        (asks.prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
+        (prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
     }
 }
 
@@ -244,8 +238,7 @@ impl Director {
     fn begin_exchange(
         &mut self,
         purpose: Option<Purpose>,
-        wire: Option<Wire>,
-        (path, body): (&str, &[u8]),
+        request: &Arrived,
         on_purpose: bool,
     ) -> usize {
         let purpose = purpose.unwrap_or(Purpose::Other);
@@ -253,109 +246,73 @@ impl Director {
             step: self.step,
             purpose,
             nth: self.counted.get(&purpose).copied().unwrap_or_default(),
-            wire,
-            label: self.label.as_ref().and_then(|at| field(body, at)),
+            wire: request.wire,
+            label: self.label.as_ref().and_then(|at| field(&request.body, at)),
             prompt: None,
             http: 0,
             outcome: Err(ModelError::invalid("no reply")),
             key: None,
-            again: !self.heard.insert(key(path, body)),
+            again: !self.heard.insert(key(request)),
             on_purpose,
         });
         self.exchanges.len() - 1
     }
 
     /// Returns the answer to a request. The outer error ends the drive.
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<ModelAnswer, ModelError>, String> {
+    fn answer(
+        &mut self,
+        request: &Arrived,
+        prompt: &Prompt,
+    ) -> Result<Result<ModelAnswer, ModelError>, String> {
         self.hear()?;
-        let header = |name: &str| text_of(arrived.headers, name);
-        let compaction = arrived.wants_compaction();
-        let (body, prompt) = (arrived.body, arrived.prompt);
-        let purpose = self.purpose(&Asks { header: &header, body, prompt, compaction });
+        let purpose = self.purpose(request, prompt);
         let fault = purpose.and_then(|p| self.fault(p));
-        let sent = (arrived.path, body);
-        let at = self.begin_exchange(purpose, Some(arrived.wire), sent, fault.is_some());
-        self.open.insert(arrived.id, at);
+        let at = self.begin_exchange(purpose, request, fault.is_some());
+        self.open.insert(request.id, at);
         if let Some(fault) = fault {
             self.now = self.now.saturating_add(fault.after_ms);
             self.giving = None;
-            return Ok(disturbed(fault, arrived.wire));
+            return Ok(disturbed(fault, request.wire));
         }
-        let hash = key(arrived.path, body);
+        let hash = key(request);
         let given = match (self.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => given,
             (None, Some(Purpose::Work)) => self.next(prompt),
-            (None, Some(Purpose::Summary)) => summary(),
+            (None, Some(Purpose::Summary)) => PlannedReply { parts: None, key: None, tools_ms: 0 },
             (None, Some(_)) => aside(ASIDE),
-            (None, None) => return Err(unknown(arrived)),
+            (None, None) => return Err(unknown(prompt)),
         };
-        let said = match &given.said {
-            ReplyContent::Parts(parts) => ModelAnswer::Parts(parts.clone()),
-            ReplyContent::Summary => ModelAnswer::Summary,
-        };
+        let said = given.parts.clone().map_or(ModelAnswer::Summary, ModelAnswer::Parts);
         self.giving = Some((hash, given));
         Ok(Ok(said))
     }
 }
 
-fn summary() -> PlannedReply {
-    PlannedReply { said: ReplyContent::Summary, key: None, tools_ms: 0 }
-}
-
 fn aside(text: &str) -> PlannedReply {
-    PlannedReply {
-        said: ReplyContent::Parts(vec![Part::Text(text.into())]),
-        key: None,
-        tools_ms: 0,
-    }
+    PlannedReply { parts: Some(vec![Part::Text(text.into())]), key: None, tools_ms: 0 }
 }
 
-/// Parts of a request that rules match.
-struct Asks<'a> {
-    header: &'a dyn Fn(&str) -> Option<String>,
-    body: &'a [u8],
-    prompt: &'a Prompt,
-    /// True if it requests a compaction by the provider, which makes it a summary.
-    compaction: bool,
-}
-
-impl Asks<'_> {
-    fn fit(&self, side: &Side) -> bool {
-        let Side { purpose: _, header, body, system, last, tools } = side;
-        let has_tools = self.prompt.tools.is_some();
-        header
-            .as_ref()
-            .is_none_or(|[name, piece]| self.headed(name).is_some_and(|v| v.contains(piece)))
-            && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
-            && system.as_ref().is_none_or(|piece| self.system(piece))
-            && last.as_ref().is_none_or(|piece| self.last(piece))
-            && tools.is_none_or(|wanted| wanted == has_tools)
-    }
-
-    fn headed(&self, name: &str) -> Option<String> {
-        // The server stores header names in lower case.
-        (self.header)(&name.to_ascii_lowercase())
-    }
-
-    fn field(&self, path: &str, piece: &str) -> bool {
-        field(self.body, path).is_some_and(|v| v.contains(piece))
-    }
-
-    fn system(&self, piece: &str) -> bool {
-        use ctxbench_core::block::Role;
-        let mut head = self
-            .prompt
-            .items
-            .iter()
-            .filter(|i| matches!(i.role, Role::Instructions | Role::System | Role::Developer));
-        head.any(|i| i.text().contains(piece))
-    }
-
-    fn last(&self, piece: &str) -> bool {
-        let message = self.prompt.items.last().map(|i| i.message);
-        let of_last = self.prompt.items.iter().rev().take_while(|i| Some(i.message) == message);
-        of_last.into_iter().any(|i| i.text().contains(piece))
-    }
+/// Returns whether a request meets all conditions of a rule.
+fn fits(side: &Side, request: &Arrived, prompt: &Prompt) -> bool {
+    let Side { purpose: _, header, body, system, last, tools } = side;
+    let has_header = |[name, piece]: &[String; 2]| {
+        let value = request.headers.get(name.as_str());
+        value.is_some_and(|v| String::from_utf8_lossy(v.as_bytes()).contains(piece))
+    };
+    let has_field = |[path, piece]: &[String; 2]| {
+        field(&request.body, path).is_some_and(|value| value.contains(piece))
+    };
+    let instructs =
+        |i: &&Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
+    let message = prompt.items.last().map(|i| i.message);
+    let of_last = |i: &&Item| Some(i.message) == message;
+    let mut head = prompt.items.iter().filter(instructs);
+    let mut end = prompt.items.iter().rev().take_while(of_last);
+    header.as_ref().is_none_or(has_header)
+        && body.as_ref().is_none_or(has_field)
+        && system.as_ref().is_none_or(|piece| head.any(|i| i.text().contains(piece)))
+        && last.as_ref().is_none_or(|piece| end.any(|i| i.text().contains(piece)))
+        && tools.is_none_or(|wanted| wanted == prompt.tools.is_some())
 }
 
 /// Returns the answer of a fault.
@@ -365,7 +322,7 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError
         let message = message.unwrap_or_else(|| "the provider failed".into());
         return Err(wire.api.refusal(status, code, message));
     }
-    let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
+    let text = tokens.map(text_of).or(text).unwrap_or_default();
     let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
     Ok(ModelAnswer::Parts(parts))
 }
@@ -378,14 +335,15 @@ fn field(body: &[u8], path: &str) -> Option<String> {
     Some(found.as_str().map_or_else(|| found.to_string(), str::to_string))
 }
 
-fn key(path: &str, body: &[u8]) -> u64 {
-    tokens::content_hash(&[path.as_bytes(), b"\n", body].concat())
+/// Returns the hash of path and body.
+fn key(request: &Arrived) -> u64 {
+    tokens::content_hash(&[request.path.as_bytes(), b"\n", &request.body].concat())
 }
 
 impl Speaker for SharedDirector {
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+    fn answer(&mut self, request: &Arrived, prompt: &Prompt) -> Result<ModelAnswer, ModelError> {
         let mut d = self.lock();
-        d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
+        d.answer(request, prompt).unwrap_or_else(|why| Err(d.give_up(why)))
     }
 
     fn mark_delivered(&mut self) {
@@ -399,17 +357,10 @@ impl Speaker for SharedDirector {
         }
     }
 
-    fn looks(&self) -> bool {
-        true
-    }
-
     fn saw(&mut self, seen: RequestOutcome) {
         let mut d = self.lock();
-        let compaction = seen.wants_compaction();
-        let RequestOutcome {
-            id, wire, path, headers, body, prompt, http, on_purpose, outcome, ..
-        } = seen;
-        let at = match d.open.remove(&id) {
+        let RequestOutcome { request, http, on_purpose, outcome } = seen;
+        let at = match d.open.remove(&request.id) {
             Some(at) => at,
             // The server itself refused it.
             None => {
@@ -417,17 +368,14 @@ impl Speaker for SharedDirector {
                     d.give_up(why);
                     return;
                 }
-                let header = |name: &str| headers.get(name).cloned();
-                let purpose = prompt.as_ref().and_then(|prompt| {
-                    d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
-                });
+                let purpose = request.prompt.as_ref().and_then(|p| d.purpose(&request, p));
                 if let Some(purpose) = purpose.filter(|_| on_purpose) {
                     *d.counted.entry(purpose).or_default() += 1;
                 }
-                d.begin_exchange(purpose, wire, (&path, &body), on_purpose)
+                d.begin_exchange(purpose, &request, on_purpose)
             }
         };
-        let hash = key(&path, &body);
+        let hash = key(&request);
         let outcome = outcome.unwrap_or_else(|| Err(ModelError::invalid("no reply")));
         let on_purpose = on_purpose || d.exchanges[at].on_purpose;
         let key = match &outcome {
@@ -440,17 +388,13 @@ impl Speaker for SharedDirector {
             d.broken = d.given.get(&hash).filter(|g| g.key.is_some()).cloned();
         }
         let exchange = &mut d.exchanges[at];
-        (exchange.prompt, exchange.http, exchange.outcome) = (prompt, http, outcome);
+        (exchange.prompt, exchange.http, exchange.outcome) = (request.prompt, http, outcome);
         (exchange.key, exchange.on_purpose) = (key, on_purpose);
     }
 }
 
-fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
-}
-
-fn unknown(arrived: &Arrived<'_>) -> String {
-    let last = arrived.prompt.items.last().map_or("", |i| i.text());
+fn unknown(prompt: &Prompt) -> String {
+    let last = prompt.items.last().map_or("", |i| i.text());
     let end = last.floor_char_boundary(160);
     format!(
         "a request that its description does not recognise: it has no tools, and its last message \

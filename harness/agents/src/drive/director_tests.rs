@@ -1,3 +1,4 @@
+use axum::http::HeaderMap;
 use ctxbench_scenarios::FaultOn;
 use ctxbench_session::{AssistantEntry, Entry, Session, UserEntry};
 
@@ -27,6 +28,11 @@ fn wire() -> Wire {
     ctxbench_provider::wire::find("openai-chat").unwrap()
 }
 
+fn request(id: u64, wire: Wire, path: &str, body: &[u8], prompt: Option<Prompt>) -> Arrived {
+    let (path, headers, body) = (path.to_string(), HeaderMap::new(), body.to_vec());
+    Arrived { id, wire, path, headers, body, prompt, thinking: false, compact: false }
+}
+
 /// A request in progress.
 struct RequestInProgress {
     id: u64,
@@ -42,17 +48,8 @@ fn send(director: &mut SharedDirector, id: u64, words: &str) -> RequestInProgres
     let body = body.to_string().into_bytes();
     let wire = wire();
     let prompt = wire.decode(PATH, &body).unwrap();
-    let headers = HeaderMap::new();
-    let arrived = Arrived {
-        id,
-        wire,
-        path: PATH,
-        headers: &headers,
-        body: &body,
-        prompt: &prompt,
-        thinking: false,
-    };
-    let said = director.answer(&arrived).map(|said| match said {
+    let request = request(id, wire, PATH, &body, Some(prompt.clone()));
+    let said = director.answer(&request, &prompt).map(|said| match said {
         ModelAnswer::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
         ModelAnswer::Summary => "a summary".to_string(),
     });
@@ -65,15 +62,12 @@ fn send(director: &mut SharedDirector, id: u64, words: &str) -> RequestInProgres
 fn over(director: &mut SharedDirector, sent: &RequestInProgress) {
     let reply =
         |text: &String| Reply { parts: vec![Part::Text(text.as_str().into())], ..Reply::default() };
+    let prompt = wire().decode(PATH, &sent.body).ok();
     director.saw(RequestOutcome {
-        id: sent.id,
-        wire: Some(wire()),
-        path: PATH.into(),
-        body: sent.body.clone(),
-        prompt: wire().decode(PATH, &sent.body).ok(),
+        request: request(sent.id, wire(), PATH, &sent.body, prompt),
         http: sent.said.as_ref().map_or(400, |_| 200),
+        on_purpose: false,
         outcome: Some(sent.said.as_ref().map(reply).map_err(Clone::clone)),
-        ..RequestOutcome::default()
     });
 }
 
@@ -124,7 +118,8 @@ fn a_fault_is_told_of_the_request_that_it_hit() {
 fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
     let mut d = director(&["one"], &[]);
     for id in 0..2 * MAX_IDLE_REQUESTS {
-        d.saw(RequestOutcome { id, path: PATH.into(), http: 404, ..RequestOutcome::default() });
+        let request = request(id, wire(), PATH, &[], None);
+        d.saw(RequestOutcome { request, http: 404, on_purpose: false, outcome: None });
     }
     assert_eq!(exchanges_of(&d).len() as u64, MAX_IDLE_REQUESTS);
     let refused = send(&mut d, 2 * MAX_IDLE_REQUESTS, "a").said.unwrap_err();
@@ -156,22 +151,14 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
     let compacts = asks(serde_json::json!([user, {"type": "compaction_trigger"}]));
     let titles = asks(serde_json::json!([user]));
     for (id, kind, (body, prompt)) in [(0, "none", compacts), (2, "title", titles)] {
-        let headers = HeaderMap::from_iter([("x-kind".parse().unwrap(), kind.parse().unwrap())]);
-        let (wire, thinking) = (responses, false);
-        let arrived =
-            Arrived { id, wire, path, headers: &headers, body: &body, prompt: &prompt, thinking };
-        d.answer(&arrived).ok().unwrap();
-        d.saw(RequestOutcome {
-            id: id + 1,
-            wire: Some(wire),
-            path: path.into(),
-            headers: [("x-kind".to_string(), kind.to_string())].into(),
-            body,
-            prompt: Some(prompt),
-            http: 500,
-            on_purpose: true,
-            ..RequestOutcome::default()
-        });
+        let of = |id| {
+            let headers =
+                HeaderMap::from_iter([("x-kind".parse().unwrap(), kind.parse().unwrap())]);
+            Arrived { headers, ..request(id, responses, path, &body, Some(prompt.clone())) }
+        };
+        d.answer(&of(id), &prompt).ok().unwrap();
+        let request = of(id + 1);
+        d.saw(RequestOutcome { request, http: 500, on_purpose: true, outcome: None });
     }
     let purposes: Vec<Purpose> =
         exchanges_of(&d).into_iter().map(|(_, purpose, _)| purpose).collect();

@@ -12,7 +12,6 @@ mod child;
 mod deliver;
 mod director;
 mod faults;
-mod inheritance;
 mod observed_session;
 mod outcome;
 mod plan;
@@ -32,7 +31,6 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Reply;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::Wire;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
@@ -51,7 +49,6 @@ use template::Template;
 
 pub use faults::{BadDriveFault, DriveFault};
 pub use outcome::{DriveOutcome, failed, measured};
-pub use version::NoVersion;
 
 use observed_session::Extent;
 
@@ -92,23 +89,12 @@ pub enum DriveError {
 /// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
-    /// Name of the agent's description.
-    pub agent: String,
-    /// Name for display.
-    pub title: String,
+    pub agent: Agent,
     /// Version printed by its program, or the reason why it is unknown.
-    pub version: Result<String, NoVersion>,
+    pub version: Result<String, String>,
     /// Strategy that implements the agent.
     pub strategy: Option<Spec>,
     pub model: &'static Model,
-    /// Failed turns by number, with the message that the user saw.
-    pub failures: Vec<(usize, String)>,
-    /// Reason why the agent did not reach the end of the session.
-    pub stopped: Option<String>,
-    /// Number of the session's replies that the agent did not request.
-    pub unasked: usize,
-    /// Number of times that the user asked the agent to continue, because a turn ended too early.
-    pub asked_to_go_on: u64,
     /// Scratch folder, if it was kept.
     pub kept: Option<PathBuf>,
     /// Context window in its settings, tokens.
@@ -121,11 +107,10 @@ pub struct Driven {
     unused_faults: Vec<String>,
     /// Data from its files that recorded cases need.
     notes: ctxbench_conform::record::ProgramNotes,
-    /// Protocol messages about its compactions.
-    told: Vec<serde_json::Value>,
-    plan: DrivePlan,
+    plan: Arc<DrivePlan>,
     max_output: u64,
     exchanges: Vec<Exchange>,
+    end: DriveEnd,
 }
 
 /// Side requests with one purpose.
@@ -146,7 +131,7 @@ impl Driven {
         let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
             purpose,
             requests: of.len(),
-            input_tokens: of.iter().map(|e| input(e)).sum(),
+            input_tokens: of.iter().copied().map(input).sum(),
             usd: of.iter().map(|e| self.usd(e)).sum(),
         };
         all.into_iter().map(sum).collect()
@@ -170,11 +155,7 @@ impl Driven {
         model::cost_of_reply(of, reply).total()
     }
 
-    /// Returns the session as the agent saw it, with the rest that it did not reach.
-    pub fn lived(&self) -> Session {
-        self.lived_to(Extent::Whole)
-    }
-
+    /// Returns the session as the agent saw it.
     fn lived_to(&self, extent: Extent) -> Session {
         observed_session::observed(
             &self.session,
@@ -192,17 +173,10 @@ impl Driven {
         ok.map(|r| words(r).to_string()).collect()
     }
 
-    /// Returns the prompt tokens and cost in USD of its work and its summaries, as the provider
-    /// counted them.
-    pub fn billed(&self) -> (u64, f64) {
-        let ok = self.exchanges.iter().filter(|e| e.outcome.is_ok());
-        let own = ok.filter(|e| matches!(e.purpose, Purpose::Work | Purpose::Summary));
-        own.fold((0, 0.0), |(tokens, usd), e| (tokens + input(e), usd + self.usd(e)))
-    }
-
-    /// Returns the wire format of its requests.
-    pub fn wire(&self) -> Option<Wire> {
-        observed_session::work(&self.exchanges).find_map(|(e, _)| e.wire)
+    /// Returns the prompt tokens of its work and its summaries, as the provider counted them.
+    fn billed(&self) -> u64 {
+        let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
+        self.exchanges.iter().filter(own).map(input).sum()
     }
 
     /// Returns the faults for our implementation, by the number of the request with the same
@@ -263,14 +237,14 @@ impl Driven {
             all.filter(|(_, m)| is(&m.what)).map(|(i, _)| i).collect()
         };
         let sent = replay_strategy::AgentRequests {
-            program: self.title.clone(),
+            program: self.agent.title.clone(),
             version: self.version.as_deref().unwrap_or("unknown").to_string(),
             says: places(|w| matches!(w, Delivery::Say(_))),
             compacts: places(|w| matches!(w, Delivery::Compact(_))),
             shots: shots.collect(),
             summaries: self.summaries().iter().map(|t| t.as_str().into()).collect(),
         };
-        replay_strategy::row(&self.agent, sent)
+        replay_strategy::row(&self.agent.name, sent)
     }
 }
 
@@ -325,46 +299,36 @@ pub fn drive(
     let mut live =
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
-    let ended = runtime.block_on(live.run(&session, &program, sizes))?;
+    let mut end = runtime.block_on(live.run(&session, &program, sizes))?;
     if shutdown::is_requested() {
         return Err(DriveError::Interrupted);
     }
     let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
     drop(live);
     drop(runtime);
-    let DriveEnd { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
     let made = d.request_counts(exchanges.len());
-    let stopped = d.stuck.take().or(stopped);
+    end.stopped = d.stuck.take().or(end.stopped);
     drop(d);
-    drop(director);
-    let asked = options.faults.iter().cloned();
-    let all: Vec<DriveFault> =
-        asked.chain(scenario.faults.iter().cloned().map(DriveFault::Sort)).collect();
-    let unused_faults = faults::unused_faults(&all, made);
-    let plan = Arc::try_unwrap(plan).unwrap_or_default();
+    let given = scenario.faults.iter().cloned().map(DriveFault::Sort);
+    let all: Vec<DriveFault> = options.faults.iter().cloned().chain(given).collect();
     Ok(Driven {
-        agent: agent.name.clone(),
-        title: agent.title.clone(),
+        agent: agent.clone(),
         version,
         strategy,
         model: options.model,
-        failures,
-        stopped,
-        unasked,
-        asked_to_go_on,
         kept,
         window,
         summariser: options.summariser.clone(),
         session,
         faults,
-        unused_faults,
+        unused_faults: faults::unused_faults(&all, made),
         notes,
-        told,
         plan,
         max_output,
         exchanges,
+        end,
     })
 }
 
@@ -384,12 +348,17 @@ struct Live<'a> {
     summariser: &'a Summariser,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct DriveEnd {
+    /// Failed turns by number, with the message that the user saw.
     failures: Vec<(usize, String)>,
+    /// Reason why the agent did not reach the end of the session.
     stopped: Option<String>,
+    /// Number of the session's replies that the agent did not request.
     unasked: usize,
+    /// Number of times that the user asked the agent to continue, because a turn ended too early.
     asked_to_go_on: u64,
+    /// Protocol messages about its compactions.
     told: Vec<serde_json::Value>,
 }
 
@@ -440,8 +409,15 @@ impl Live<'_> {
         .await
         .map_err(io("the model server cannot listen on 127.0.0.1"))?;
         let url = format!("http://{}", server.address());
-        let (scratch, model) = (self.scratch.path(), &self.options.model.name);
-        let fill = Template::new(program, self.agent.here.as_deref(), scratch, &url, model, sizes);
+        let scratch = self.scratch.path();
+        let fill = Template::before_drive(self.agent, program, &scratch.join("home")).with([
+            ("scratch", scratch.display().to_string()),
+            ("project", self.scratch.project().display().to_string()),
+            ("url", url),
+            ("model", self.options.model.name.to_string()),
+            ("window", sizes.0.to_string()),
+            ("max_output", sizes.1.to_string()),
+        ]);
         self.scratch
             .furnish(self.agent, &fill, &self.plan.outputs)
             .map_err(io("the scratch folder cannot be filled"))?;

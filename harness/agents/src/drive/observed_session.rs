@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::agent::Purpose;
 use super::director::Exchange;
-use super::plan::{Delivery, DrivePlan, Planned};
+use super::plan::{DrivePlan, Planned};
 
 /// Returns the answered requests of an agent's work, in order.
 pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &Prompt)> {
@@ -181,15 +181,14 @@ fn message_forms<'a>(
     plan: &'a DrivePlan,
     exchanges: &'a [Exchange],
 ) -> impl Iterator<Item = MessageForms<'a>> {
-    plan.moves.iter().enumerate().filter_map(move |(i, step)| {
-        let words = user_message(step)?;
+    plan.messages().map(move |(i, words)| {
         let of = |(_, p): (_, &'a Prompt)| {
             let item = p.items.iter().rev().find(|item| contains_message(item, words));
             item.map(Item::text)
         };
         let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
         let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(of);
-        Some(MessageForms { words, first, later })
+        MessageForms { words, first, later }
     })
 }
 
@@ -199,7 +198,7 @@ fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
 
 /// Returns everything in the first request before the message of the user.
 fn head<'a>(plan: &DrivePlan, first: &'a Prompt) -> &'a [Item] {
-    let words = plan.moves.iter().find_map(user_message).unwrap_or_default();
+    let words = plan.messages().next().map_or("", |(_, words)| words);
     let of_user = first.items.iter().rposition(|i| contains_message(i, words));
     &first.items[..of_user.unwrap_or(0)]
 }
@@ -216,13 +215,6 @@ fn prefix(plan: &DrivePlan, exchanges: &[Exchange]) -> Vec<Entry> {
         out.push(Entry::Tools { definitions, agent: None });
     }
     out
-}
-
-fn user_message(step: &super::plan::DriveStep) -> Option<&str> {
-    match &step.what {
-        Delivery::Say(words) => Some(words),
-        _ => None,
-    }
 }
 
 fn contains_message(item: &Item, words: &str) -> bool {

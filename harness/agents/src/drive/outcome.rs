@@ -51,7 +51,7 @@ const EXACT_PCT: f64 = 0.1;
 
 /// Measures a drive.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
-    let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
+    let extent = if driven.end.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();
     let lived = |extent, faults| observed_scenario(scenario, driven.lived_to(extent), faults);
     let own = lived(extent, driven.said_by_faults());
@@ -63,7 +63,7 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let mut outcome = DriveOutcome {
         asides: driven.asides(),
         refused: driven.refused(),
-        failed: driven.failures.len(),
+        failed: driven.end.failures.len(),
         unused_faults: driven.unused_faults.clone(),
         ..DriveOutcome::of_row(real)
     };
@@ -123,7 +123,8 @@ fn add_note(record: &mut RunRecord, more: String) {
 impl Driven {
     /// Returns the model with the agent's wire format.
     fn spoken(&self) -> Model {
-        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name.into());
+        let work = observed_session::work(&self.exchanges).next();
+        let wire = work.map_or(self.model.wire.clone(), |(e, _)| e.wire.name.into());
         Model { wire, ..self.model.clone() }
     }
 
@@ -155,28 +156,28 @@ impl Driven {
         let s = &mut real.summary;
         s.blocked_ms = 0;
         s.steps_total = self.plan.replies();
-        s.user_interventions = self.asked_to_go_on;
-        if self.stopped.is_some() || self.unasked > 0 {
+        s.user_interventions = self.end.asked_to_go_on;
+        if self.end.stopped.is_some() || self.end.unasked > 0 {
             // Notes of the replay apply only to a complete session.
             real.note = None;
         }
-        if let Some(why) = &self.stopped {
+        if let Some(why) = &self.end.stopped {
             (real.status, real.error) = (Status::Error, Some(why.clone()));
-        } else if self.unasked > 0 && real.status == Status::Completed {
-            let first = self.failures.first();
+        } else if self.end.unasked > 0 && real.status == Status::Completed {
+            let first = self.end.failures.first();
             let first = first.map(|(at, why)| format!("; move {} failed: {why}", at + 1));
             real.status = Status::Failed;
             real.error = Some(format!(
                 "it did not ask for {} of the session's {}{}",
-                self.unasked,
+                self.end.unasked,
                 pluralize(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
-        } else if let Some((at, why)) = self.failures.first() {
+        } else if let Some((at, why)) = self.end.failures.first() {
             add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
         }
         if let Err(why) = &self.version {
-            add_note(real, why.to_string());
+            add_note(real, why.clone());
         }
         self.unused_faults.iter().for_each(|line| add_note(real, line.clone()));
     }
@@ -187,7 +188,7 @@ impl Driven {
             let n = self.plan.left_out;
             add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
         }
-        let (billed, _) = self.billed();
+        let billed = self.billed();
         let counted = real.summary.input_tokens;
         let off = 100.0 * (counted as f64 / billed.max(1) as f64 - 1.0);
         if off.abs() > EXACT_PCT {

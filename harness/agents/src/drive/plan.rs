@@ -149,6 +149,14 @@ impl DrivePlan {
         Ok(plan)
     }
 
+    /// Returns the user's messages with the numbers of their moves.
+    pub(super) fn messages(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.moves.iter().enumerate().filter_map(|(i, m)| match &m.what {
+            Delivery::Say(words) => Some((i, words.as_str())),
+            _ => None,
+        })
+    }
+
     /// Returns the number of replies.
     pub(super) fn replies(&self) -> u64 {
         self.moves.iter().map(|m| m.replies.len() as u64).sum()

@@ -7,7 +7,7 @@ use ctxbench_provider::Content;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::observed_session::work;
-use super::plan::{Delivery, DrivePlan};
+use super::plan::DrivePlan;
 use super::words;
 
 /// Length of the excerpt, characters.
@@ -15,11 +15,8 @@ const EXCERPT_CHARS: usize = 60;
 
 /// Returns a note about such requests.
 pub(super) fn note(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<String> {
-    let says = plan.moves.iter().filter_map(|m| match &m.what {
-        Delivery::Say(words) => Some(words.trim()),
-        _ => None,
-    });
-    let says: Vec<&str> = says.filter(|w| !w.is_empty()).collect();
+    let says = plan.messages().map(|(_, words)| words.trim());
+    let says: Vec<&str> = says.filter(|words| !words.is_empty()).collect();
     let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
     let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
     let summaries: Vec<&str> = summaries.map(|r| words(r).trim()).collect();

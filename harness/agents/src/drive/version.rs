@@ -1,11 +1,10 @@
 //! Version of an agent's program.
 
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use ctxbench_reports::printable;
-use thiserror::Error;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
@@ -17,38 +16,21 @@ use ctxbench_os::shutdown::TempFolder;
 /// Maximum output that is read, bytes.
 const MAX_VERSION_BYTES: u64 = 64 << 10;
 
-/// Reason why a version is unknown.
-#[derive(Debug, Error)]
-pub enum NoVersion {
-    #[error("failed to ask for its version: {0}")]
-    NotAsked(#[from] std::io::Error),
-    #[error("it did not print its version within {} s", .0.as_secs())]
-    Silent(Duration),
-    #[error("the version command ended with {status}{said}")]
-    Failed {
-        status: ExitStatus,
-        /// The error message that it printed, after a colon.
-        said: String,
-    },
-    /// The output has no version.
-    #[error("the version command printed no version")]
-    NotSaid,
-}
-
 impl Agent {
     /// Runs a program in a temporary home and returns the version that it prints: the first word
-    /// with digits and dots.
-    pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
-        let home = TempFolder::new()?;
-        let template = Template::before_drive(program, self.here.as_deref(), home.path());
+    /// with digits and dots. An error says why the version is unknown.
+    pub fn version(&self, program: &Path, patience: Duration) -> Result<String, String> {
+        let failed = |e: std::io::Error| format!("failed to ask for its version: {e}");
+        let home = TempFolder::new().map_err(failed)?;
+        let template = Template::before_drive(self, program, home.path());
         let mut asking = Command::new(program);
         asking.args(self.program.version.iter().map(|a| template.text(a)));
         asking.current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         asking.env("HOME", home.path()).env("TMPDIR", home.path());
         asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (text, ended, status) = runtime.block_on(async {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let asked = runtime.map_err(failed)?.block_on(async {
             let mut group = ProcessGroup::spawn(&mut asking)?;
             let piped = "both streams are pipes";
             let stdout = group.take_stdout().expect(piped).take(MAX_VERSION_BYTES);
@@ -62,14 +44,19 @@ impl Agent {
             // A program with open streams is still working.
             let waited = async { if ended { group.wait().await.ok() } else { None } };
             let status = tokio::time::timeout(patience, waited).await.ok().flatten();
-            Ok::<_, std::io::Error>((text, ended, status))
-        })?;
+            Ok((text, ended, status))
+        });
+        let (text, ended, status) = asked.map_err(failed)?;
         // An error message may contain any number.
         match (status.filter(|s| !s.success()), version_of(&text)) {
-            (Some(status), _) => Err(NoVersion::Failed { status, said: complaint(&text) }),
+            (Some(status), _) => {
+                Err(format!("the version command ended with {status}{}", complaint(&text)))
+            }
             (None, Some(version)) => Ok(version),
-            (None, None) if ended => Err(NoVersion::NotSaid),
-            (None, None) => Err(NoVersion::Silent(patience)),
+            (None, None) if ended => Err("the version command printed no version".into()),
+            (None, None) => {
+                Err(format!("it did not print its version within {} s", patience.as_secs()))
+            }
         }
     }
 }

@@ -11,9 +11,7 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::protocol::{
-    Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, UsageInfo,
-};
+use super::protocol::{Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, usage};
 use super::quotes;
 use super::strategy::Exec;
 
@@ -128,6 +126,5 @@ fn reply_to_json(result: Result<Reply, ModelError>) -> Result<Value, RpcError> {
         _ => None,
     };
     let content: Vec<Value> = reply.parts.iter().filter_map(block).collect();
-    let usage = UsageInfo::from(reply.usage);
-    Ok(json!({"content": content, "usage": usage, "stop_reason": reply.stop}))
+    Ok(json!({"content": content, "usage": usage(&reply.usage), "stop_reason": reply.stop}))
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, StopReason};
+use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::usage::{Ttl, Usage};
 
 pub(super) const VERSION: u64 = 1;
@@ -42,7 +42,7 @@ impl RpcError {
     }
 
     pub(super) fn model(e: &ModelError) -> RpcError {
-        let data = serde_json::json!({"class": class(e.kind), "status": e.status});
+        let data = json!({"class": class(e.kind), "status": e.status});
         RpcError { code: -32000, message: e.message.clone(), data: Some(data) }
     }
 }
@@ -63,32 +63,6 @@ pub(super) struct RpcAnswer {
     pub(super) result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<RpcError>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Initialize<'a> {
-    pub(super) protocol: u64,
-    pub(super) model: ModelInfo<'a>,
-    pub(super) scale: f64,
-    pub(super) settings: Map<String, Value>,
-    pub(super) session: SessionInfo<'a>,
-    pub(super) dialects: Vec<&'static str>,
-}
-
-#[derive(Serialize)]
-pub(super) struct ModelInfo<'a> {
-    pub(super) id: &'a str,
-    pub(super) provider: &'a str,
-    pub(super) window: u64,
-    pub(super) max_output: u64,
-}
-
-#[derive(Serialize)]
-pub(super) struct SessionInfo<'a> {
-    pub(super) id: &'a str,
-    pub(super) agent: Option<&'a str>,
-    pub(super) tools: Vec<Value>,
-    pub(super) system: String,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +113,7 @@ pub(super) struct ContextParams<'a> {
     pub(super) now: u64,
     pub(super) added: Vec<MessageWithId>,
     pub(super) new_ids: Vec<std::sync::Arc<str>>,
-    pub(super) usage: Option<UsageInfo>,
+    pub(super) usage: Option<Value>,
     pub(super) request_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<&'a str>,
@@ -149,39 +123,15 @@ pub(super) struct ContextParams<'a> {
     pub(super) attempt: Option<u32>,
 }
 
-#[derive(Clone, Copy, Default, Serialize)]
-pub(super) struct UsageInfo {
-    input_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_tokens: u64,
-    output_tokens: u64,
-    reasoning_tokens: u64,
-}
-
-impl From<Usage> for UsageInfo {
-    fn from(u: Usage) -> UsageInfo {
-        UsageInfo {
-            input_tokens: u.prompt(),
-            cache_read_tokens: u.cache_read,
-            cache_write_tokens: u.cache_write + u.cache_write_1h,
-            output_tokens: u.output,
-            reasoning_tokens: u.reasoning,
-        }
-    }
-}
-
-#[derive(Serialize)]
-pub(super) struct ReplyParams {
-    pub(super) usage: UsageInfo,
-    pub(super) stop_reason: StopReason,
-}
-
-#[derive(Serialize)]
-pub(super) struct ErrorParams<'a> {
-    pub(super) class: &'static str,
-    pub(super) status: u16,
-    pub(super) message: &'a str,
-    pub(super) attempt: u32,
+/// Returns the usage of a request in the form of the protocol.
+pub(super) fn usage(u: &Usage) -> Value {
+    json!({
+        "input_tokens": u.prompt(),
+        "cache_read_tokens": u.cache_read,
+        "cache_write_tokens": u.cache_write + u.cache_write_1h,
+        "output_tokens": u.output,
+        "reasoning_tokens": u.reasoning,
+    })
 }
 
 /// Returns the name of an error class.

@@ -11,7 +11,7 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{
     Flow, PASSING_RETRIES, ReplyFlow, Strategy, Unsupported, again_if_passing,
 };
-use ctxbench_core::usage::Ttl;
+use ctxbench_core::usage::{Ttl, Usage};
 use serde_json::{Map, Value, json};
 
 use super::apply::NewMessage;
@@ -19,9 +19,8 @@ use super::dialect::{self, Dialect, NAMES};
 use super::limits::ExecLimits;
 use super::process::Process;
 use super::protocol::{
-    AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, ErrorParams, Initialize, Introduction,
-    MessageWithId, ModelInfo, Moment, Reason, ReplyParams, RequestParams, SessionInfo, UsageInfo,
-    VERSION, class,
+    AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, Introduction, MessageWithId, Moment,
+    Reason, RequestParams, VERSION, class, usage,
 };
 use super::state::{ExecState, message_id};
 use super::talk::Broken;
@@ -65,7 +64,8 @@ pub(super) struct Exec {
     next: Reason,
     /// Prompt of the last normal request, tokens.
     request_tokens: Option<u64>,
-    last: (UsageInfo, StopReason),
+    /// Parameters of `reply` and `turn_end`.
+    last: Value,
     pub(super) wanted: RequestOptions,
     /// Phase of the session in which the program is asked.
     pub(super) phase: Phase,
@@ -99,7 +99,7 @@ impl Exec {
             new_messages: vec![],
             next: Reason::Turn,
             request_tokens: None,
-            last: Default::default(),
+            last: json!({"usage": usage(&Usage::default()), "stop_reason": StopReason::default()}),
             wanted: RequestOptions::default(),
             phase: Phase::MidTurn,
             tasks: vec![],
@@ -133,24 +133,24 @@ impl Exec {
         let head = &s.context.blocks()[..self.head];
         let texts: Vec<&str> = head.iter().map(|b| &*b.text).collect();
         let tools = s.fixed.tools.as_ref().map(|t| dialect::tools(t.json.get()));
-        let introduction = Initialize {
-            protocol: VERSION,
-            model: ModelInfo {
-                id: &model.name,
-                provider: model.provider.word(),
-                window: model.window,
-                max_output: model.max_output,
+        let introduction = json!({
+            "protocol": VERSION,
+            "model": {
+                "id": model.name,
+                "provider": model.provider.word(),
+                "window": model.window,
+                "max_output": model.max_output,
             },
-            scale: self.scale,
-            settings: self.settings.clone(),
-            session: SessionInfo {
-                id: &id,
-                agent: agent.as_deref(),
-                tools: tools.unwrap_or_default(),
-                system: texts.join("\n\n"),
+            "scale": self.scale,
+            "settings": self.settings,
+            "session": {
+                "id": id,
+                "agent": agent,
+                "tools": tools.unwrap_or_default(),
+                "system": texts.join("\n\n"),
             },
-            dialects: NAMES.to_vec(),
-        };
+            "dialects": NAMES,
+        });
         let answer = self.ask::<Introduction>(s, "initialize", introduction).await?;
         let Introduction { name, version, dialect, moments } = answer;
         let Some(known) = Dialect::named(&dialect, s.sample_request()) else {
@@ -234,7 +234,7 @@ impl Exec {
             now: s.now(),
             added,
             new_ids: self.new_messages.iter().map(|m| m.entry.id.clone()).collect(),
-            usage: s.last_usage().map(UsageInfo::from),
+            usage: s.last_usage().map(|u| usage(&u)),
             request_tokens: self.request_tokens,
             ..more
         };
@@ -318,11 +318,10 @@ impl Strategy for Exec {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
-        self.last = (reply.usage.into(), reply.stop);
+        self.last = json!({"usage": usage(&reply.usage), "stop_reason": reply.stop});
         self.request_tokens = Some(reply.usage.prompt());
         if self.is_subscribed(Moment::Reply) {
-            let params = json!(ReplyParams { usage: self.last.0, stop_reason: self.last.1 });
-            self.notify(s, "reply", params).await;
+            self.notify(s, "reply", self.last.clone()).await;
         }
         match self.failed {
             Some(_) => ReplyFlow::FailTurn(self.reason()),
@@ -335,12 +334,10 @@ impl Strategy for Exec {
             self.request_tokens = Some(s.billed_tokens());
         }
         if self.is_subscribed(Moment::Error) {
-            let params = ErrorParams {
-                class: class(e.kind),
-                status: e.status,
-                message: &e.message,
-                attempt,
-            };
+            let (class, status) = (class(e.kind), e.status);
+            let params = json!({
+                "class": class, "status": status, "message": e.message, "attempt": attempt,
+            });
             match self.ask::<ErrorAnswer>(s, "error", params).await {
                 Err(Broken) => return self.down(),
                 Ok(ErrorAnswer { fail: Some(why), .. }) => return Flow::FailTurn(why),
@@ -361,8 +358,7 @@ impl Strategy for Exec {
 
     async fn after_turn(&mut self, s: &mut Engine) {
         if self.is_subscribed(Moment::TurnEnd) {
-            let params = json!(ReplyParams { usage: self.last.0, stop_reason: self.last.1 });
-            self.notify(s, "turn_end", params).await;
+            self.notify(s, "turn_end", self.last.clone()).await;
         }
     }
 

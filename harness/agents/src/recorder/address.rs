@@ -1,70 +1,33 @@
 //! Addresses: the provider's, and the one that an agent gets instead.
 
+use ctxbench_os::server_url::{AddressError, ServerUrl};
 use ctxbench_provider::wire::{Api, apis};
 use hyper::Uri;
-use thiserror::Error;
 
-use crate::serve::is_loopback;
-
-/// Address that cannot be used. The message never repeats it, since it may contain a password.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("not a usable address ({0}); expected one such as https://api.example.com/v1")]
-pub struct AddressError(&'static str);
-
-/// Address of a provider or of its substitute: `https://host:port/path`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream(Uri);
-
-impl Upstream {
-    /// Reads an address.
-    pub fn parse(text: &str) -> Result<Upstream, AddressError> {
-        let uri: Uri = text.trim().parse().map_err(|_| AddressError("it is not a URL"))?;
-        if !matches!(uri.scheme_str(), Some("https" | "http")) {
-            return Err(AddressError("it begins with neither http:// nor https://"));
-        }
-        let authority = uri.authority().ok_or(AddressError("no host in it"))?;
-        if authority.as_str().contains('@') {
-            return Err(AddressError("a user name or password in it"));
-        }
-        if uri.query().is_some() {
-            return Err(AddressError("a query in it"));
-        }
-        Ok(Upstream(uri))
-    }
-
-    /// Host and port, as written.
-    pub fn host(&self) -> &str {
-        self.0.authority().map_or("", |a| a.as_str())
-    }
-
-    /// Returns whether others can read keys on their way to the address.
-    pub fn is_bare(&self) -> bool {
-        self.0.scheme_str() == Some("http") && !is_loopback(self.host())
-    }
-
-    /// Returns the address of a request. A prefix that ends the address and begins the path, such
-    /// as `/v1`, appears once.
-    pub(super) fn at(&self, path: &str, query: Option<&str>) -> Result<Uri, AddressError> {
-        let base = self.0.path().trim_end_matches('/');
-        let ends = base.match_indices('/').map(|(i, _)| &base[i..]);
-        let shared = ends.filter(|end| {
-            path.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        });
-        let rest = shared.map(|end| &path[end.len()..]).next().unwrap_or(path);
-        let query = query.map_or(String::new(), |q| format!("?{q}"));
-        let scheme = self.0.scheme_str().unwrap_or_default();
-        let uri = format!("{scheme}://{}{base}{rest}{query}", self.host());
-        uri.parse().map_err(|_| AddressError("the path of a request does not fit to it"))
-    }
+/// Returns the address of a request at a provider. A prefix that ends the provider's address and
+/// begins the path, such as `/v1`, appears once.
+pub(super) fn at(
+    upstream: &ServerUrl,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Uri, AddressError> {
+    let base = upstream.path();
+    let ends = base.match_indices('/').map(|(i, _)| &base[i..]);
+    let mut shared = ends.filter(|end| {
+        path.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    let rest = shared.next().map_or(path, |end| &path[end.len()..]);
+    let query = query.map_or(String::new(), |q| format!("?{q}"));
+    upstream.with_path(&format!("{base}{rest}{query}"))
 }
 
 /// The addresses of all providers.
 #[derive(Clone, Debug, Default)]
-pub struct Upstreams(Vec<(Option<Api>, Upstream)>);
+pub struct Upstreams(Vec<(Option<Api>, ServerUrl)>);
 
 impl Upstreams {
     /// One for everything.
-    pub fn single(upstream: Upstream) -> Upstreams {
+    pub fn single(upstream: ServerUrl) -> Upstreams {
         Upstreams(vec![(None, upstream)])
     }
 
@@ -77,9 +40,9 @@ impl Upstreams {
             });
             let upstream = match set {
                 Some((name, value)) => {
-                    Some(Upstream::parse(&value).map_err(|e| format!("{name}: {e}"))?)
+                    Some(ServerUrl::parse(&value).map_err(|e| format!("{name}: {e}"))?)
                 }
-                None => Upstream::parse(api.address).ok(),
+                None => ServerUrl::parse(api.address).ok(),
             };
             out.extend(upstream.map(|u| (Some(api), u)));
         }
@@ -87,12 +50,12 @@ impl Upstreams {
     }
 
     /// Returns the address for an API.
-    pub fn get(&self, api: Api) -> Option<&Upstream> {
+    pub fn get(&self, api: Api) -> Option<&ServerUrl> {
         self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
     }
 
     /// All of them.
-    pub fn all(&self) -> impl Iterator<Item = &Upstream> {
+    pub fn all(&self) -> impl Iterator<Item = &ServerUrl> {
         self.0.iter().map(|(_, upstream)| upstream)
     }
 }
@@ -117,25 +80,25 @@ mod tests {
             ("http://127.0.0.1:9/v1", "/v10/x", "http://127.0.0.1:9/v1/v10/x"),
             ("http://h:9", "/", "http://h:9/"),
         ] {
-            let upstream = Upstream::parse(base).unwrap();
-            assert_eq!(upstream.at(path, None).unwrap().to_string(), to, "{base}");
+            let upstream = ServerUrl::parse(base).unwrap();
+            assert_eq!(at(&upstream, path, None).unwrap().to_string(), to, "{base}");
         }
-        let upstream = Upstream::parse("https://h").unwrap();
-        let uri = upstream.at("/v1/x", Some("alt=sse")).unwrap();
+        let upstream = ServerUrl::parse("https://h").unwrap();
+        let uri = at(&upstream, "/v1/x", Some("alt=sse")).unwrap();
         assert_eq!(uri.to_string(), "https://h/v1/x?alt=sse");
     }
 
     #[test]
     fn an_address_that_cannot_be_used_is_not_repeated() {
         for text in ["", "host", "ftp://h", "https://user:canary@h", "https://h?key=canary"] {
-            let e = Upstream::parse(text).unwrap_err().to_string();
+            let e = ServerUrl::parse(text).unwrap_err().to_string();
             assert!(!e.contains("canary") && e.contains("expected one such as"), "{e}");
         }
     }
 
     #[test]
     fn keys_on_their_way_are_safe_on_this_machine_and_encrypted() {
-        let bare = |t: &str| Upstream::parse(t).unwrap().is_bare();
+        let bare = |t: &str| !ServerUrl::parse(t).unwrap().is_private();
         assert!(bare("http://10.0.0.1:80") && bare("http://gateway.example"));
         assert!(
             !bare("http://127.0.0.1:80") && !bare("http://localhost") && !bare("http://[::1]:1")

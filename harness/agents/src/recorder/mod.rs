@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicU64;
 use ctxbench_scenarios::formats::exchanges::Header;
 use tokio::net::TcpListener;
 
-pub use address::{AddressError, Upstream, Upstreams, variables};
+pub use address::{Upstreams, variables};
 pub use child::{ChildProgram, run};
 
 use crate::serve::Clock;

@@ -19,7 +19,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use super::address::Upstreams;
+use super::address::{Upstreams, at};
 use super::file::RecordingFile;
 use super::route::{RecordRoute, route};
 use super::tee::{Over, Tee};
@@ -94,7 +94,7 @@ pub(super) async fn handle(shared: Arc<ProxyState>, request: Request) -> Respons
         let why = format!("no address of {} is known; give --upstream URL", api.name);
         return refusal(api, StatusCode::BAD_GATEWAY, &why);
     };
-    let to = match upstream.at(path, head.uri.query()) {
+    let to = match at(upstream, path, head.uri.query()) {
         Ok(to) => to,
         Err(e) => return refusal(api, StatusCode::BAD_GATEWAY, &e.to_string()),
     };

@@ -70,11 +70,6 @@ impl ServerState {
         self.account(wire).count(prompt)
     }
 
-    /// Returns whether the speaker wants to see the outcome of requests.
-    pub(super) fn looks(&self) -> bool {
-        self.speaker.looks()
-    }
-
     /// A request is over.
     pub(super) fn saw(&mut self, seen: RequestOutcome) {
         self.speaker.saw(seen);
@@ -84,14 +79,14 @@ impl ServerState {
     /// gets one.
     pub(super) fn answer(
         &mut self,
-        arrived: &Arrived<'_>,
+        request: &Arrived,
         prompt: Prompt,
         most: u64,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         self.replies += 1;
-        let (wire, number) = (arrived.wire, self.replies);
-        let plan = match self.speaker.answer(arrived)? {
+        let (wire, number) = (request.wire, self.replies);
+        let plan = match self.speaker.answer(request, &prompt)? {
             ModelAnswer::Summary => PlannedReply::Summarise,
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::ModelError;
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::{Content, Prompt, Wire};
 
+use super::asked;
 use super::script::Tail;
 use super::speaker::{Arrived, ModelAnswer, Speaker};
 
@@ -20,14 +21,14 @@ pub(super) struct Echo {
 }
 
 impl Speaker for Echo {
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+    fn answer(&mut self, request: &Arrived, prompt: &Prompt) -> Result<ModelAnswer, ModelError> {
         self.replies += 1;
-        if arrived.wants_compaction() {
+        if request.wants_compaction() {
             return Ok(ModelAnswer::Summary);
         }
-        let mut parts = echo(arrived, self.replies);
-        if arrived.thinking && !arrived.wire.rules.always_thinks {
-            parts.insert(0, thinking(arrived.prompt));
+        let mut parts = echo(request.wire, prompt, self.replies);
+        if request.thinking && !request.wire.rules.always_thinks {
+            parts.insert(0, thinking(prompt));
         }
         Ok(ModelAnswer::Parts(parts))
     }
@@ -35,8 +36,7 @@ impl Speaker for Echo {
 
 /// Returns the reply of the model. A line `call NAME {arguments}` in the user's last text is
 /// answered by that call, if the request offers a tool of that name; `number` makes its id.
-fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
-    let prompt = arrived.prompt;
+fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
     let tail = Tail::new(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
@@ -52,7 +52,7 @@ fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
             .collect();
         return vec![Part::Text(said.join("\n").into())];
     }
-    let offered = arrived.tools();
+    let offered = asked::tools(wire, prompt);
     let calls: Vec<Part> = tail
         .words
         .iter()

@@ -101,7 +101,7 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
     let http = answer.status().as_u16();
     line.http = http;
     if let Some(seen) = seen {
-        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http, ..seen });
+        lock(&shared.desk).saw(RequestOutcome { http, ..seen });
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
@@ -157,36 +157,33 @@ async fn answer(
     let fault = asked_fault(shared, request.headers(), line)?;
     let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
-    if lock(&shared.desk).looks() {
-        let headers = ctxbench_os::redact::headers::public(&head.headers);
-        let wire = Some(wire);
-        let path = path.to_string();
-        *seen =
-            Some(RequestOutcome { id, wire, path, headers, compact, ..RequestOutcome::default() });
-    }
-    let body = read(body, wire, shared.body_limit).await?;
-    if let Some(seen) = seen {
-        seen.body.clone_from(&body);
-    }
+    let seen = seen.insert(RequestOutcome {
+        request: Arrived {
+            id,
+            wire,
+            path: path.to_string(),
+            headers: head.headers,
+            body: Vec::new(),
+            prompt: None,
+            thinking: false,
+            compact,
+        },
+        http: 0,
+        on_purpose: fault.status.is_some() || fault.overflow || fault.cut.is_some(),
+        outcome: None,
+    });
+    seen.request.body = read(body, wire, shared.body_limit).await?;
     if fault.slow_ms > 0 {
         tokio::time::sleep(Duration::from_millis(fault.slow_ms)).await;
     }
-    if let Some(seen) = seen {
-        seen.on_purpose = fault.status.is_some() || fault.overflow || fault.cut.is_some();
-        if fault.status.is_some() {
-            let known = understood(shared, wire, path, &body, line);
-            seen.prompt = known.ok().map(|(prompt, ..)| prompt);
-        }
-    }
+    let understood = understood(shared, wire, path, &seen.request.body, line);
+    seen.request.prompt = understood.as_ref().ok().map(|(prompt, ..)| prompt.clone());
     if let Some(status) = fault.status {
         let error = errors::refusal(wire.api, status, "refused on purpose".into());
         return Err(Refused { error, retry_after: fault.retry_after });
     }
-    let (mut prompt, asked, model) = understood(shared, wire, path, &body, line)?;
+    let (mut prompt, asked, model) = understood?;
     asked::check(wire, &prompt, model.max_output)?;
-    if let Some(seen) = seen {
-        seen.prompt = Some(prompt.clone());
-    }
     if fault.overflow {
         return Err(desk::overflow(wire, &prompt, &model).into());
     }
@@ -197,14 +194,11 @@ async fn answer(
     }
     // Counts before other requests have to wait; counts are cached.
     prompt.tokens(&model.counting);
-    let (headers, thinking) = (&head.headers, asked.thinking);
-    let arrived = Arrived { id, wire, path, headers, body: &body, prompt: &prompt, thinking };
+    seen.request.thinking = asked.thinking;
     let now = (shared.clock)();
-    let reply = lock(&shared.desk).answer(&arrived, prompt.clone(), model.max_output, now)?;
-    if let Some(seen) = seen {
-        let whole = fault.cut.is_none();
-        seen.outcome = Some(if whole { Ok(reply.clone()) } else { Err(errors::cut()) });
-    }
+    let reply = lock(&shared.desk).answer(&seen.request, prompt, model.max_output, now)?;
+    let whole = fault.cut.is_none();
+    seen.outcome = Some(if whole { Ok(reply.clone()) } else { Err(errors::cut()) });
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {

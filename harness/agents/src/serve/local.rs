@@ -2,9 +2,8 @@
 //! loopback, too, under another name or from another origin, and could advance a script, read the
 //! client's requests, or use its keys.
 
-use std::net::IpAddr;
-
 use axum::http::{HeaderMap, header};
+use ctxbench_os::server_url::is_loopback;
 
 /// Returns why the origin of a request is refused; `None` = it is accepted.
 pub(crate) fn foreign(headers: &HeaderMap) -> Option<String> {
@@ -16,18 +15,6 @@ pub(crate) fn foreign(headers: &HeaderMap) -> Option<String> {
     let host = origin.split_once("://").map(|(_, host)| host);
     let own = host.is_some_and(is_loopback);
     (!own).then(|| format!("requests of pages from {origin:?} are refused"))
-}
-
-/// Returns whether a host, with or without a port, is a name of loopback.
-pub(crate) fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost"
-        || name.ends_with(".localhost")
-        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

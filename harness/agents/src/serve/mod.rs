@@ -39,7 +39,7 @@ use ctxbench_os::accept::{bind, listen};
 pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan, request_numbers};
 pub use handle::FAULT_HEADER;
-pub(crate) use local::{foreign, is_loopback};
+pub(crate) use local::foreign;
 pub use script::ReplyScript;
 pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 

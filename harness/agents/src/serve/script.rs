@@ -169,21 +169,17 @@ impl ReplyScript {
 }
 
 impl Speaker for ReplyScript {
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
-        let offers = arrived.prompt.tools.is_some();
+    fn answer(&mut self, request: &Arrived, prompt: &Prompt) -> Result<ModelAnswer, ModelError> {
+        let offers = prompt.tools.is_some();
         self.tools_seen |= offers;
         self.giving = None;
-        if arrived.wants_compaction() {
+        if request.wants_compaction() || (!offers && self.tools_seen) {
             return Ok(ModelAnswer::Summary);
         }
-        if !offers && self.tools_seen {
-            return Ok(ModelAnswer::Summary);
-        }
-        let (key, at) = self.find(arrived.prompt).ok_or_else(ModelError::ended)?;
+        let (key, at) = self.find(prompt).ok_or_else(ModelError::ended)?;
         self.giving = Some((key, at));
         let mut parts = self.parts(at);
-        let wire = arrived.wire;
-        if !wire.rules.always_thinks && !arrived.thinking {
+        if !request.wire.rules.always_thinks && !request.thinking {
             parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
         }
         Ok(ModelAnswer::Parts(parts))

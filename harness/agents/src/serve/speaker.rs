@@ -1,45 +1,36 @@
 //! Speakers, which decide the replies of the model.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use ctxbench_core::Millis;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Tools};
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
 use serde_json::value::RawValue;
 
-use super::asked;
-
-/// A request that has arrived and was understood.
-pub struct Arrived<'a> {
-    /// Number of the request, as in [`RequestOutcome`].
+/// A request for a reply.
+#[derive(Debug)]
+pub struct Arrived {
+    /// Number of the request.
     pub id: u64,
-    /// Wire format.
     pub wire: Wire,
-    /// Path of the request.
-    pub path: &'a str,
-    /// Its headers.
-    pub headers: &'a HeaderMap,
-    /// Its body as it came.
-    pub body: &'a [u8],
-    /// Prompt for the model.
-    pub prompt: &'a Prompt,
+    pub path: String,
+    pub headers: HeaderMap,
+    /// The body as it came; empty where it could not be read.
+    pub body: Vec<u8>,
+    /// Prompt for the model; `None` = the body was not understood.
+    pub prompt: Option<Prompt>,
     /// Whether the request allows thinking.
     pub thinking: bool,
+    /// It came to the address at which nothing but a compaction is asked for.
+    pub compact: bool,
 }
 
-impl Arrived<'_> {
-    /// The names of the tools that it offers.
-    pub fn tools(&self) -> Vec<String> {
-        asked::tools(self.wire, self.prompt)
-    }
-
+impl Arrived {
     /// Returns whether it asks the provider for a compaction.
     pub fn wants_compaction(&self) -> bool {
-        self.prompt.asks_for_compaction()
+        self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)
     }
 }
 
@@ -53,39 +44,21 @@ pub enum ModelAnswer {
 
 /// Decides the replies of the model. Requests come one at a time.
 pub trait Speaker: Send {
-    /// Returns the answer to a request; an error is sent to the client.
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError>;
+    /// Returns the answer to a request with this prompt; an error is sent to the client.
+    fn answer(&mut self, request: &Arrived, prompt: &Prompt) -> Result<ModelAnswer, ModelError>;
 
     /// Confirms that the last answer was delivered: the provider neither refused the request nor
     /// stopped after a compaction.
     fn mark_delivered(&mut self) {}
-
-    /// Returns whether it wants to see the outcome of each request.
-    fn looks(&self) -> bool {
-        false
-    }
 
     /// A request for a reply is over. Others may have been answered since it was.
     fn saw(&mut self, _seen: RequestOutcome) {}
 }
 
 /// Request for a reply with its outcome.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RequestOutcome {
-    /// Which request it was.
-    pub id: u64,
-    /// Clock of the server, ms.
-    pub at_ms: Millis,
-    /// Wire format; `None` = unknown.
-    pub wire: Option<Wire>,
-    /// Path of the request.
-    pub path: String,
-    /// Headers that may be kept: see `ctxbench_os::redact::headers`.
-    pub headers: BTreeMap<String, String>,
-    /// The body as it came; empty where it could not be read.
-    pub body: Vec<u8>,
-    /// Prompt for the model; `None` = the body was not understood.
-    pub prompt: Option<Prompt>,
+    pub request: Arrived,
     /// HTTP status.
     pub http: u16,
     /// Whether a deliberate fault refused it or broke it off; the speaker was not asked, or its
@@ -93,15 +66,6 @@ pub struct RequestOutcome {
     pub on_purpose: bool,
     /// Reply, or why there is none.
     pub outcome: Option<Result<Reply, ModelError>>,
-    /// It came to the address at which nothing but a compaction is asked for.
-    pub compact: bool,
-}
-
-impl RequestOutcome {
-    /// Returns whether it asked the provider for a compaction, as in [`Arrived`].
-    pub fn wants_compaction(&self) -> bool {
-        self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)
-    }
 }
 
 /// Tool definitions without the white space between them, in which a provider sees nothing; `None`

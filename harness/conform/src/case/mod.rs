@@ -144,6 +144,12 @@ pub enum Bytes {
     Parts(Vec<usize>),
 }
 
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes::One(0)
+    }
+}
+
 impl From<Vec<usize>> for Bytes {
     fn from(sizes: Vec<usize>) -> Bytes {
         match sizes.as_slice() {
@@ -211,7 +217,7 @@ pub enum FixedPiece {
     Tools(FixedTools),
 }
 
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedText {
     pub role: Role,

@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Listed {
 }
 
 /// An item of a request. Its text is given in one of several forms.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseItem {
     pub kind: BlockKind,
@@ -101,36 +101,6 @@ pub struct CaseItem {
     pub derived: Option<String>,
 }
 
-impl CaseItem {
-    /// Creates an item without a text.
-    pub fn new(kind: BlockKind, role: Option<Role>, bytes: Bytes) -> CaseItem {
-        CaseItem {
-            kind,
-            role,
-            bytes,
-            msg: None,
-            id: None,
-            name: None,
-            form: None,
-            cache: false,
-            encrypted_bytes: None,
-            variant: None,
-            text: None,
-            sha256: None,
-            parts: vec![],
-            segments: vec![],
-            transcript: None,
-            prior_summary: None,
-            constant_bytes: None,
-            constant: false,
-            unstable: false,
-            wrapped: false,
-            cut: None,
-            derived: None,
-        }
-    }
-}
-
 /// A text, or its hash if it is long.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -164,6 +134,18 @@ pub struct Segment {
     pub text: Option<String>,
     pub constant: Option<String>,
     pub files: Option<SegmentFiles>,
+}
+
+impl Segment {
+    /// Creates a segment that a model has written.
+    pub fn said(text: &str) -> Segment {
+        Segment { bytes: text.len(), text: Some(text.to_string()), ..Segment::default() }
+    }
+
+    /// Creates a text of the program, by its name among the constants of its cases.
+    pub fn constant(name: &str, bytes: usize) -> Segment {
+        Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

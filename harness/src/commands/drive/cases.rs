@@ -6,7 +6,7 @@ use anyhow::Context;
 use ctxbench_scenarios::Scenario;
 
 use ctxbench_agents::drive::Driven;
-use ctxbench_agents::drive::agent::Agent;
+use ctxbench_agents::drive::record::RecordError;
 use ctxbench_conform::shorten;
 
 /// Cases written to a folder.
@@ -25,11 +25,11 @@ impl Cases {
     }
 
     /// Writes the case of a session and prints the outcome.
-    pub(super) fn take(&mut self, session: &Scenario, agent: &Agent, driven: &Driven) {
-        let written = match driven.record(agent, &session.id, &self.folder) {
+    pub(super) fn take(&mut self, session: &Scenario, driven: &Driven) {
+        let written = match driven.record(&session.id, &self.folder) {
             Ok(written) => written,
             Err(e) => {
-                self.wrong += usize::from(!e.is_expected());
+                self.wrong += usize::from(!matches!(e, RecordError::Impossible(_)));
                 report!("note: --record: {e}");
                 return;
             }

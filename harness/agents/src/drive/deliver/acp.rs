@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::json_rpc::JsonRpc;
 use super::{Channel, TurnOutcome};
-use crate::drive::child::{Patience, Stopped};
-use crate::drive::scratch::Scratch;
+use crate::drive::child::{Child, Stopped};
 
 pub(super) struct Acp {
     rpc: JsonRpc,
@@ -15,17 +14,12 @@ pub(super) struct Acp {
 }
 
 impl Acp {
-    pub(super) async fn open(
-        command: &[String],
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<Acp, Stopped> {
-        let mut rpc = JsonRpc::open(command, scratch, patience, true, answered)?;
+    pub(super) async fn open(child: Child, project: &str) -> Result<Acp, Stopped> {
+        let mut rpc = JsonRpc::new(child, true, answered);
         let capabilities =
             json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         rpc.request("initialize", hello).await?;
-        let project = scratch.project().display().to_string();
         let new = json!({"cwd": project, "mcpServers": []});
         let session = rpc.request("session/new", new).await?["sessionId"].clone();
         if !session.is_string() {

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use super::json_rpc::{JsonRpc, outcome, words};
 use super::{Channel, TurnOutcome};
-use crate::drive::child::{Patience, Stopped};
-use crate::drive::scratch::Scratch;
+use crate::drive::child::{Child, Stopped};
 
 pub(super) struct AppServer {
     rpc: JsonRpc,
@@ -15,19 +14,13 @@ pub(super) struct AppServer {
 }
 
 impl AppServer {
-    pub(super) async fn open(
-        command: &[String],
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<AppServer, Stopped> {
+    pub(super) async fn open(child: Child, project: &str) -> Result<AppServer, Stopped> {
         // Approvals are off, so its questions are declined.
-        let decline = |_: &str, _: &Value| Err("no user is present".into());
-        let mut rpc = JsonRpc::open(command, scratch, patience, false, decline)?;
+        let mut rpc = JsonRpc::new(child, false, |_, _| Err("no user is present".into()));
         let version = env!("CARGO_PKG_VERSION");
         let client = json!({"name": "ctxbench", "title": "ctxbench", "version": version});
         rpc.request("initialize", json!({"clientInfo": client})).await?;
         rpc.send(json!({"method": "initialized", "params": {}})).await?;
-        let project = scratch.project().display().to_string();
         let new = json!({
             "cwd": project, "approvalPolicy": "never", "sandbox": "danger-full-access",
         });

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::drive::child::{Child, Patience, Stopped};
-use crate::drive::scratch::Scratch;
+use crate::drive::child::{Child, Stopped};
 
 /// Returns the result for a method that the agent calls, with its parameters. The error is a message
 /// for the agent.
@@ -19,15 +18,8 @@ pub(super) struct JsonRpc {
 }
 
 impl JsonRpc {
-    pub(super) fn open(
-        command: &[String],
-        scratch: &Scratch,
-        patience: Patience,
-        has_version: bool,
-        answer: Answer,
-    ) -> Result<JsonRpc, Stopped> {
-        let child = Child::start(command, scratch, patience)?;
-        Ok(JsonRpc { child, has_version, answer, calls: 0 })
+    pub(super) fn new(child: Child, has_version: bool, answer: Answer) -> JsonRpc {
+        JsonRpc { child, has_version, answer, calls: 0 }
     }
 
     /// Sends a message.

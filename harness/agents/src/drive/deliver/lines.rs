@@ -4,8 +4,7 @@ use async_trait::async_trait;
 
 use super::{Channel, TurnOutcome};
 use crate::drive::agent::Start;
-use crate::drive::child::{Child, Patience, Stopped};
-use crate::drive::scratch::Scratch;
+use crate::drive::child::{Child, Stopped};
 
 pub(super) struct LineChannel {
     child: Child,
@@ -14,13 +13,7 @@ pub(super) struct LineChannel {
 }
 
 impl LineChannel {
-    pub(super) async fn open(
-        start: &Start,
-        command: &[String],
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<LineChannel, Stopped> {
-        let mut child = Child::start(command, scratch, patience)?;
+    pub(super) async fn open(mut child: Child, start: &Start) -> Result<LineChannel, Stopped> {
         let sign = start.prompt.clone().unwrap_or_default();
         child.until(&sign).await?;
         Ok(LineChannel { child, sign, around: start.several_lines.clone() })

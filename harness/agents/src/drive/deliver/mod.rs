@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::agent::{Deliver, Start};
-use super::child::{Patience, Stopped};
+use super::child::{Child, Patience, Stopped};
 use super::scratch::Scratch;
 use super::template::Template;
 
@@ -44,17 +44,17 @@ pub(super) async fn open<'a>(
     scratch: &'a Scratch,
     patience: Patience,
 ) -> Result<Box<dyn Channel + 'a>, Stopped> {
+    if start.deliver == Deliver::Exec {
+        return Ok(Box::new(exec::Exec { start, fill, scratch, patience, is_resumed: false }));
+    }
     let command: Vec<String> = start.command.iter().map(|a| fill.text(a)).collect();
+    let child = Child::start(&command, scratch, patience)?;
+    let project = scratch.project().display().to_string();
     Ok(match start.deliver {
-        Deliver::Acp => Box::new(acp::Acp::open(&command, scratch, patience).await?),
-        Deliver::AppServer => {
-            Box::new(app_server::AppServer::open(&command, scratch, patience).await?)
-        }
-        Deliver::Rpc => Box::new(rpc::Rpc::open(&command, scratch, patience)?),
-        Deliver::Lines => {
-            Box::new(lines::LineChannel::open(start, &command, scratch, patience).await?)
-        }
-        Deliver::Exec => Box::new(exec::Exec { start, fill, scratch, patience, is_resumed: false }),
+        Deliver::Acp => Box::new(acp::Acp::open(child, &project).await?),
+        Deliver::AppServer => Box::new(app_server::AppServer::open(child, &project).await?),
+        Deliver::Lines => Box::new(lines::LineChannel::open(child, start).await?),
+        Deliver::Rpc | Deliver::Exec => Box::new(rpc::Rpc::new(child)),
     })
 }
 

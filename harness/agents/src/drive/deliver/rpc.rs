@@ -5,8 +5,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::{Channel, TurnOutcome};
-use crate::drive::child::{Child, Patience, Stopped};
-use crate::drive::scratch::Scratch;
+use crate::drive::child::{Child, Stopped};
 
 pub(super) struct Rpc {
     child: Child,
@@ -16,12 +15,8 @@ pub(super) struct Rpc {
 }
 
 impl Rpc {
-    pub(super) fn open(
-        command: &[String],
-        scratch: &Scratch,
-        patience: Patience,
-    ) -> Result<Rpc, Stopped> {
-        Ok(Rpc { child: Child::start(command, scratch, patience)?, calls: 0, told: Vec::new() })
+    pub(super) fn new(child: Child) -> Rpc {
+        Rpc { child, calls: 0, told: Vec::new() }
     }
 
     /// Returns the next message, and keeps the outcome of a compaction without its summary.

@@ -1,24 +1,23 @@
 //! Builds a case from the requests of a driven product.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ctxbench_conform::case::{
-    Bytes, Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText,
-    PriorSummary, Segment,
+    Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText, PriorSummary,
+    Segment,
 };
 use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
-    SummarySegment,
 };
-use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::content::Part;
 use ctxbench_core::request;
-use ctxbench_provider::Content;
+use ctxbench_provider::{Content, Item};
 use serde_json::Value;
 
 use super::events::{self, SentTexts};
-use super::mask::Masked;
-use super::rows::{self, RecordedItem, UserTexts};
-use crate::drive::plan::Delivery;
+use super::mask::Mask;
+use super::rows;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use ctxbench_os::sha256;
 
@@ -35,19 +34,18 @@ pub(super) fn build(
     name: &str,
 ) -> Option<Case> {
     let exchanges = super::counted(&driven.exchanges);
-    let wire = exchanges.first()?.wire?;
-    let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<RecordedItem<'_>>> =
-        prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
-    let said = UserTexts::new(&driven.plan.moves);
+    let wire = exchanges.first()?.wire;
+    let said = driven.plan.messages().map(|(_, words)| words.trim());
+    let said: Vec<&str> = said.filter(|words| !words.is_empty()).collect();
     let asked: Vec<RecordedRequest<'_>> = exchanges
         .iter()
-        .zip(&rows)
-        .map(|(e, rows)| RecordedRequest {
-            summary: e.purpose == Purpose::Summary,
-            label: e.label.as_deref(),
-            overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
-            pieces: rows.iter().map(|r| r.piece(&said)).collect(),
+        .filter_map(|e| {
+            Some(RecordedRequest {
+                summary: e.purpose == Purpose::Summary,
+                label: e.label.as_deref(),
+                overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
+                pieces: rows::pieces(e.prompt.as_ref()?, recording.texts_apart, &said),
+            })
         })
         .collect();
     let summaries: Vec<&str> = exchanges
@@ -60,27 +58,16 @@ pub(super) fn build(
         window: driven.window,
         max_output: driven.max_output,
         wire: wire.name,
-        told: &driven.told,
+        told: &driven.end.told,
         requests: &asked,
         summaries: &summaries,
         prompts: &ends(driven),
     });
-    let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
-    for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
-        if matches!(sort, Classification::Constant(..)) {
-            row.texts().iter().for_each(|t| shown.masked.constant(t));
-        }
-    }
-    summaries.iter().for_each(|s| shown.masked.summary(s));
-    let mut writer = CaseWriter {
-        shown: &shown,
-        reading: &reading,
-        recording,
-        summaries,
-        items: Items::default(),
-    };
-    let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
-    let requests = requests.collect();
+    let shown = sent_texts(driven, &exchanges, &asked, &reading);
+    let mut writer =
+        CaseWriter { shown: &shown, reading: &reading, recording, items: Items::default() };
+    let requests = exchanges.iter().zip(&asked).enumerate();
+    let requests = requests.map(|(i, (e, asked))| writer.request(i, e, &asked.pieces)).collect();
     let fixed = writer.fixed(driven, &exchanges, &asked);
     let items = writer.items.all;
     Some(Case {
@@ -102,47 +89,49 @@ pub(super) fn build(
 
 /// Returns the outcome of each user message: `done` or `error`.
 fn ends(driven: &Driven) -> Vec<&'static str> {
-    let moves = driven.plan.moves.iter().enumerate();
-    let said = moves.filter(|(_, step)| matches!(step.what, Delivery::Say(_)));
-    let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
-    said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
+    let failed = |i: usize| driven.end.failures.iter().any(|(at, _)| *at == i);
+    driven.plan.messages().map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
-/// Returns the texts that entered the history, and those of the session.
+/// Returns the texts that entered the history.
 fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
-    rows: &[Vec<RecordedItem<'a>>],
-    cache_beside_input: bool,
+    asked: &[RecordedRequest<'a>],
+    reading: &SessionReading,
 ) -> SentTexts<'a> {
-    let mut masked = Masked::default();
-    for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
-        r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
-        r.calls().for_each(|c| masked.own(&c.arguments));
-    }
     let mut outputs = HashMap::new();
-    for item in rows.iter().flatten().flat_map(|r| &r.items) {
+    for item in asked.iter().flat_map(|r| &r.pieces).flat_map(|p| p.items) {
         if let Content::Output { id, text, .. } = &*item.content {
-            let first = *outputs.entry(&**id).or_insert(&**text);
-            masked.learn(first, driven.plan.printed(id).unwrap_or_default());
+            outputs.entry(&**id).or_insert(&**text);
         }
     }
     let mut said = HashMap::new();
-    for (i, step) in driven.plan.moves.iter().enumerate() {
-        let Delivery::Say(words) = &step.what else { continue };
-        if words.trim().is_empty() {
-            continue;
-        }
+    for (i, words) in driven.plan.messages().filter(|(_, words)| !words.trim().is_empty()) {
         let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
         let Some(first) = exchanges.iter().position(work) else { continue };
-        let of_user = |r: &&RecordedItem<'_>| r.kind == BlockKind::User && r.role == Role::User;
-        let holds = |r: &&RecordedItem<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
-        let found = rows[first].iter().rev().filter(of_user).find(holds);
-        let Some(texts) = found.map(RecordedItem::texts) else { continue };
-        texts.iter().for_each(|t| masked.learn(t, words));
-        said.insert(i, texts);
+        let holds =
+            |p: &&CasePiece<'_>| p.of_user() && p.texts.iter().any(|t| t.contains(words.trim()));
+        let found = asked[first].pieces.iter().rev().find(holds);
+        said.extend(found.map(|piece| (i, piece.texts.clone())));
     }
-    SentTexts { masked, said, outputs, cache_beside_input }
+    let sorted = asked.iter().zip(&reading.requests);
+    let sorted = sorted.flat_map(|(r, (_, sorts))| r.pieces.iter().zip(sorts));
+    let constant = |sort: &Classification| matches!(sort, Classification::Constant(..));
+    let constants = sorted.filter(|(_, sort)| constant(sort)).flat_map(|(p, _)| &p.texts);
+    let agent: HashSet<&str> =
+        constants.chain(outputs.values()).chain(said.values().flatten()).copied().collect();
+    let replies = exchanges.iter().filter(|e| e.purpose == Purpose::Work);
+    let replies = replies.filter_map(|e| e.outcome.as_ref().ok()).flat_map(|r| &r.parts);
+    let session = replies.filter_map(|p| match p {
+        Part::Call(call) => Some(&*call.arguments),
+        p => p.as_text(),
+    });
+    let session = session
+        .chain(driven.plan.messages().map(|(_, words)| words))
+        .chain(driven.plan.outputs.iter().map(|t| &**t));
+    let mask = Mask::new(agent.into_iter(), session);
+    SentTexts { mask, said, outputs, cache_beside_input: reading.cache_beside_input }
 }
 
 /// Distinct items of a case.
@@ -176,19 +165,17 @@ struct CaseWriter<'a> {
     shown: &'a SentTexts<'a>,
     reading: &'a SessionReading,
     recording: &'a CaseRecording,
-    summaries: Vec<&'a str>,
     items: Items,
 }
 
 impl CaseWriter<'_> {
-    fn request(&mut self, i: usize, e: &Exchange, rows: &[RecordedItem<'_>]) -> CaseRequest {
+    fn request(&mut self, i: usize, e: &Exchange, pieces: &[CasePiece<'_>]) -> CaseRequest {
         let none = (None, vec![]);
         let (phase, sorts) = self.reading.requests.get(i).unwrap_or(&none);
-        let numbers: Vec<usize> = rows
-            .iter()
-            .zip(sorts)
-            .map(|(row, sort)| {
-                let item = self.item(row, sort);
+        let both = pieces.iter().zip(sorts);
+        let numbers: Vec<usize> = both
+            .map(|(piece, sort)| {
+                let item = self.item(piece, sort);
                 self.items.number(item)
             })
             .collect();
@@ -205,17 +192,22 @@ impl CaseWriter<'_> {
         }
     }
 
-    fn item(&self, row: &RecordedItem<'_>, sort: &Classification) -> CaseItem {
-        let first = row.items[0];
+    fn item(&self, piece: &CasePiece<'_>, sort: &Classification) -> CaseItem {
+        let first = &piece.items[0];
         let kind = match sort {
             Classification::Said(kind) | Classification::Constant(kind, _) => *kind,
             Classification::Summary { .. } | Classification::Segments { .. } => BlockKind::Summary,
             Classification::Prompt { .. } => BlockKind::SummaryPrompt,
         };
         let roleless = matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
-        let mut out = CaseItem::new(kind, (!roleless).then_some(row.role), bytes(row));
-        out.msg = self.reading.numbered.map(|less| first.message.saturating_sub(less));
-        out.cache = row.items.iter().any(|i| i.cache.is_some());
+        let mut out = CaseItem {
+            kind,
+            role: (!roleless).then_some(piece.role),
+            bytes: piece.items.iter().map(|i| sent(i).len()).collect::<Vec<_>>().into(),
+            msg: self.reading.numbered.map(|less| first.message.saturating_sub(less)),
+            cache: piece.items.iter().any(|i| i.cache.is_some()),
+            ..CaseItem::default()
+        };
         match &*first.content {
             Content::Call { id, name, .. } => {
                 (out.id, out.name) = (Some(id.to_string()), Some(name.to_string()));
@@ -235,67 +227,47 @@ impl CaseWriter<'_> {
                 return out;
             }
             Classification::Prompt { variant, transcript, prior, constant } => {
-                let t = self.shown.masked.within(transcript);
+                let t = self.shown.mask.text(transcript);
                 out.variant = variant.map(str::to_string);
                 out.constant_bytes = Some(constant.1);
                 let (bytes, sha256) = (Some(t.len()), Some(sha256(&t)));
                 out.transcript = Some(PartText { bytes, sha256, ..PartText::default() });
                 out.prior_summary = match prior.as_slice() {
                     [] => None,
-                    [SummarySegment::Said(text)] => Some(PriorSummary::Text(self.summary(text))),
+                    [Segment { text: Some(text), .. }] => {
+                        Some(PriorSummary::Text(self.shown.mask.text(text)))
+                    }
                     several => Some(PriorSummary::Segments {
-                        bytes: several.iter().map(SummarySegment::bytes).sum(),
+                        bytes: several.iter().map(|s| s.bytes).sum(),
                         segments: self.segments(several),
                     }),
                 };
                 return out;
             }
-            Classification::Said(_) if row.items.len() > 1 => {
-                out.parts = row.texts().into_iter().map(|t| self.describe_text(t)).collect();
+            Classification::Said(_) if piece.items.len() > 1 => {
+                out.parts = piece.texts.iter().map(|t| self.describe_text(t)).collect();
                 return out;
             }
             Classification::Summary { body } => text.get(body.clone()).unwrap_or(text),
-            Classification::Said(_) => match &*first.content {
-                Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o,
-                _ => text,
-            },
+            Classification::Said(_) => sent(first),
         };
         let PartText { text, sha256, .. } = self.describe_text(said);
         (out.text, out.sha256) = (text, sha256);
         out
     }
 
-    /// Returns a summary by the model with its masked form.
-    fn summary(&self, text: &str) -> String {
-        let ours = self.shown.masked.of_summary(text, &self.summaries);
-        ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
+    /// Masks the texts of segments.
+    fn segments(&self, all: &[Segment]) -> Vec<Segment> {
+        let text = |s: &Segment| s.text.as_ref().map(|t| self.shown.mask.text(t));
+        all.iter().map(|s| Segment { text: text(s), ..s.clone() }).collect()
     }
 
-    fn segments(&self, all: &[SummarySegment]) -> Vec<Segment> {
-        let one = |s: &SummarySegment| {
-            let bytes = s.bytes();
-            match s {
-                SummarySegment::Said(text) => {
-                    Segment { bytes, text: Some(self.summary(text)), ..Segment::default() }
-                }
-                SummarySegment::Constant(name, _) => {
-                    Segment { bytes, constant: Some(name.to_string()), ..Segment::default() }
-                }
-            }
-        };
-        all.iter().map(one).collect()
-    }
-
-    /// Describes a text by itself, or by its hash if it is long or written by the program.
+    /// Describes a text by itself, or by its hash if it is long.
     fn describe_text(&self, text: &str) -> PartText {
-        match self.shown.masked.get(text) {
-            Some(t) if t.len() < MAX_TEXT_BYTES => {
-                PartText { text: Some(t.to_string()), ..PartText::default() }
-            }
-            masked => {
-                let sha256 = Some(sha256(masked.unwrap_or(text)));
-                PartText { sha256, ..PartText::default() }
-            }
+        let masked = self.shown.mask.text(text);
+        match masked.len() < MAX_TEXT_BYTES {
+            true => PartText { text: Some(masked), ..PartText::default() },
+            false => PartText { sha256: Some(sha256(&masked)), ..PartText::default() },
         }
     }
 
@@ -372,16 +344,8 @@ fn fixed_text(p: &CasePiece<'_>) -> FixedText {
     FixedText {
         role: p.role,
         bytes: p.texts.iter().map(|t| t.len()).collect::<Vec<_>>().into(),
-        purpose: None,
-        text: None,
         constant: true,
-        msg: None,
-        estimate_bytes: None,
-        estimate_tokens: None,
-        json_bytes: None,
-        json_utf16: None,
-        ascii_chars: None,
-        other_chars: None,
+        ..FixedText::default()
     }
 }
 
@@ -401,26 +365,25 @@ fn purpose(e: &Exchange) -> request::Purpose {
     }
 }
 
-fn bytes(row: &RecordedItem<'_>) -> Bytes {
-    let size = |i: &&ctxbench_provider::Item| match &*i.content {
-        Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
-        _ => i.text().len(),
-    };
-    row.items.iter().map(size).collect::<Vec<_>>().into()
+/// Returns the text of an item, or its opaque payload.
+fn sent(item: &Item) -> &str {
+    match &*item.content {
+        Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o,
+        _ => item.text(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_core::block::Role;
+
     use super::*;
 
     #[test]
     fn characters_are_counted_in_the_programs_units() {
-        let piece = CasePiece {
-            role: Role::User,
-            kind: BlockKind::User,
-            texts: vec!["a \u{e9}\n"],
-            said: false,
-        };
+        let texts = vec!["a \u{e9}\n"];
+        let (role, kind) = (Role::User, BlockKind::User);
+        let piece = CasePiece { role, kind, texts, items: &[], said: false };
         let mut text = fixed_text(&piece);
         count_chars(piece.text(), &mut text);
         // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two

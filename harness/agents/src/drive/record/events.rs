@@ -8,13 +8,13 @@ use ctxbench_conform::case::{
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply};
 
-use super::mask::Masked;
+use super::mask::Mask;
 use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 
 /// Texts that entered the history, as the agent sent them.
 pub(super) struct SentTexts<'a> {
-    pub(super) masked: Masked<'a>,
+    pub(super) mask: Mask,
     /// Messages of the user by move and part.
     pub(super) said: HashMap<usize, Vec<&'a str>>,
     /// Output of each call, by its id.
@@ -53,7 +53,7 @@ fn begin(
         Delivery::Wait => return,
         Delivery::Compact(_) => CaseEvent::Compact { instructions: None },
         Delivery::Say(words) => {
-            let masked = |t: &&str| shown.masked.get(t).unwrap_or(t).to_string();
+            let masked = |t: &&str| shown.mask.text(t);
             let text = |text: String| CaseEvent::User { text: Some(text), parts: vec![] };
             match shown.said.get(&step).map(Vec::as_slice) {
                 None => text(words.to_string()),
@@ -102,7 +102,7 @@ fn refusal(error: &ModelError, summary: bool) -> RefusedRequest {
 
 fn summary_reply(reply: &Reply, shown: &SentTexts<'_>) -> CaseReply {
     let opaque = reply.compaction().map(|_| words(reply).to_string());
-    let text = reply.text().filter(|_| opaque.is_none()).map(|t| shown.masked.hidden(&t));
+    let text = reply.text().filter(|_| opaque.is_none()).map(|t| shown.mask.text(&t));
     CaseReply { text, opaque, usage: Some(usage(reply, shown)), ..CaseReply::default() }
 }
 
@@ -136,7 +136,7 @@ fn sample_reply(driven: &Driven, reply: &Reply, shown: &SentTexts<'_>) -> CaseRe
 
 fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> CaseCall {
     let output = match shown.outputs.get(&*c.id) {
-        Some(text) => shown.masked.get(text).unwrap_or(text).to_string(),
+        Some(text) => shown.mask.text(text),
         None => driven.plan.printed(&c.id).unwrap_or_default().to_string(),
     };
     CaseCall {

@@ -17,54 +17,21 @@ use ctxbench_strategies::Spec;
 use ctxbench_util::files::{self, FileError};
 use thiserror::Error;
 
-use super::agent::{Agent, Deliver};
+use super::agent::Deliver;
 use super::{Driven, Exchange, Purpose};
-use ctxbench_conform::{self as conform, Case, CaseError, CaseVerdict};
+use ctxbench_conform::{self as conform, Case, CaseVerdict};
 use ctxbench_os::sha256;
 
 /// Error that prevents the recording of a case.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// No strategy implements the agent, or its cases are not sessions.
-    #[error("{agent}: {why}, so no case of it can be recorded")]
-    NoCases {
-        /// Name of the agent.
-        agent: String,
-        why: &'static str,
-    },
-    /// The agent did not reach the end of the session.
-    #[error("the agent did not reach the end of the session: {0}")]
-    Stopped(String),
-    /// The version is unknown, which is part of the case's path.
-    #[error("it is not known of which version the case would be: {0}")]
-    NoVersion(String),
-    /// The agent sent no request to its model.
-    #[error("the agent sent no request, so there is nothing to record")]
-    Silent,
-    /// The file cannot be written.
+    /// No case can be recorded for this agent or session.
+    #[error("{0}")]
+    Impossible(String),
+    #[error("{0}")]
+    Failed(String),
     #[error(transparent)]
     File(#[from] FileError),
-    /// The folder cannot be created.
-    #[error("{}: {why}", path.display())]
-    Folder {
-        /// Path of the folder.
-        path: PathBuf,
-        why: std::io::Error,
-    },
-    /// The written case is invalid.
-    #[error("{}: {why}", path.display())]
-    Case {
-        /// Path of the written file.
-        path: PathBuf,
-        why: Box<CaseError>,
-    },
-}
-
-impl RecordError {
-    /// Returns whether no case can be recorded for this agent or session.
-    pub fn is_expected(&self) -> bool {
-        matches!(self, RecordError::NoCases { .. } | RecordError::Stopped(_) | RecordError::Silent)
-    }
 }
 
 /// Case that was written to a file.
@@ -79,7 +46,8 @@ pub struct RecordedCase {
 
 /// Returns the conversion of an agent's sessions to cases.
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static CaseRecording, RecordError> {
-    let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
+    let none =
+        |why| RecordError::Impossible(format!("{agent}: {why}, so no case of it can be recorded"));
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
     let replay = replay_of(spec.descriptor.name);
     let replay =
@@ -95,47 +63,50 @@ pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Pro
 
 impl Driven {
     /// Writes a case into a folder named after strategy and version, and runs it.
-    pub fn record(
-        &self,
-        agent: &Agent,
-        session: &str,
-        dir: &Path,
-    ) -> Result<RecordedCase, RecordError> {
-        let name = file_name(session, agent, self);
-        let case = self.case(agent, &name)?;
+    pub fn record(&self, session: &str, dir: &Path) -> Result<RecordedCase, RecordError> {
+        let name = file_name(session, self);
+        let case = self.case(&name)?;
         let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
-        std::fs::create_dir_all(&folder)
-            .map_err(|why| RecordError::Folder { path: folder.clone(), why })?;
         let path = folder.join(format!("{name}.json"));
+        let failed =
+            |at: &Path, why: String| RecordError::Failed(format!("{}: {why}", at.display()));
+        std::fs::create_dir_all(&folder).map_err(|why| failed(&folder, why.to_string()))?;
         let text = file::text(&case);
         files::write(&path, &text)?;
         // The check reads the written file.
         let tried = Case::parse(&text, &path.display().to_string());
         let tried = tried.and_then(|case| conform::replay(&case));
-        let verdict =
-            tried.map_err(|why| RecordError::Case { path: path.clone(), why: Box::new(why) })?;
+        let verdict = tried.map_err(|why| failed(&path, why.to_string()))?;
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
     /// Returns the case of a drive.
-    fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
-        let recording = recording(&self.agent, self.strategy.as_ref())?;
-        if let Some(why) = &self.stopped {
-            return Err(RecordError::Stopped(why.clone()));
+    fn case(&self, name: &str) -> Result<Case, RecordError> {
+        let recording = recording(&self.agent.name, self.strategy.as_ref())?;
+        let unasked =
+            (self.end.asked_to_go_on > 0).then(|| "the user had to ask it to continue".into());
+        if let Some(why) = self.end.stopped.clone().or(unasked) {
+            let why = format!("the agent did not reach the end of the session: {why}");
+            return Err(RecordError::Impossible(why));
         }
-        if self.asked_to_go_on > 0 {
-            return Err(RecordError::Stopped("the user had to ask it to continue".into()));
-        }
-        let resumes = agent.start.deliver == Deliver::Exec;
-        let version =
-            self.version.as_ref().map_err(|why| RecordError::NoVersion(why.to_string()))?;
-        case::build(self, recording, version, resumes, name).ok_or(RecordError::Silent)
+        let resumes = self.agent.start.deliver == Deliver::Exec;
+        let version = self.version.as_ref().map_err(|why| {
+            RecordError::Failed(format!(
+                "it is not known of which version the case would be: {why}"
+            ))
+        })?;
+        case::build(self, recording, version, resumes, name).ok_or_else(|| {
+            RecordError::Impossible(
+                "the agent sent no request, so there is nothing to record".into(),
+            )
+        })
     }
 }
 
 /// Returns the file name of a session's case. For sessions that are not built in, it contains a
 /// hash instead of the name, because recordings are private data.
-fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
+fn file_name(session: &str, driven: &Driven) -> String {
+    let agent = &driven.agent;
     let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
     let mut name =
         if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };

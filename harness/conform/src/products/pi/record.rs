@@ -8,10 +8,10 @@ use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value};
 
 use super::RecordedSettings;
-use crate::case::{CaseCompaction, CaseModel, CaseWire, Outcome};
+use crate::case::{CaseCompaction, CaseModel, CaseWire, Outcome, Segment};
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
-    SessionReading, SummarySegment, jsonl_in,
+    SessionReading, jsonl_in,
 };
 
 pub(super) const RECORDING: CaseRecording =
@@ -123,8 +123,8 @@ fn summary(text: &str, summaries: &[&str]) -> Option<Classification> {
 
 /// Splits a summary into its parts: the summary of the history and, after a split turn, the summary
 /// of the turn's beginning.
-fn segments(body: &str, summaries: &[&str]) -> Vec<SummarySegment> {
-    let said = |text: &str| SummarySegment::Said(text.to_string());
+fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
+    let said = Segment::said;
     let joined = body.rmatch_indices(JOIN[0]).find_map(|(at, open)| {
         let words = at + open.len();
         let end = words + body[words..].find(JOIN[1])? + JOIN[1].len();
@@ -138,9 +138,9 @@ fn segments(body: &str, summaries: &[&str]) -> Vec<SummarySegment> {
     let history = &body[..at];
     let history = match summaries.iter().any(|s| s.contains(history)) {
         true => said(history),
-        false => SummarySegment::Constant("no_history", history.len()),
+        false => Segment::constant("no_history", history.len()),
     };
-    vec![history, SummarySegment::Constant("split_join", end - at), said(&body[end..])]
+    vec![history, Segment::constant("split_join", end - at), said(&body[end..])]
 }
 
 /// Splits a summary prompt into its parts.
@@ -181,8 +181,8 @@ mod tests {
     use super::*;
     use crate::record::testing::{new_request, new_session, piece};
 
-    fn model_text(text: &str) -> SummarySegment {
-        SummarySegment::Said(text.into())
+    fn model_text(text: &str) -> Segment {
+        Segment::said(text)
     }
 
     #[test]
@@ -207,11 +207,8 @@ mod tests {
             let (variant, transcript) = (Some(variant), transcript.into());
             Classification::Prompt { variant, transcript, prior, constant: (name, bytes) }
         };
-        let both = vec![
-            model_text("H"),
-            SummarySegment::Constant("split_join", join.len()),
-            model_text("T"),
-        ];
+        let both =
+            vec![model_text("H"), Segment::constant("split_join", join.len()), model_text("T")];
         assert_eq!(
             *of(0),
             prompt(["initial", "prompt_initial"], "[User]: mend it", vec![], first.len() - 15)
@@ -274,8 +271,8 @@ mod tests {
     fn a_history_of_nothing_is_told_in_its_words() {
         let nothing = "None.\n\n---\n\n**Begun:**\n\nT";
         let words = [
-            SummarySegment::Constant("no_history", 5),
-            SummarySegment::Constant("split_join", nothing.len() - 6),
+            Segment::constant("no_history", 5),
+            Segment::constant("split_join", nothing.len() - 6),
             model_text("T"),
         ];
         assert_eq!(segments(nothing, &["T"]), words);

@@ -87,11 +87,11 @@ impl Endpoint {
                  there a line break in it?"
             )));
         }
-        if key.is_some() && !offline && !address.is_private() {
+        if key.is_some() && !offline && !address.server.is_private() {
             return Err(SetUpError(format!(
                 "{KEY_VARIABLE} is set, and {} is reached over http from outside this machine; a \
                  key travels over https only",
-                address.host()
+                address.server.host()
             )));
         }
         Ok(Endpoint { address, key, cassette, offline })
@@ -100,12 +100,13 @@ impl Endpoint {
     /// Returns the name for reports: the model without the address, which may change while the
     /// answers stay the same.
     pub fn name(&self) -> String {
-        self.address.model().map_or("endpoint".to_string(), |m| format!("endpoint:{m}"))
+        self.address.model.as_ref().map_or("endpoint".to_string(), |m| format!("endpoint:{m}"))
     }
 
     /// Returns the recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &SummaryJob<'_>) -> Result<Summary, Unwritten> {
-        let question = wire::Question::new(job.prompt, job.max_tokens, self.address.model());
+        let question =
+            wire::Question::new(job.prompt, job.max_tokens, self.address.model.as_deref());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
         let entry = self.cassette.answer(&hash, || {
@@ -127,10 +128,10 @@ impl Endpoint {
     ) -> Result<cassette::RecordedAnswer, String> {
         let key = self.key.as_ref().map(|k| k.0.as_str());
         let clean = |text: &str| without_secrets(text, key);
-        let headers = wire::headers(self.address.dialect(), key);
-        let body = question.body(self.address.dialect(), self.address.host());
+        let headers = wire::headers(self.address.dialect, key);
+        let body = question.body(self.address.dialect, self.address.server.host());
         let (status, answer) =
-            post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
+            post(&self.address.url, &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
         if status != StatusCode::OK {
             let words: String = clean(&text).chars().take(MAX_REFUSAL_CHARS).collect();
@@ -140,7 +141,7 @@ impl Endpoint {
                 words.split_whitespace().collect::<Vec<_>>().join(" ")
             ));
         }
-        let said = wire::read(self.address.dialect(), &text)?;
+        let said = wire::read(self.address.dialect, &text)?;
         Ok(cassette::RecordedAnswer {
             request: hash.to_string(),
             model: question.model.clone(),

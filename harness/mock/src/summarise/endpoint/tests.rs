@@ -250,10 +250,7 @@ fn the_order_of_recording_does_not_matter() {
 
 #[test]
 fn addresses_say_wire_path_and_model() {
-    let url = |text: &str| {
-        Address::parse(text)
-            .map(|a| (a.dialect(), a.url().to_string(), a.model().map(str::to_string)))
-    };
+    let url = |text: &str| Address::parse(text).map(|a| (a.dialect, a.url.to_string(), a.model));
     let (anthropic, openai) = (EndpointDialect::Anthropic, EndpointDialect::OpenAi);
     let to = |wire, url: &str, model: Option<&str>| {
         Ok((wire, url.to_string(), model.map(str::to_string)))
