@@ -133,9 +133,8 @@ pub struct BuildRequest<'a> {
     pub settings: &'a Settings,
     /// Multiplier of token constants that are not settings.
     pub scale: f64,
-    /// Texts in place of all texts of the product; those that are missing are empty. Recorded cases
-    /// give fillers of the recorded length.
-    pub texts: Option<&'a Map<String, Value>>,
+    /// Texts of the product; see [`About::texts`].
+    pub texts: &'a Map<String, Value>,
 }
 
 /// Invariant of the methods of [`BuildRequest`]: a test builds every version of every product.
@@ -153,10 +152,9 @@ impl BuildRequest<'_> {
         self.settings.read().expect(CHECKED)
     }
 
-    /// Returns the texts of the product.
-    pub fn texts<W: DeserializeOwned + Default>(&self) -> W {
-        let given = |texts: &Map<String, Value>| serde_json::from_value(texts.clone().into());
-        self.texts.map_or_else(W::default, |texts| given(texts).expect(CHECKED))
+    /// Returns the texts as the product's struct with a field for each text.
+    pub fn texts<W: DeserializeOwned>(&self) -> W {
+        W::deserialize(self.texts).expect(CHECKED)
     }
 }
 
@@ -349,6 +347,8 @@ pub struct About {
     pub versions: Vec<Version>,
     /// Settings with defaults and sources.
     pub settings: Vec<Setting>,
+    /// Texts that the strategy adds to requests.
+    pub words: Map<String, Value>,
 }
 
 /// Facts about a strategy of another crate of which nothing else is known.
@@ -369,11 +369,19 @@ impl Default for About {
             page: "docs/method.md",
             versions: vec![Version::new("1", as_released())],
             settings: Vec::new(),
+            words: Map::new(),
         }
     }
 }
 
 impl About {
+    /// Returns these texts in place of all texts of the product; those that are missing are empty.
+    /// Recorded cases give fillers of the recorded length.
+    pub fn texts(&self, given: &Map<String, Value>) -> Map<String, Value> {
+        let blank = self.words.keys().map(|name| (name.clone(), Value::from("")));
+        blank.chain(given.clone()).collect()
+    }
+
     /// Reads the text of an `about.toml` that is part of the program; its strings are kept until
     /// the program ends. Panics with the fault if the text is invalid.
     pub fn read(toml: &str) -> About {

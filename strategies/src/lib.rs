@@ -23,7 +23,6 @@ mod sliding_window;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
-mod words;
 
 /// Forms that requests of the products have, for the comparison with those of the real programs.
 pub mod evidence {

@@ -5,6 +5,8 @@
 //! Results are masked in batches, because masking one result per step would break the prompt cache
 //! each time.
 
+use std::sync::Arc;
+
 use crate::descriptor::{About, BuildRequest, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockForm, BlockKind};
@@ -15,11 +17,11 @@ use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::strategy::{Flow, Strategy};
 use serde::Deserialize;
 
-crate::words::words! {
-    /// Texts that the strategy adds to requests.
-    struct MaskingWords {
-        placeholder = "(this output was left out to save space)";
-    }
+/// Texts in `observation_masking.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaskingWords {
+    placeholder: Arc<str>,
 }
 
 /// Values of the settings in `about.toml`.
@@ -60,7 +62,7 @@ struct Masking {
     keep: usize,
     batch: usize,
     marks_frontier: bool,
-    placeholder: std::sync::Arc<str>,
+    placeholder: Arc<str>,
 }
 
 #[async_trait]

@@ -169,16 +169,16 @@ impl Spec {
 
     /// Returns why the strategy cannot run with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
-        let settings = &self.applied(1.0, model.window);
-        let request = BuildRequest { version: self.version, settings, scale: 1.0, texts: None };
+        let (settings, texts) = (&self.applied(1.0, model.window), &self.descriptor.words);
+        let request = BuildRequest { version: self.version, settings, scale: 1.0, texts };
         let need = self.descriptor.product.needs(&request);
         need.filter(|n| !(n.is_met)(&model.capabilities)).map(|n| n.reason)
     }
 
     /// Builds the strategy for a model with a window of `window` tokens, scale applied.
     pub fn build(&self, scale: f64, window: u64) -> Box<dyn Strategy> {
-        let settings = &self.applied(scale, window);
-        let request = BuildRequest { version: self.version, settings, scale, texts: None };
+        let (settings, texts) = (&self.applied(scale, window), &self.descriptor.words);
+        let request = BuildRequest { version: self.version, settings, scale, texts };
         self.descriptor.product.build(&request)
     }
 }

@@ -43,7 +43,6 @@ mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use serde::Deserialize;

@@ -11,7 +11,6 @@ mod settings;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use serde::Deserialize;

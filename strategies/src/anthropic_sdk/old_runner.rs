@@ -20,9 +20,8 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, ReplyFlow, Strategy, again_if_passing};
 
 use super::errors::Raised;
-use super::settings::{Language, SdkSettings};
+use super::settings::{Language, SdkSettings, SdkWords};
 use super::shared::{CLIENT_RETRIES, Iterations, admit, only};
-use super::words::SdkWords;
 
 pub(crate) struct Old {
     /// True for `described-001`.

@@ -34,3 +34,10 @@ pub(crate) enum Edits {
     ClearToolUses,
     Compact,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SdkWords {
+    pub(crate) summary_prompt: Arc<str>,
+}

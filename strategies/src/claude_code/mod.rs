@@ -30,7 +30,6 @@ mod strategy;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};

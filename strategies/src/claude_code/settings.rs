@@ -120,3 +120,19 @@ pub(crate) enum CacheTtl {
     #[serde(rename = "1h")]
     OneHour,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaudeCodeWords {
+    pub(crate) summary_prompt: Arc<str>,
+    pub(crate) lead_in: Arc<str>,
+    pub(crate) go_on: Arc<str>,
+    pub(crate) cleared: Arc<str>,
+    pub(crate) left_out: Arc<str>,
+    pub(crate) memory_prompt: Arc<str>,
+    pub(crate) memory_so_far: Arc<str>,
+    pub(crate) notes_lead_in: Arc<str>,
+    pub(crate) wu2_prompt: Arc<str>,
+    pub(crate) cut: Arc<str>,
+}

@@ -13,8 +13,7 @@ use ctxbench_core::usage::Ttl;
 
 use super::micro::Deleted;
 use super::rules::{estimate, excess, kept_summary};
-use super::settings::{CacheTtl, ClaudeCodeSettings, Trim};
-use super::words::ClaudeCodeWords;
+use super::settings::{CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim};
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {

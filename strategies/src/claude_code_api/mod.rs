@@ -30,7 +30,7 @@ use ctxbench_core::request::{
 use ctxbench_core::settings::AUTO;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
+use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Places, Thinking};
 
 /// Name of the memory tool (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
@@ -110,16 +110,6 @@ impl Product for ClaudeCodeApi {
             seen: 0,
             applied: Applied::default(),
         })
-    }
-}
-
-crate::words::words! {
-    /// Texts that the strategy adds to requests.
-    pub(crate) struct ApiWords {
-        memory_warning = "Old tool results are about to be removed from this conversation. Write \
-            down now what is still needed of them: the task, what was found out, what was decided \
-            and why, file paths, names and values, and what comes next.";
-        memory_saved = "The note was written.";
     }
 }
 

@@ -48,3 +48,11 @@ pub(crate) enum Places {
     Ends,
     Frontier,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiWords {
+    pub(crate) memory_warning: Arc<str>,
+    pub(crate) memory_saved: Arc<str>,
+}

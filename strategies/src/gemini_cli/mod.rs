@@ -15,7 +15,6 @@ mod sizes;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};

@@ -20,9 +20,8 @@ use super::contents::{ContentMessage, messages, side, stable_id};
 use super::preview::{masked, pretty};
 use super::resumed::Copies;
 use super::rules::{CutRule, MaskRule, cut_results, split, to_mask};
-use super::settings::GeminiCliSettings;
+use super::settings::{GeminiCliSettings, GeminiCliWords};
 use super::sizes::Sizes;
-use super::words::{GeminiCliWords, SNAPSHOT};
 use crate::shared::{interrupted, is_fixed, summary_base};
 
 /// Maximum attempts at a summary request, including the first (docs/sources/gemini-cli.md §4).
@@ -30,6 +29,9 @@ const SUMMARY_ATTEMPTS: u64 = 5;
 /// Maximum attempts at a request with a broken stream or an empty answer
 /// (docs/sources/gemini-cli.md §4).
 const STREAM_ATTEMPTS: u64 = 4;
+
+/// Start of a snapshot in a text (docs/sources/gemini-cli.md §2).
+const SNAPSHOT: &str = "<state_snapshot>";
 
 pub(crate) struct GeminiCliProgram {
     settings: GeminiCliSettings,

@@ -18,7 +18,6 @@ mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};

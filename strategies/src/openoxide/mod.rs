@@ -18,7 +18,6 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod view;
-mod words;
 
 use std::sync::Arc;
 
@@ -39,13 +38,12 @@ use serde::Deserialize;
 
 use crate::openoxide::budget::{BudgetConfig, Demand, Oversize, PromptChunks, estimate};
 use crate::openoxide::files::OF_FOLDERS;
-use crate::openoxide::settings::{OpenOxideSettings, Phases};
+use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
     prunable, server_compaction,
 };
-use crate::openoxide::words::OxideWords;
 use crate::scoped::Scoped;
 
 /// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).

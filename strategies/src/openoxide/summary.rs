@@ -18,7 +18,6 @@ use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
-use crate::openoxide::words::DURABLE;
 use crate::openoxide::{OpenOxideStrategy, RETRIES};
 
 /// Maximum number of times that a summary that is still too large is summarised again
@@ -31,6 +30,15 @@ const MAX_TRIMS: u32 = 4;
 /// Number of characters that the instruction quotes from the message after the seam. The number is
 /// our choice.
 const QUOTED: usize = 80;
+
+/// Sections of a session summary that outlast the session: wishes, decisions, files and open tasks
+/// (docs/sources/opencode-vs-claude-code.md §10.3).
+const DURABLE: [&str; 4] = [
+    "Constraints and wishes of the user",
+    "Decisions and why",
+    "Files and what is in them",
+    "Next steps",
+];
 
 /// A summary that is being written in the background.
 pub(crate) struct BackgroundSummary {

@@ -18,9 +18,8 @@ use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};
 use super::projection::CompactionPlan;
 use super::rules::{Base, is_overflow, is_retryable, largest_reply};
-use super::settings::PiSettings;
+use super::settings::{PiSettings, PiWords};
 use super::summary::{history_prompt, transcript, turn_prompt};
-use super::words::PiWords;
 use crate::shared::{is_fixed, summary_base};
 
 pub(crate) struct PiProgram {

@@ -7,7 +7,7 @@ use ctxbench_core::compaction::{Transcript, head_cut};
 use ctxbench_core::tokens::utf16_len;
 
 use super::log::{PiMessage, arguments};
-use super::words::PiWords;
+use super::settings::PiWords;
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
 const RESULT_UNITS: usize = 2_000;

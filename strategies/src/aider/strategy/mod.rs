@@ -26,8 +26,7 @@ use super::described::CONTENTS;
 use super::keepalive::KeepAlive;
 use super::map::{cut_map, map_budget, map_tokens};
 use super::rules::{ChatLine, EXACT, TokenCount, history_budget};
-use super::settings::{AiderSettings, Oversize, Reminder};
-use super::words::AiderWords;
+use super::settings::{AiderSettings, AiderWords, Oversize, Reminder};
 
 use background::PendingSummary;
 use counted::MessageTokens;

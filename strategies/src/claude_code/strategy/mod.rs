@@ -24,9 +24,8 @@ use super::rules::{
     Levels, active, believed, clearable, estimate, excess, is_too_long, last_messages, levels,
     new_from, too_much,
 };
-use super::settings::{ClaudeCodeSettings, Micro, Trigger};
+use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
 use super::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
-use super::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
 use idle::Pause;
