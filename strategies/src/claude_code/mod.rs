@@ -79,7 +79,7 @@ impl Product for ClaudeCode {
     }
 
     fn load_files(&self, version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(version.name == "described-001", request)
+        files::load_files(version.name == "described-001", request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

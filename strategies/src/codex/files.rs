@@ -1,62 +1,59 @@
 //! Codex's memory files: AGENTS.md from the root of the project down to the working directory
 //! (docs/sources/codex.md §9).
 
-use std::path::Path;
-
 use ctxbench_kit::memory::{
-    CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, is_file, read, read_settings,
+    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load,
+    read_settings,
 };
-use toml::{Table, Value};
+use serde::Deserialize;
 
-/// Names in order of preference. Of each folder only the first existing file is read.
-const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
-/// Name and default of the setting that limits the bytes of all files of a project
-/// (docs/sources/codex.md §9).
-const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
-const FALLBACKS: &str = "project_doc_fallback_filenames";
+/// The settings that concern memory files.
+#[derive(Deserialize)]
+#[serde(default)]
+struct FileSettings {
+    /// Maximum bytes of all files of a project.
+    project_doc_max_bytes: i64,
+    project_doc_fallback_filenames: Vec<String>,
+}
 
-pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
-    let mut out = LoadedFiles::default();
-    let home = request.folders.home.join(".codex");
-    let parse = |text: &str| -> Result<Table, String> {
-        text.parse().map_err(|e: toml::de::Error| format!("invalid TOML: {}", e.message()))
-    };
-    let settings = read_settings(&home.join("config.toml"), parse, &mut out.notes);
-    let settings = settings.unwrap_or_default();
-    // The user's own file does not count towards the limit.
-    for name in NAMES {
-        let path = home.join(name);
-        if let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) {
-            out.files.push(MemoryFile::new(Level::User, path, text));
-            break;
-        }
+impl Default for FileSettings {
+    fn default() -> Self {
+        let project_doc_max_bytes = 32 * 1024;
+        FileSettings { project_doc_max_bytes, project_doc_fallback_filenames: Vec::new() }
     }
-    let max = settings.get(MAX_BYTES.0).and_then(Value::as_integer);
-    let max = max.map_or(MAX_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
-    let more = settings.get(FALLBACKS).and_then(Value::as_array);
-    let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
-    let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
+}
+
+pub(super) fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut notes = Vec::new();
+    let parse = |text: &str| -> Result<FileSettings, String> {
+        toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
+    };
+    let config = request.folders.home.join(".codex/config.toml");
+    let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
+    let more = settings.project_doc_fallback_filenames.iter().map(String::as_str);
+    let names = ["AGENTS.override.md", "AGENTS.md"].into_iter();
+    let names: Vec<&str> = names.chain(more.filter(|n| !n.is_empty())).collect();
+    let user = [".codex/AGENTS.override.md", ".codex/AGENTS.md"];
+    let first = |level, base, names| Row { pick: Pick::First, ..Row::new(level, base, names) };
+    let rows = [
+        first(Level::User, Base::Home, &user[..]),
+        first(Level::Project, Base::Project, &names),
+    ];
+    let mut out = load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes);
+    out.files.retain(|f| !f.text.trim().is_empty());
+    // The user's own file does not count towards the limit.
+    let max = usize::try_from(settings.project_doc_max_bytes).unwrap_or(0);
     let mut left = max;
-    let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
-    folders.reverse();
-    for folder in folders {
-        let mut paths = names.iter().map(|n| folder.join(n));
-        let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { continue };
-        let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) else {
-            continue;
-        };
-        let (shown, rest) = text.split_at(text.floor_char_boundary(left));
-        left -= shown.len();
-        if let Some(lost) = CutOff::measure(rest) {
+    for f in out.files.iter_mut().filter(|f| f.level == Level::Project) {
+        f.rest = f.text.split_off(f.text.floor_char_boundary(left));
+        left -= f.text.len();
+        if let Some(lost) = f.cut_off() {
             let text = format!(
                 "the last {lost} are not loaded, because all files of a project may have {max} \
-                 bytes in total; shorten them or raise {}",
-                MAX_BYTES.0
+                 bytes in total; shorten them or raise project_doc_max_bytes"
             );
-            Note::add(&mut out.notes, &path, text);
+            Note::add(&mut out.notes, &f.path, text);
         }
-        let file = MemoryFile::new(Level::Project, path, shown);
-        out.files.push(MemoryFile { rest: rest.into(), ..file });
     }
     out
 }

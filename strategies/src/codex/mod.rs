@@ -75,7 +75,7 @@ impl Product for Codex {
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        files::load_files(request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

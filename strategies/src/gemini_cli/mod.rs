@@ -5,7 +5,6 @@
 //! depend on these sizes, and `strategy.rs` decides when to apply them.
 
 mod contents;
-mod files;
 pub(crate) mod persist;
 mod preview;
 mod resumed;
@@ -17,7 +16,7 @@ mod strategy;
 mod tests;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{Base, Level, LoadRequest, LoadedFiles, MemoryTable, Row, load};
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
@@ -37,7 +36,12 @@ impl Product for GeminiCli {
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        // docs/sources/gemini-cli.md §7.
+        let rows = [
+            Row::new(Level::User, Base::Home, &[".gemini/GEMINI.md"]),
+            Row::new(Level::Project, Base::Project, &["GEMINI.md"]),
+        ];
+        load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

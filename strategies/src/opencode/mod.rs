@@ -63,7 +63,7 @@ impl Product for OpenCode {
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        files::load_files(request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

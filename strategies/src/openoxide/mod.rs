@@ -78,7 +78,7 @@ impl Product for OpenOxide {
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        files::load_files(request)
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {

@@ -19,7 +19,7 @@ const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
 /// Returns true if `path` exists and is a regular file. Adds a note for a folder or pipe of that
 /// name, which products skip.
-pub fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
+pub(super) fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
     let found = fs::metadata(path);
     if found.as_ref().is_ok_and(|m| !m.is_file()) {
         add_unreadable(path, NOT_A_FILE, notes);
@@ -68,7 +68,7 @@ pub(super) fn add_unreadable(path: &Path, reason: impl std::fmt::Display, notes:
 
 /// Returns all folders below `dir`, sorted. Skips hidden folders, dependencies, build output and
 /// links.
-pub fn folders_below(dir: &Path, notes: &mut Vec<Note>) -> Vec<PathBuf> {
+pub(super) fn folders_below(dir: &Path, notes: &mut Vec<Note>) -> Vec<PathBuf> {
     let is_searched = |name: &str| !name.starts_with('.') && !SKIPPED.contains(&name);
     let walk = WalkDir::new(dir).min_depth(1).sort_by_file_name().into_iter();
     let folders = walk
