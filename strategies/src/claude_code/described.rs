@@ -23,7 +23,7 @@ use super::rules::{believed, estimate, last_messages, new_from};
 use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Trim};
 use super::strategy::ClaudeCodeProgram;
 use super::summary::Summaries;
-use crate::durable::{remember, sections};
+use crate::scoped::{remember, sections};
 
 /// Share of the window at which the compressor starts, per cent
 /// (docs/sources/opencode-vs-claude-code.md §2).

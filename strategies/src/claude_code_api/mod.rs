@@ -30,7 +30,8 @@ use ctxbench_core::request::{
 use ctxbench_core::settings::AUTO;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Places, Thinking};
+use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Thinking};
+use crate::shared::Places;
 
 /// Name of the memory tool (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
@@ -103,16 +104,12 @@ impl Product for ClaudeCodeApi {
             memory,
             warning: words.memory_warning.clone(),
             saved: words.memory_saved.clone(),
-            tools: None,
-            pauses: 0,
-            due: false,
-            notes: 0,
-            seen: 0,
-            applied: Applied::default(),
+            ..Api::default()
         })
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Api {
     /// Clearing edits in the order that the API requires, thinking first.
     clearing: Vec<ServerEdit>,

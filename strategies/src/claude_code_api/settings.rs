@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::shared::Places;
+
 /// Values of the settings in `about.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,13 +42,6 @@ pub(crate) enum Compact {
     Threshold,
     OnDemand,
     Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Places {
-    Ends,
-    Frontier,
 }
 
 /// Texts in `about.toml`.

@@ -1,16 +1,13 @@
 //! Gemini CLI: a snapshot, checked by a second request, replaces the oldest 70 % of the history.
 //! Old tool results move to files.
 //!
-//! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
-//! depend on these sizes, and `strategy.rs` decides when to apply them.
+//! `rules.rs` models the history, measures it and contains the rules that depend on these sizes, and
+//! `strategy.rs` decides when to apply them.
 
-mod contents;
 pub(crate) mod persist;
 mod preview;
-mod resumed;
 mod rules;
 mod settings;
-mod sizes;
 mod strategy;
 #[cfg(test)]
 mod tests;

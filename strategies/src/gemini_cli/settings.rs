@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GeminiCliSettings {
     pub(crate) threshold: f64,
@@ -19,7 +19,7 @@ pub(crate) struct GeminiCliSettings {
 }
 
 /// Texts in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GeminiCliWords {
     pub(crate) summary_system: Arc<str>,

@@ -1,16 +1,14 @@
 //! pi: replaces the history with a summary and keeps a tail of about 20,000 tokens. The cut may lie
 //! within a turn.
 //!
-//! The session is a log of entries (`log.rs`) from which `projection.rs` derives the view.
-//! `rules.rs` contains the rules without state, and `strategy.rs` the hooks.
+//! The session is a log of entries from which the view is derived (`log.rs`). `rules.rs` contains the
+//! rules without state, and `strategy.rs` the hooks.
 
 mod log;
 pub(crate) mod persist;
-mod projection;
 mod rules;
 mod settings;
 mod strategy;
-mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +17,8 @@ use ctxbench_kit::memory::{Base, Level, LoadRequest, LoadedFiles, MemoryTable, P
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
+pub use rules::FileLists;
 use strategy::PiProgram;
-pub use summary::FileLists;
 
 /// Names of memory files in order of preference.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];

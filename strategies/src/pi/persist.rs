@@ -15,10 +15,10 @@ use ctxbench_formats::{lines, pi};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::rules::FileLists;
 use super::settings::PiWords;
-use super::summary::FileLists;
 use crate::descriptor::About;
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
+use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, CWD, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PiSettings {
     pub(crate) auto: bool,
@@ -16,7 +16,7 @@ pub(crate) struct PiSettings {
 }
 
 /// Texts in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PiWords {
     pub(crate) summary_system: Arc<str>,

@@ -21,7 +21,7 @@ pub fn load(table: &MemoryTable<'_>, request: &LoadRequest<'_>, notes: Vec<Note>
     table.rows.iter().for_each(|row| all.read_row(row));
     request.touched.iter().for_each(|path| all.touch(path));
     if all.below().next().is_some() {
-        for folder in folders_below(&request.folders.directory, &mut all.notes) {
+        for folder in folders_below(&request.folders.directory) {
             all.read_folder(&folder, Activation::Pending);
         }
     }
@@ -106,9 +106,10 @@ impl<'a> Loader<'a> {
                 folders.iter().filter_map(first).collect()
             }
             Pick::OneName => {
-                let mut with = row.names.iter().map(|name| {
-                    folders.iter().filter_map(|f| exists(f, name)).collect::<Vec<_>>()
-                });
+                let mut with = row
+                    .names
+                    .iter()
+                    .map(|name| folders.iter().filter_map(|f| exists(f, name)).collect::<Vec<_>>());
                 with.find(|found| !found.is_empty()).unwrap_or_default()
             }
             Pick::All => {

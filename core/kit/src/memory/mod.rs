@@ -28,7 +28,7 @@ use disk::{folders_below, is_file};
 pub use folders::{LoadRequest, ProjectFolders};
 pub use index::{CutOff, IndexLimit, cut_index};
 pub use load::load;
-pub use migrate::{DurableFacts, MergeResult, merge};
+pub use migrate::{DurableFacts, merge};
 pub use note::Note;
 pub use scope::{PathScope, front_matter};
 pub use settings::{listed_files, parse_jsonc, read_settings};
