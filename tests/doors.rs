@@ -17,7 +17,7 @@ use ctxbench_replay::{Options as ReplayOptions, replay};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
+use ctxbench_strategies::evidence::split_chat_history_markdown;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 
 /// Name of a parser and a function that feeds it bytes.

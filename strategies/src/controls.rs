@@ -1,12 +1,19 @@
-//! Baselines: no compaction at all, with an unlimited or the real window, and nothing kept at all.
+//! Baselines: no compaction at all, with an unlimited or the real window, and nothing kept at all. And
+//! two techniques, a sliding window and observation masking.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockForm, BlockKind, is_fixed};
+use ctxbench_core::breakpoints::frontier_breakpoints;
+use ctxbench_core::compaction::{CompactionKind, clear_outputs, step_starts, turn_starts};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::{ModelError, Phase, Request};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
+use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product};
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, is_fixed};
-use ctxbench_core::compaction::{CompactionKind, step_starts};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::Phase;
-use ctxbench_core::strategy::{Flow, Strategy};
+use crate::shared::Places;
 
 /// No compaction in an unlimited window: the 100 % row.
 pub(crate) struct Reference;
@@ -77,5 +84,171 @@ impl Strategy for KeepNothing {
             let _ = s.compacted(CompactionKind::Drop, "drop_all", Phase::MidTurn, kept);
         }
         Flow::Proceed
+    }
+}
+
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Window {
+    /// Share of the window at which turns are dropped.
+    high: f64,
+    /// Share of the window that stays filled after dropping.
+    low: f64,
+}
+
+/// When the window is nearly full, the oldest whole turns (or, in the newest turn, the oldest whole
+/// steps) are dropped until a share of the window is free again. Calls and results are always dropped
+/// together.
+pub(crate) struct SlidingWindow;
+
+impl Product for SlidingWindow {
+    fn about(&self) -> About {
+        About::read(include_str!("sliding_window.toml"))
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        Box::new(b.settings::<Window>())
+    }
+}
+
+impl Window {
+    /// Drops the oldest turns, then the oldest steps of the newest turn, until `target` tokens are
+    /// left or nothing more can be dropped.
+    fn slide(s: &mut Engine, target: u64) -> bool {
+        let blocks = s.context.blocks();
+        let turns = turn_starts(blocks);
+        let Some(&newest) = turns.last() else { return false };
+        let user_end = newest
+            + blocks[newest..].iter().take_while(|b| b.message == blocks[newest].message).count();
+        let steps: Vec<usize> = step_starts(blocks).into_iter().filter(|&i| i > newest).collect();
+        // Cut points: before each later turn, and then before each later step of the newest turn,
+        // with its user message kept.
+        let by_turn = turns.iter().skip(1).map(|&t| (t, t));
+        let by_step = steps.iter().skip(1).map(|&p| (newest, p));
+        let mut best = None;
+        for (turn, step) in by_turn.chain(by_step) {
+            let kept: Vec<_> = blocks
+                .iter()
+                .enumerate()
+                .filter(|(i, b)| {
+                    is_fixed(b) || *i >= step || (*i >= turn && *i < user_end && turn == newest)
+                })
+                .map(|(_, b)| b.clone())
+                .collect();
+            let fits = s.prompt_tokens(&kept) <= target;
+            best = Some(kept);
+            if fits {
+                break;
+            }
+        }
+        match best {
+            Some(kept) if kept.len() < blocks.len() => {
+                s.compacted(CompactionKind::Drop, "slide", Phase::MidTurn, kept).is_ok()
+            }
+            _ => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for Window {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let used = s.billed_tokens();
+        let limit = (s.model.window as f64 * self.high) as u64;
+        if used >= limit {
+            s.trigger("before_request", used, limit);
+            let target = (s.model.window as f64 * self.low) as u64;
+            Self::slide(s, target);
+        }
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        let target = (s.model.window as f64 * self.low / f64::from(attempt + 1)) as u64;
+        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) {
+            Flow::Again
+        } else {
+            again_if_passing(e, attempt, PASSING_RETRIES)
+        }
+    }
+}
+
+/// Texts in `observation_masking.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MaskingWords {
+    placeholder: Arc<str>,
+}
+
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ObservationMaskingSettings {
+    keep: u64,
+    batch: u64,
+    breakpoints: Places,
+}
+
+/// Every tool result except the newest M shows a placeholder.
+///
+/// This is the baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which halved the cost
+/// and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
+/// Results are masked in batches, because masking one result per step would break the prompt cache
+/// each time.
+pub(crate) struct ObservationMasking;
+
+impl Product for ObservationMasking {
+    fn about(&self) -> About {
+        About::read(include_str!("observation_masking.toml"))
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        let s: ObservationMaskingSettings = b.settings();
+        Box::new(Masking {
+            keep: s.keep as usize,
+            batch: (s.batch as usize).max(1),
+            marks_frontier: s.breakpoints == Places::Frontier,
+            placeholder: b.texts::<MaskingWords>().placeholder,
+        })
+    }
+}
+
+struct Masking {
+    keep: usize,
+    batch: usize,
+    marks_frontier: bool,
+    placeholder: Arc<str>,
+}
+
+#[async_trait]
+impl Strategy for Masking {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let blocks = s.context.blocks();
+        let live: Vec<usize> = (0..blocks.len())
+            .filter(|&i| {
+                blocks[i].kind == BlockKind::Output && blocks[i].form != BlockForm::Cleared
+            })
+            .collect();
+        if live.len() >= self.keep.saturating_add(self.batch) {
+            let old = &live[..live.len() - self.keep];
+            let masked = clear_outputs(blocks, old, &self.placeholder);
+            // Clearing does not separate calls from results.
+            let _ = s.compacted(CompactionKind::Clear, "mask", Phase::MidTurn, masked);
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        if self.marks_frontier && s.options().default_breakpoints {
+            let outputs =
+                || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
+            // The oldest are masked first.
+            let masked = outputs().take_while(|(_, b)| b.form == BlockForm::Cleared).count();
+            let next = outputs().nth(masked).filter(|_| masked > 0).map(|(at, _)| at);
+            r.breakpoints = frontier_breakpoints(&r.blocks, next);
+        }
+        r
     }
 }

@@ -1,5 +1,6 @@
 //! Products: the facts of a strategy as data, and the code that builds it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
@@ -12,80 +13,37 @@ pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use serde::Deserialize;
-use serde::de::value::{Error as NameError, StrDeserializer};
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::persist::{OURS, PersistFormat};
 
-/// Answers to the comparison dimensions, a short phrase each.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Matrix {
-    /// Number and kind of compaction layers.
-    pub layers: &'static str,
-    /// Occasions on which the strategy calls a model.
-    pub llm_calls: &'static str,
-    /// Treatment of user messages.
-    pub user_messages: &'static str,
-    /// Treatment of tool results.
-    pub tool_results: &'static str,
-    /// Effect on the prompt cache.
-    pub cache: &'static str,
-    /// Steps after a compaction.
-    pub afterwards: &'static str,
-    /// Method of counting tokens.
-    pub token_counting: &'static str,
-    /// Checks before a request is sent.
-    pub pre_send_check: &'static str,
-    /// Reaction to a prompt that the provider refuses.
-    pub overflow_response: &'static str,
-    /// Treatment of reasoning.
-    pub thinking: &'static str,
-    /// Memory across sessions.
-    pub memory: &'static str,
-    /// Steps that can be undone.
-    pub undo: &'static str,
-}
+/// Answers to the comparison dimensions, a short phrase each, by the names of [`DIMENSIONS`].
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+pub struct Matrix(pub(crate) BTreeMap<&'static str, &'static str>);
 
-impl Default for Matrix {
-    fn default() -> Matrix {
-        let unknown = "not known";
-        Matrix {
-            layers: unknown,
-            llm_calls: unknown,
-            user_messages: unknown,
-            tool_results: unknown,
-            cache: unknown,
-            afterwards: unknown,
-            token_counting: unknown,
-            pre_send_check: unknown,
-            overflow_response: unknown,
-            thinking: unknown,
-            memory: unknown,
-            undo: unknown,
-        }
-    }
-}
+/// Names and titles of the dimensions, in report order.
+pub(crate) const DIMENSIONS: [(&str, &str); 12] = [
+    ("layers", "Compaction layers"),
+    ("llm_calls", "LLM calls"),
+    ("user_messages", "User messages"),
+    ("tool_results", "Tool results"),
+    ("cache", "Prompt cache"),
+    ("afterwards", "Afterwards"),
+    ("token_counting", "Token counting"),
+    ("pre_send_check", "Check before sending"),
+    ("overflow_response", "Overflow response"),
+    ("thinking", "Thinking"),
+    ("memory", "Memory"),
+    ("undo", "Undo"),
+];
 
 impl Matrix {
-    /// Returns the names and answers of the dimensions, in report order.
+    /// Returns the titles and answers of the dimensions, in report order.
     pub fn rows(&self) -> [(&'static str, &'static str); 12] {
-        [
-            ("Compaction layers", self.layers),
-            ("LLM calls", self.llm_calls),
-            ("User messages", self.user_messages),
-            ("Tool results", self.tool_results),
-            ("Prompt cache", self.cache),
-            ("Afterwards", self.afterwards),
-            ("Token counting", self.token_counting),
-            ("Check before sending", self.pre_send_check),
-            ("Overflow response", self.overflow_response),
-            ("Thinking", self.thinking),
-            ("Memory", self.memory),
-            ("Undo", self.undo),
-        ]
+        DIMENSIONS.map(|(name, title)| (title, self.0.get(name).copied().unwrap_or("not known")))
     }
 }
 
@@ -133,30 +91,22 @@ pub struct BuildRequest<'a> {
     pub settings: &'a Settings,
     /// Multiplier of token constants that are not settings.
     pub scale: f64,
-    /// Texts in place of all texts of the product; those that are missing are empty. Recorded cases
-    /// give fillers of the recorded length.
-    pub texts: Option<&'a Map<String, Value>>,
+    /// Texts of the product; see [`About::texts`].
+    pub texts: &'a Map<String, Value>,
 }
 
 /// Invariant of the methods of [`BuildRequest`]: a test builds every version of every product.
 const CHECKED: &str = "the fields of the product's types are those of its about.toml";
 
 impl BuildRequest<'_> {
-    /// Returns the version as the product's enum of versions.
-    pub fn version<V: DeserializeOwned>(&self) -> V {
-        let name: StrDeserializer<'_, NameError> = self.version.name.into_deserializer();
-        V::deserialize(name).expect(CHECKED)
-    }
-
     /// Returns the settings as the product's struct with a field for each setting.
     pub fn settings<S: DeserializeOwned>(&self) -> S {
         self.settings.read().expect(CHECKED)
     }
 
-    /// Returns the texts of the product.
-    pub fn texts<W: DeserializeOwned + Default>(&self) -> W {
-        let given = |texts: &Map<String, Value>| serde_json::from_value(texts.clone().into());
-        self.texts.map_or_else(W::default, |texts| given(texts).expect(CHECKED))
+    /// Returns the texts as the product's struct with a field for each text.
+    pub fn texts<W: DeserializeOwned>(&self) -> W {
+        W::deserialize(self.texts).expect(CHECKED)
     }
 }
 
@@ -349,6 +299,8 @@ pub struct About {
     pub versions: Vec<Version>,
     /// Settings with defaults and sources.
     pub settings: Vec<Setting>,
+    /// Texts that the strategy adds to requests.
+    pub words: Map<String, Value>,
 }
 
 /// Facts about a strategy of another crate of which nothing else is known.
@@ -369,11 +321,19 @@ impl Default for About {
             page: "docs/method.md",
             versions: vec![Version::new("1", as_released())],
             settings: Vec::new(),
+            words: Map::new(),
         }
     }
 }
 
 impl About {
+    /// Returns these texts in place of all texts of the product; those that are missing are empty.
+    /// Recorded cases give fillers of the recorded length.
+    pub fn texts(&self, given: &Map<String, Value>) -> Map<String, Value> {
+        let blank = self.words.keys().map(|name| (name.clone(), Value::from("")));
+        blank.chain(given.clone()).collect()
+    }
+
     /// Reads the text of an `about.toml` that is part of the program; its strings are kept until
     /// the program ends. Panics with the fault if the text is invalid.
     pub fn read(toml: &str) -> About {

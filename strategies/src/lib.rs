@@ -1,16 +1,14 @@
 //! Context management of each product, one folder per product, and the registry of strategies.
 
-pub mod aider;
+mod aider;
 mod anthropic_sdk;
 mod claude_code;
 mod claude_code_api;
-pub mod codex;
+mod codex;
 mod controls;
 pub mod descriptor;
-mod durable;
 mod gemini_cli;
 pub mod names;
-mod observation_masking;
 mod opencode;
 mod openoxide;
 mod own_settings;
@@ -19,14 +17,13 @@ mod pi;
 mod registry;
 mod scoped;
 mod shared;
-mod sliding_window;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
-mod words;
 
 /// Forms that requests of the products have, for the comparison with those of the real programs.
 pub mod evidence {
+    pub use crate::aider::markdown::split_chat_history_markdown;
     pub use crate::anthropic_sdk::Raised;
     pub use crate::gemini_cli::{CutSizes, phase as gemini_cli_phase};
     pub use crate::pi::FileLists;

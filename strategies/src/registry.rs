@@ -17,8 +17,8 @@ const PRODUCTS: &[&'static dyn Product] = &[
     &crate::controls::Reference,
     &crate::controls::NoCompaction,
     &crate::controls::KeepNothing,
-    &crate::sliding_window::SlidingWindow,
-    &crate::observation_masking::ObservationMasking,
+    &crate::controls::SlidingWindow,
+    &crate::controls::ObservationMasking,
     &crate::aider::Aider,
     &crate::codex::Codex,
     &crate::opencode::OpenCode,
@@ -169,16 +169,16 @@ impl Spec {
 
     /// Returns why the strategy cannot run with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
-        let settings = &self.applied(1.0, model.window);
-        let request = BuildRequest { version: self.version, settings, scale: 1.0, texts: None };
+        let (settings, texts) = (&self.applied(1.0, model.window), &self.descriptor.words);
+        let request = BuildRequest { version: self.version, settings, scale: 1.0, texts };
         let need = self.descriptor.product.needs(&request);
         need.filter(|n| !(n.is_met)(&model.capabilities)).map(|n| n.reason)
     }
 
     /// Builds the strategy for a model with a window of `window` tokens, scale applied.
     pub fn build(&self, scale: f64, window: u64) -> Box<dyn Strategy> {
-        let settings = &self.applied(scale, window);
-        let request = BuildRequest { version: self.version, settings, scale, texts: None };
+        let (settings, texts) = (&self.applied(scale, window), &self.descriptor.words);
+        let request = BuildRequest { version: self.version, settings, scale, texts };
         self.descriptor.product.build(&request)
     }
 }
@@ -186,11 +186,11 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::{PlotColor, Rewind, Standing};
+    use crate::descriptor::{DIMENSIONS, PlotColor, Rewind, Standing};
     use ctxbench_core::host::RewindMode;
     use ctxbench_core::settings::Value;
     use ctxbench_util::files;
-    use std::collections::HashSet;
+    use std::collections::{BTreeSet, HashSet};
     use std::path::Path;
 
     /// Members that every `about.toml` has, although those of other crates may leave them out.
@@ -209,7 +209,9 @@ mod tests {
             for member in MEMBERS {
                 assert!(table.contains_key(member), "{}: no `{member}`", path.display());
             }
-            assert_eq!(table["matrix"].as_table().unwrap().len(), 12, "{}", path.display());
+            let answered: BTreeSet<_> =
+                table["matrix"].as_table().unwrap().keys().cloned().collect();
+            assert_eq!(answered, DIMENSIONS.map(|(name, _)| name.to_string()).into(), "{path:?}");
             found.insert(table["name"].as_str().unwrap().to_string());
         }
         assert_eq!(found, built_in().iter().map(|d| d.name.to_string()).collect());

@@ -6,6 +6,16 @@ use ctxbench_core::block::{self, Block, BlockKind, Draft, Role};
 use ctxbench_core::compaction::ephemeral_block;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
+use serde::Deserialize;
+
+/// Places of cache breakpoints: after the system part and the last messages, or also at the frontier
+/// of cleared results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Places {
+    Ends,
+    Frontier,
+}
 
 /// Returns true if a block is always shown, as files in the chat are.
 pub(crate) fn is_fixed(b: &Block) -> bool {

@@ -33,9 +33,6 @@ pub(crate) struct MemoryArgs {
     model: Option<String>,
     #[command(flatten)]
     folders: FolderArgs,
-    /// Approve imports from outside the project
-    #[arg(long)]
-    approve: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -105,7 +102,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
         None => Spec::defaults(),
     };
     let touched: Vec<PathBuf> = args.file.iter().map(|f| below(&folders.directory, f)).collect();
-    let request = LoadRequest { folders: &folders, touched: &touched, approve: args.approve };
+    let request = LoadRequest { folders: &folders, touched: &touched };
     let all: Vec<ProductMemory> = specs
         .iter()
         .filter(|s| args.product.is_some() || s.descriptor.standing == Standing::Contender)

@@ -127,17 +127,13 @@ fn memory_claude_code_reads_six_levels_and_their_imports() {
     assert_eq!(tokens(&c, &index), 1_000);
     assert_eq!((&c["tokens"]["lost"], &c["tokens"]["waits"]), (&150.into(), &15.into()));
     let notes = notes(&c);
-    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(
-        notes[0].starts_with("docs/terms.md: imports docs/flow.md, which imports it"),
+        notes[0].starts_with("CLAUDE.md: imports @docs/testing.md, which does not exist"),
         "{notes:?}"
     );
     assert!(
-        notes[1].starts_with("CLAUDE.md: imports @docs/testing.md, which does not exist"),
-        "{notes:?}"
-    );
-    assert!(
-        notes[2]
+        notes[1]
             .contains("first 200 lines and 25600 bytes are loaded, the last 30 lines (420 bytes)")
     );
 }
@@ -241,14 +237,10 @@ fn memory_openoxide_reads_levels_and_files_from_settings() {
 }
 
 #[test]
-fn memory_import_outside_project_needs_approval() {
+fn memory_import_outside_project_is_loaded() {
     let here = project("vault");
     here.write("home/common.md", "Answer in short sentences.\n");
-    let line = "vault --product claude-code";
-    let c = product(&here, line);
-    assert_eq!(files(&c), ["project CLAUDE.md"]);
-    assert!(notes(&c)[0].contains("~/common.md from outside the project"), "{:?}", notes(&c));
-    let c = product(&here, &format!("{line} --approve"));
+    let c = product(&here, "vault --product claude-code");
     assert_eq!(files(&c), ["project CLAUDE.md", "  project ~/common.md"]);
 }
 
@@ -272,7 +264,7 @@ fn memory_without_product_prints_all_side_by_side() {
     out.prints(&[
         "no memory files: aider: ",
         "no memory files: anthropic-sdk: ",
-        "note: claude-code: docs/terms.md: imports docs/flow.md",
+        "note: claude-code: CLAUDE.md: imports @docs/testing.md",
         "counted by o200k",
     ]);
     let claude = memory(&here, "shop --product claude-code --model claude-sonnet-4-6");
@@ -330,7 +322,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
     let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
-    out.stderr_contains(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
+    out.stderr_contains(&["note: claude-code: CLAUDE.md: imports @docs/testing.md"]);
     // 11 files. All except the rule and the folder's file are loaded at the start.
     let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();
     let files = [

@@ -113,6 +113,60 @@ fn budgets_of_known_windows() {
     assert_eq!([b(128_000), b(200_000), b(0)], [8_000.0, 8_192.0, 1_024.0]);
 }
 
+/// Returns messages of ten tokens each.
+fn talk(n: usize) -> Vec<ChatLine> {
+    let line = |i: usize| ChatLine::new(["user", "assistant"][i % 2], ["word"; 10].join(" "));
+    (0..n).map(line).collect()
+}
+
+/// Returns the history after a summary.
+fn list(
+    messages: &[ChatLine],
+    max_tokens: f64,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Vec<ChatLine> {
+    let prefix = "[chat summary] ".into();
+    let (head_limit, count, described) = (0, CONTENTS, true);
+    let rules = SummaryRules { max_tokens, head_limit, prefix, count, described };
+    let job = finished(messages, &rules, ask).unwrap();
+    job.summary().into_iter().chain(&messages[job.tail()..]).cloned().collect()
+}
+
+#[test]
+fn the_newest_half_stays_and_the_rest_is_one_message() {
+    // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
+    // seven become the summary. A head limit of 0 cuts nothing.
+    assert_eq!((CONTENTS.message)(&talk(1)[0]), 10);
+    let mut asked = Vec::new();
+    let s = list(&talk(12), 100.0, &mut |t| {
+        asked.push(t.to_string());
+        Some("short".into())
+    });
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].matches("# USER\n").count() + asked[0].matches("# ASSISTANT\n").count(), 7);
+    assert_eq!(s[0], ChatLine::new("user", "[chat summary] short"));
+    assert_eq!(s[1..], talk(12)[7..]);
+    // A history equal to the budget is not too large.
+    assert_eq!(list(&talk(10), 100.0, &mut |_| None), talk(10));
+    // Three messages are split like any other list. One fits into half of a budget of twelve
+    // tokens.
+    let s = list(&talk(3), 20.0, &mut |_| Some("s".into()));
+    assert_eq!(s[1..], talk(3)[2..]);
+}
+
+#[test]
+fn it_goes_on_to_depth_three_and_keeps_the_tail() {
+    // Every answer exceeds the budget, so depths 0, 1, 2 and 3 send a request. The tail of five
+    // messages stays in all of them.
+    let mut asked = 0;
+    let s = list(&talk(12), 100.0, &mut |_| {
+        asked += 1;
+        Some("long ".repeat(200))
+    });
+    assert_eq!((asked, s.len()), (4, 6));
+    assert_eq!(s[1..], talk(12)[7..]);
+}
+
 proptest! {
     #[test]
     fn a_plan_never_splits_after_a_user(sizes in prop::collection::vec(0u64..80, 0..30), seed in any::<u32>(), max in 1.0f64..400.0) {

@@ -4,6 +4,15 @@
 //! message, or splits the reply (docs/sources/aider.md §1.5, versions 0.86).
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+
+use crate::persist::jsonl::{self, Appender};
+use crate::persist::{
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+};
 
 /// Speaker of a passage in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +23,6 @@ pub enum MarkdownSpeaker {
     Assistant,
     /// The program; lines begin with `> `.
     Tool,
-}
-
-impl MarkdownSpeaker {
-    /// Returns the name in recorded cases.
-    pub fn word(self) -> &'static str {
-        match self {
-            MarkdownSpeaker::User => "user",
-            MarkdownSpeaker::Assistant => "assistant",
-            MarkdownSpeaker::Tool => "tool",
-        }
-    }
 }
 
 /// Appends the lines at the start of a session.
@@ -76,55 +74,21 @@ pub fn split_chat_history_markdown(
     text: &str,
     include_tool: bool,
 ) -> Vec<(MarkdownSpeaker, String)> {
-    let mut read = MarkdownReader {
-        out: Vec::new(),
-        user: String::new(),
-        assistant: String::new(),
-        tool: String::new(),
-    };
-    for line in lines(text) {
-        if line.starts_with("# ") {
-            continue;
-        }
-        if let Some(rest) = line.strip_prefix("> ") {
-            read.flush(MarkdownSpeaker::Assistant);
-            read.flush(MarkdownSpeaker::User);
-            read.tool.push_str(rest);
-        } else if let Some(rest) = line.strip_prefix("#### ") {
-            read.flush(MarkdownSpeaker::Assistant);
-            read.flush(MarkdownSpeaker::Tool);
-            read.user.push_str(rest);
-        } else {
-            read.flush(MarkdownSpeaker::User);
-            read.flush(MarkdownSpeaker::Tool);
-            read.assistant.push_str(line);
+    use MarkdownSpeaker::{Assistant, Tool, User};
+    let mut out: Vec<(MarkdownSpeaker, String)> = Vec::new();
+    for line in lines(text).filter(|l| !l.starts_with("# ")) {
+        let quoted = line.strip_prefix("> ").map(|rest| (Tool, rest));
+        let asked = line.strip_prefix("#### ").map(|rest| (User, rest));
+        let (who, rest) = quoted.or(asked).unwrap_or((Assistant, line));
+        match out.last_mut() {
+            Some((last, text)) if *last == who => text.push_str(rest),
+            _ => out.push((who, rest.into())),
         }
     }
-    read.flush(MarkdownSpeaker::Assistant);
-    read.flush(MarkdownSpeaker::User);
-    read.out.retain(|(who, _)| include_tool || *who != MarkdownSpeaker::Tool);
-    read.out
-}
-
-struct MarkdownReader {
-    out: Vec<(MarkdownSpeaker, String)>,
-    user: String,
-    assistant: String,
-    tool: String,
-}
-
-impl MarkdownReader {
-    /// Ends a message. Drops a message of only white space.
-    fn flush(&mut self, who: MarkdownSpeaker) {
-        let text = std::mem::take(match who {
-            MarkdownSpeaker::User => &mut self.user,
-            MarkdownSpeaker::Assistant => &mut self.assistant,
-            MarkdownSpeaker::Tool => &mut self.tool,
-        });
-        if !text.chars().all(is_space) {
-            self.out.push((who, text));
-        }
-    }
+    out.pop_if(|(who, _)| *who == Tool);
+    // Messages of only white space are dropped.
+    out.retain(|(who, text)| (include_tool || *who != Tool) && !text.chars().all(is_space));
+    out
 }
 
 /// Returns whether Python's `str.strip` treats a character as white space.
@@ -161,6 +125,75 @@ fn without_end(line: &str) -> &str {
     match line.strip_suffix("\r\n") {
         Some(l) => l,
         None => line.strip_suffix(ends_line).unwrap_or(line),
+    }
+}
+
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
+    name: "aider-markdown",
+    about: "one Markdown file per project, read back whole; no marks of compactions",
+    open: |dir, _| Ok(Box::new(Markdown::open(dir)?)),
+};
+
+struct Markdown {
+    path: PathBuf,
+    file: Appender,
+}
+
+impl Markdown {
+    fn open(dir: &Path) -> Result<Markdown, PersistError> {
+        let path = dir.join(".aider.chat.history.md");
+        let mut file = Appender::open(&path)?;
+        let mut start = String::new();
+        append_start(&mut start, "2023-11-14 22:13:20");
+        file.text(&start)?;
+        Ok(Markdown { path, file })
+    }
+
+    fn messages(&self) -> Result<Vec<StoredMessage>, PersistError> {
+        let said = |(who, text): (MarkdownSpeaker, String)| {
+            StoredMessage::text(
+                if who == MarkdownSpeaker::Assistant { Role::Assistant } else { Role::User },
+                &text,
+            )
+        };
+        Ok(split_chat_history_markdown(&jsonl::text(&self.path)?, false)
+            .into_iter()
+            .map(said)
+            .collect())
+    }
+}
+
+impl Persistence for Markdown {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+        let JournalEntry::Message(said) = entry else { return Ok(()) };
+        let mut text = String::new();
+        for p in &said.parts {
+            match p {
+                Part::Text(t) | Part::Summary(t) if said.role == Role::Assistant => {
+                    append(&mut text, MarkdownSpeaker::Assistant, t)
+                }
+                Part::Text(t) | Part::Summary(t) => append(&mut text, MarkdownSpeaker::User, t),
+                Part::Result { output, .. } => append(&mut text, MarkdownSpeaker::Tool, output),
+                _ => {}
+            }
+        }
+        self.file.text(&text)
+    }
+
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
+        Ok(ReopenedSession {
+            context: self.messages()?,
+            bytes_read: self.size(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+        self.messages()
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path)
     }
 }
 

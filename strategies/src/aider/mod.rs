@@ -9,7 +9,24 @@
 //! `aider` behaves as the released program: the finished summary is discarded, because two messages
 //! are appended after the worker has copied the history (docs/sources/aider.md §1.2, surprise 1).
 //! `aider@intended` behaves as its authors meant: a summary replaces the messages that it covers,
-//! and later messages stay after it. `aider@described-003` follows the published description.
+//! and later messages stay after it. //!
+//! `aider@described-003`: Aider according to its published description
+//! (docs/sources/token-budgeting.md §2, docs/sources/chat-history.md §2), which differs from the
+//! current program.
+//!
+//! | | described | observed (docs/sources/aider.md §1) |
+//! |---|---|---|
+//! | moved to history | every finished turn | a turn with an edit |
+//! | tail | the newest messages within half of the budget | fewer than half, and the head must end with the model |
+//! | head | all of it | cut at the summariser's input limit, the newest part dropped |
+//! | short lists | no special case | lists of up to four messages are summarised whole |
+//! | recursion | while summary and tail exceed the budget, to depth 3, the tail kept | the second pass takes summary and tail together |
+//! | answer `Ok.`, notice of a commit | not mentioned | appended |
+//! | summarising model | the weak model | the weak model, then the main one |
+//! | failure | full history kept | kept, or emptied when nothing was appended meanwhile |
+//! | finished summary | applied at once, followed by the messages added meanwhile | thrown away after every edit turn |
+//! | counting | exact tokens of the content | tokens of the JSON text |
+//! | oversize | above the window | from the window on |
 //!
 //! Mapping of tool traffic: Aider has no tools. Its model reads files because they are in the chat,
 //! and edits files by writing blocks of text. Requests therefore offer no tools. A call becomes an
@@ -17,7 +34,7 @@
 //! like the output of a command that the user adds to the chat. A turn is an edit turn if it
 //! contains a call of an editing tool. No text is left out, so Aider is compared with the other
 //! strategies on the same amount of text. Reasoning is not kept. Memory files take the place of
-//! Aider's read-only files. The session's repository map is cut to Aider's map budget (`map.rs`).
+//! Aider's read-only files. The session's repository map is cut to Aider's map budget (`chunks.rs`).
 //!
 //! In architect mode (`strategy/architect.rs`), an editor model receives each reply that contains an
 //! edit. Results of the edit are not shown to the main model.
@@ -29,13 +46,7 @@
 #[cfg(test)]
 mod architect_tests;
 mod chunks;
-mod created;
-mod described;
-mod job;
-mod keepalive;
-mod map;
 pub mod markdown;
-pub(crate) mod persist;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
@@ -43,10 +54,8 @@ mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
-use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product};
 use crate::persist::PersistFormat;
@@ -54,28 +63,16 @@ use strategy::AiderProgram;
 
 pub(crate) struct Aider;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) enum AiderVersion {
-    /// Discards a finished summary if the history grew meanwhile.
-    #[serde(rename = "0.86")]
-    Released,
-    /// Applies a finished summary to the messages that it covers.
-    #[serde(rename = "intended")]
-    Intended,
-    #[serde(rename = "described-003")]
-    Described003,
-}
-
 impl Product for Aider {
     fn about(&self) -> About {
         About::read(include_str!("about.toml"))
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(AiderProgram::new(b.version(), b.settings(), b.texts(), b.scale))
+        Box::new(AiderProgram::new(b.version, b.settings(), b.texts(), b.scale))
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
+        &[markdown::FORMAT]
     }
 }

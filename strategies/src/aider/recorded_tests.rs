@@ -1,8 +1,8 @@
 //! Recorded results of single functions of Aider.
 
 use super::chunks::Chunks;
-use super::job::tests::{BY_CONTENT, BY_JSON, summarize};
 use super::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_markdown};
+use super::rules::tests::{BY_CONTENT, BY_JSON, summarize};
 use super::rules::{ChatLine, Ending, SummaryRules, TokenCount, ending, head_limit, transcript};
 use crate::testing::{block, check, recorded};
 use ctxbench_core::block::BlockKind;
@@ -145,7 +145,9 @@ fn background_summaries_end_as_recorded() {
 fn the_history_file_is_as_recorded() {
     let read = |file: &str, include_tool| -> Value {
         let all = split_chat_history_markdown(file, include_tool);
-        all.into_iter().map(|(who, text)| json!({"role": who.word(), "content": text})).collect()
+        all.into_iter()
+            .map(|(who, text)| json!({"role": format!("{who:?}").to_lowercase(), "content": text}))
+            .collect()
     };
     check_all("split_markdown", |i| {
         read(i["text"].as_str().unwrap(), i["include_tool"].as_bool().unwrap())

@@ -4,16 +4,15 @@
 
 use std::fmt::Write as _;
 
+use ctxbench_core::block::BlockKind;
 use ctxbench_core::compaction::Transcript;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::o200k;
 
-use super::described;
-
 /// Lists of at most this many messages are summarised whole (docs/sources/aider.md §1.1,
 /// `min_split`).
 pub const MIN_SPLIT: usize = 4;
-/// Maximum depth of the recursion (docs/sources/aider.md §1.1).
+/// Maximum depth of the recursion (docs/sources/aider.md §1.1, docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
 /// Reserve within the summariser's input limit, tokens (docs/sources/aider.md §1.1).
 const HEAD_RESERVE: u64 = 512;
@@ -108,7 +107,7 @@ impl SummaryRules {
     /// whether it is the model's.
     pub fn plan(&self, sizes: &[u64], assistant: &[bool], depth: u32) -> SummaryPlan {
         match self.described {
-            true => described::plan(sizes, self.max_tokens, depth),
+            true => described_plan(sizes, self.max_tokens, depth),
             false => plan(sizes, assistant, self.max_tokens, self.head_limit, depth),
         }
     }
@@ -231,3 +230,93 @@ pub fn ending<T: PartialEq>(
         _ => Ending::Discarded,
     }
 }
+
+/// Counts the exact tokens of the contents.
+pub(crate) const CONTENTS: TokenCount =
+    TokenCount { message: |m| o200k(&m.text), list: |m| o200k(&m.text) };
+
+/// Keeps the newest messages within half of the budget and summarises all others, as the published
+/// description says.
+pub(crate) fn described_plan(sizes: &[u64], max_tokens: f64, depth: u32) -> SummaryPlan {
+    if depth > MAX_DEPTH || (depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens) {
+        return SummaryPlan::Keep;
+    }
+    let mut total = 0;
+    let stays = |size: &&u64| {
+        total += **size;
+        total as f64 <= max_tokens / 2.0
+    };
+    let tail = sizes.len() - sizes.iter().rev().take_while(stays).count();
+    SummaryPlan::Split { keep: tail, tail }
+}
+
+/// The current history is `summary? + messages[from..]`.
+#[derive(Clone, Debug)]
+pub struct Job {
+    messages: Vec<ChatLine>,
+    rules: SummaryRules,
+    summary: Option<ChatLine>,
+    from: usize,
+    next_from: usize,
+    /// True if the current step covers everything, so that its answer is used in any case.
+    whole: bool,
+    depth: u32,
+}
+
+impl Job {
+    /// Creates a job for a finished history.
+    pub fn new(messages: Vec<ChatLine>, rules: SummaryRules) -> Self {
+        Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
+    }
+
+    /// Plans the current level. Returns the text to summarise; `None` = finished.
+    pub fn start(&mut self) -> Option<Transcript> {
+        let list = self.list();
+        let sizes: Vec<u64> = list.iter().map(self.rules.count.message).collect();
+        let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
+        let plan = self.rules.plan(&sizes, &assistant, self.depth);
+        self.whole = plan == SummaryPlan::All;
+        let (keep, tail) = match plan {
+            SummaryPlan::Keep => return None,
+            SummaryPlan::All => (list.len(), list.len()),
+            SummaryPlan::Split { keep, tail } => (keep, tail),
+        };
+        self.next_from = self.from + tail - usize::from(self.summary.is_some()).min(tail);
+        Some(transcript(&list[..keep]))
+    }
+
+    /// Takes the answer to the last text (docs/sources/aider.md §1.1, steps 7-8). Returns the next
+    /// text; `None` = finished.
+    pub fn answer(&mut self, text: &str) -> Option<Transcript> {
+        let text = format!("{}{text}", self.rules.prefix);
+        let summary = ChatLine::new("user", Transcript::quoted(BlockKind::Summary, text));
+        let tail = self.messages[self.next_from..].iter().map(self.rules.count.message);
+        let tokens = (self.rules.count.list)(&summary) + tail.sum::<u64>();
+        self.summary = Some(summary);
+        self.from = self.next_from;
+        if self.whole || self.rules.fits(tokens) {
+            return None;
+        }
+        self.depth += 1;
+        self.start()
+    }
+
+    /// Returns the newest summary with its prefix, or `None` if nothing was summarised.
+    pub fn summary(&self) -> Option<&ChatLine> {
+        self.summary.as_ref()
+    }
+
+    /// Returns the index of the first message that stays verbatim after the summary.
+    pub fn tail(&self) -> usize {
+        self.from
+    }
+
+    /// Returns the current history.
+    fn list(&self) -> Vec<ChatLine> {
+        self.summary.iter().chain(&self.messages[self.from..]).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+pub(crate) mod tests;

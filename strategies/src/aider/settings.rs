@@ -38,3 +38,22 @@ pub(crate) enum Oversize {
     Proceed,
     Decline,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AiderWords {
+    pub(crate) summary_prompt: Arc<str>,
+    pub(crate) summary_prefix: Arc<str>,
+    pub(crate) described_prefix: Arc<str>,
+    pub(crate) committed: Arc<str>,
+    pub(crate) edited: Arc<str>,
+    pub(crate) ok: Arc<str>,
+    pub(crate) files: Arc<str>,
+    pub(crate) files_ok: Arc<str>,
+    pub(crate) no_files: Arc<str>,
+    pub(crate) no_files_but_map: Arc<str>,
+    pub(crate) no_files_but_map_ok: Arc<str>,
+    pub(crate) reminder: Arc<str>,
+    pub(crate) too_long: Arc<str>,
+}

@@ -19,17 +19,17 @@ use ctxbench_core::host::{CallerAction, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, ReplyFlow, Strategy, again_if_passing};
 
-use super::errors::Raised;
-use super::settings::{Language, SdkSettings};
-use super::shared::{CLIENT_RETRIES, Iterations, admit, only};
-use super::words::SdkWords;
+use super::settings::Raised;
+use super::settings::{CLIENT_RETRIES, admit, only};
+use super::settings::{Language, SdkSettings, SdkWords};
 
 pub(crate) struct Old {
     /// True for `described-001`.
     described: bool,
     settings: SdkSettings,
     prompt: Arc<str>,
-    limit: Iterations,
+    /// Number of replies in the current turn.
+    replies: u64,
 }
 
 impl Old {
@@ -37,7 +37,7 @@ impl Old {
         Old {
             described,
             prompt: settings.summary_prompt.clone().unwrap_or(words.summary_prompt),
-            limit: Iterations::from_settings(&settings),
+            replies: 0,
             settings,
         }
     }
@@ -54,7 +54,7 @@ impl Strategy for Old {
     }
 
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
-        self.limit.begin();
+        self.replies = 0;
         Flow::Proceed
     }
 
@@ -64,7 +64,7 @@ impl Strategy for Old {
     }
 
     async fn before_request(&mut self, _s: &mut Engine) -> Flow {
-        if self.limit.over() { Flow::EndTurn } else { Flow::Proceed }
+        if self.settings.is_over(self.replies) { Flow::EndTurn } else { Flow::Proceed }
     }
 
     fn request(&mut self, s: &Engine) -> Request {
@@ -75,7 +75,7 @@ impl Strategy for Old {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
-        self.limit.count();
+        self.replies += 1;
         if self.described {
             return ReplyFlow::Proceed;
         }

@@ -24,9 +24,9 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, again_if_passing};
 use serde_json::{Map, Value};
 
-use super::errors::Raised;
+use super::settings::Raised;
+use super::settings::{CLIENT_RETRIES, admit};
 use super::settings::{Edits, SdkSettings};
-use super::shared::{CLIENT_RETRIES, Iterations, admit};
 
 /// State of the provider's thread.
 struct ThreadState {
@@ -36,36 +36,14 @@ struct ThreadState {
     blocks: usize,
 }
 
-/// A compaction requested by the caller.
-struct CompactionRequest {
-    instructions: Option<Arc<str>>,
-}
-
-/// Action after a reply.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NextStep {
-    RunTools,
-    Resume,
-    Stop,
-}
-
-/// Returns the action for a stop reason. Missing and unknown reasons end the turn.
-fn step(stop: StopReason) -> NextStep {
-    match stop {
-        StopReason::ToolUse => NextStep::RunTools,
-        StopReason::PauseTurn | StopReason::Compaction => NextStep::Resume,
-        _ => NextStep::Stop,
-    }
-}
-
 pub(crate) struct Runner {
-    max_tokens: Option<u64>,
-    compact_at: u64,
-    threads: bool,
+    settings: SdkSettings,
     edits: Vec<ServerEdit>,
-    limit: Iterations,
+    /// Number of replies in the current turn.
+    replies: u64,
     held: Option<ThreadState>,
-    asked: Option<CompactionRequest>,
+    /// Instructions of a compaction that the caller requested; empty without any.
+    asked: Option<Arc<str>>,
     paused: bool,
     /// Length of the view before a refused reply, which is removed from the history.
     refused_at: Option<usize>,
@@ -78,7 +56,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(s: &SdkSettings, scale: f64) -> Self {
+    pub(crate) fn new(s: SdkSettings, scale: f64) -> Self {
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
         let edits = match s.edits {
             Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
@@ -98,11 +76,9 @@ impl Runner {
             Edits::None => Vec::new(),
         };
         Runner {
-            max_tokens: s.max_tokens,
-            compact_at: s.compact_at,
-            threads: s.threads,
+            settings: s,
             edits,
-            limit: Iterations::from_settings(s),
+            replies: 0,
             held: None,
             asked: None,
             paused: false,
@@ -113,7 +89,7 @@ impl Runner {
     }
 
     fn threads(&self, s: &Engine) -> bool {
-        self.threads && s.model.capabilities.message_threads
+        self.settings.threads && s.model.capabilities.message_threads
     }
 
     /// Returns an error if a compaction is not allowed: a compaction block cannot be combined with
@@ -135,16 +111,20 @@ impl Runner {
             match act {
                 CallerAction::Compact { instructions } => {
                     self.may_compact(s)?;
-                    self.asked = Some(CompactionRequest { instructions });
+                    self.asked = Some(instructions.unwrap_or_default());
                 }
                 CallerAction::Append { .. } => self.appended = true,
             }
         }
         let used = reply.usage.prompt() + reply.usage.output;
         let able = s.model.capabilities.server_compaction;
-        if able && self.compact_at > 0 && used >= self.compact_at && self.may_compact(s).is_ok() {
-            s.trigger("after_reply", used, self.compact_at);
-            self.asked = Some(CompactionRequest { instructions: None });
+        if able
+            && self.settings.compact_at > 0
+            && used >= self.settings.compact_at
+            && self.may_compact(s).is_ok()
+        {
+            s.trigger("after_reply", used, self.settings.compact_at);
+            self.asked = Some("".into());
         }
         Ok(())
     }
@@ -154,14 +134,13 @@ impl Runner {
     async fn compact(
         &mut self,
         s: &mut Engine,
-        asked: CompactionRequest,
+        instructions: Arc<str>,
         phase: Phase,
     ) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
-        let instructions = asked.instructions.unwrap_or_default();
         blocks.push(ephemeral_block(BlockKind::CompactionTrigger, Role::User, instructions));
         let mut request = s.summary_request(phase, blocks, true);
-        request.max_tokens = self.max_tokens;
+        request.max_tokens = self.settings.max_tokens;
         request.keep_messages = true;
         request.params = compaction_params(&s.fixed.params);
         request.thread = self.threads(s).then_some(Thread::Create);
@@ -236,7 +215,7 @@ impl Strategy for Runner {
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        self.limit.begin();
+        self.replies = 0;
         self.paused = false;
         if s.fixed.params.get("compaction").is_some_and(|c| !c.is_null()) {
             return Flow::FailTurn(Raised::CompactionOfEveryRequest.to_string());
@@ -247,7 +226,7 @@ impl Strategy for Runner {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         self.last = None;
         self.appended = false;
-        if self.limit.over() {
+        if self.settings.is_over(self.replies) {
             self.asked = None;
             return Flow::EndTurn;
         }
@@ -272,11 +251,11 @@ impl Strategy for Runner {
         if s.model.capabilities.context_editing && request.server_edits.is_empty() {
             request.server_edits = self.edits.clone();
         }
-        Request { max_tokens: self.max_tokens, keep_messages: true, thread, ..request }
+        Request { max_tokens: self.settings.max_tokens, keep_messages: true, thread, ..request }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
-        self.limit.count();
+        self.replies += 1;
         let len = s.context.blocks().len();
         let refused = reply.stop == StopReason::Refusal;
         // The provider may keep a refused turn in its thread, so the next turn starts a new one.
@@ -291,16 +270,16 @@ impl Strategy for Runner {
         // Without threads, a refused reply stays as well, because only the thread's record leaves
         // it out.
         self.refused_at = (refused && !self.appended && self.threads(s)).then_some(len);
-        let step = step(reply.stop);
-        self.paused = step == NextStep::Resume;
-        match step {
-            NextStep::Resume => ReplyFlow::Resume,
-            NextStep::RunTools if reply.has_calls() => ReplyFlow::Proceed,
-            _ => {
-                self.last = Some(reply.has_calls() && !self.appended);
-                ReplyFlow::EndTurn
-            }
+        self.paused = matches!(reply.stop, StopReason::PauseTurn | StopReason::Compaction);
+        if self.paused {
+            return ReplyFlow::Resume;
         }
+        if reply.stop == StopReason::ToolUse && reply.has_calls() {
+            return ReplyFlow::Proceed;
+        }
+        // Missing and unknown reasons end the turn.
+        self.last = Some(reply.has_calls() && !self.appended);
+        ReplyFlow::EndTurn
     }
 
     async fn after_step(&mut self, s: &mut Engine, _had_calls: bool) -> Flow {
@@ -315,8 +294,8 @@ impl Strategy for Runner {
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         let code = e.code.as_deref().unwrap_or("");
-        if code == "thread_unsupported_request" && self.threads {
-            (self.threads, self.held) = (false, None);
+        if code == "thread_unsupported_request" && self.settings.threads {
+            (self.settings.threads, self.held) = (false, None);
             return Flow::Again;
         }
         let lost = REPLAY.contains(&code);

@@ -20,11 +20,10 @@ use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::rules::{believed, estimate, last_messages, new_from};
-use super::settings::{ClaudeCodeSettings, Trim};
+use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Trim};
 use super::strategy::ClaudeCodeProgram;
 use super::summary::Summaries;
-use super::words::ClaudeCodeWords;
-use crate::durable::{remember, sections};
+use crate::scoped::{remember, sections};
 
 /// Share of the window at which the compressor starts, per cent
 /// (docs/sources/opencode-vs-claude-code.md §2).

@@ -12,16 +12,12 @@
 //! A large session that idles on the one-hour cache is compacted before the cache entry expires
 //! (`strategy/idle.rs`).
 //!
-//! The user's hooks can add to a compaction or block it (`hooks.rs`). A large session that is
-//! resumed after a long pause may continue from a summary (`strategy/resume.rs`).
+//! The user's hooks can add to a compaction or block it (`settings.rs`). A large session that is
+//! resumed after a long pause may continue from a summary (`strategy/idle.rs`).
 //!
 //! Not modelled: images too large for a summary request (docs/sources/claude-code.md §1.3).
 
 mod described;
-mod files;
-mod hooks;
-mod memory;
-mod micro;
 pub(crate) mod persist;
 mod restore;
 mod rules;
@@ -30,11 +26,9 @@ mod strategy;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
-use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
 use crate::persist::PersistFormat;
@@ -43,16 +37,6 @@ use settings::{ClaudeCodeSettings, Micro};
 use strategy::ClaudeCodeProgram;
 
 pub(crate) struct ClaudeCode;
-
-#[derive(Deserialize)]
-enum ClaudeCodeVersion {
-    #[serde(rename = "2.1")]
-    Program,
-    #[serde(rename = "described-001")]
-    Described001,
-    #[serde(rename = "described-002")]
-    Described002,
-}
 
 impl Product for ClaudeCode {
     fn about(&self) -> About {
@@ -68,19 +52,19 @@ impl Product for ClaudeCode {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        match b.version() {
-            ClaudeCodeVersion::Program => {
-                Box::new(ClaudeCodeProgram::new(b.settings(), b.texts(), false))
-            }
-            ClaudeCodeVersion::Described001 => Box::new(Wu2::new(b.settings(), b.texts())),
-            ClaudeCodeVersion::Described002 => {
-                Box::new(ClaudeCodeProgram::new(three_tiers(b.settings()), b.texts(), true))
-            }
+        let program = |settings, described| -> Box<dyn Strategy> {
+            Box::new(ClaudeCodeProgram::new(settings, b.texts(), described))
+        };
+        match b.version.name {
+            "2.1" => program(b.settings(), false),
+            "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
+            "described-002" => program(three_tiers(b.settings()), true),
+            name => unreachable!("{name} is not in about.toml"),
         }
     }
 
     fn load_files(&self, version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(version.name == "described-001", request)
+        restore::load_files(version.name == "described-001", request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

@@ -18,7 +18,7 @@ use ctxbench_formats::claude_code::{block, part};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};
 
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
+use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{
     BEGIN, CWD, PersistError, PersistFormat, SESSION, StoredMessage, jsonl, name_results, pruned,
 };

@@ -30,27 +30,28 @@ pub fn levels(s: &ClaudeCodeSettings, window: u64, max_output: u64) -> Levels {
     Levels { effective, compact, warning: compact.saturating_sub(s.warning_distance) }
 }
 
+/// Names of tools of which old results may be cleared, without separators and in lower case.
+const COMPACTABLE: [&str; 13] = [
+    "read",
+    "readfile",
+    "view",
+    "viewfile",
+    "bash",
+    "shell",
+    "grep",
+    "glob",
+    "edit",
+    "editfile",
+    "multiedit",
+    "write",
+    "writefile",
+];
+
 /// Returns whether old results of a tool may be cleared. This is allowed for results that can be
 /// requested again or have an effect on disk (docs/sources/claude-code.md §1.2, grade C).
 pub fn is_compactable(name: &str) -> bool {
     let f = folded(name);
-    let named = matches!(
-        f.as_str(),
-        "read"
-            | "readfile"
-            | "view"
-            | "viewfile"
-            | "bash"
-            | "shell"
-            | "grep"
-            | "glob"
-            | "edit"
-            | "editfile"
-            | "multiedit"
-            | "write"
-            | "writefile"
-    );
-    named || f.starts_with("web")
+    COMPACTABLE.contains(&&*f) || f.starts_with("web")
 }
 
 fn may_be_cleared(b: &Block) -> bool {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::engine::Engine;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.
@@ -120,3 +122,47 @@ pub(crate) enum CacheTtl {
     #[serde(rename = "1h")]
     OneHour,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClaudeCodeWords {
+    pub(crate) summary_prompt: Arc<str>,
+    pub(crate) lead_in: Arc<str>,
+    pub(crate) go_on: Arc<str>,
+    pub(crate) cleared: Arc<str>,
+    pub(crate) left_out: Arc<str>,
+    pub(crate) memory_prompt: Arc<str>,
+    pub(crate) memory_so_far: Arc<str>,
+    pub(crate) notes_lead_in: Arc<str>,
+    pub(crate) wu2_prompt: Arc<str>,
+    pub(crate) cut: Arc<str>,
+}
+
+impl ClaudeCodeSettings {
+    /// Returns whether a hook blocks a compaction: a manual one (`by_hand`) or an automatic one.
+    pub fn blocks_compaction(&self, by_hand: bool) -> bool {
+        match self.hook_blocks {
+            HookBlocks::Nothing => false,
+            HookBlocks::ManualCompaction => by_hand,
+            HookBlocks::Auto => !by_hand,
+            HookBlocks::Both => true,
+        }
+    }
+
+    /// Joins the additions to the summary's instruction: the user's, then the hook's.
+    pub fn instructions(&self, user: Option<&str>) -> Option<String> {
+        let said: Vec<&str> = user.into_iter().chain(self.hook_before.as_deref()).collect();
+        (!said.is_empty()).then(|| said.join("\n\n"))
+    }
+
+    /// Returns the hook's text to show after the summary and the restored blocks.
+    pub fn hook_block(&self, s: &mut Engine) -> Option<Arc<Block>> {
+        let text = self.hook_after.clone()?;
+        Some(s.synthetic(BlockKind::Marker, Role::User, text, Vec::new()))
+    }
+}
+
+#[cfg(test)]
+#[path = "hooks_tests.rs"]
+mod tests;

@@ -1,20 +1,24 @@
 //! Claude Code's summary request: the same prefix with the instruction at the end. If the request
 //! itself is too long, it leaves parts out (docs/sources/claude-code.md §1.3, §1.5).
+//!
+//! The session memory keeps notes during the conversation that can replace a summary (§1.5, grade C,
+//! off on every machine surveyed). A background request over the same prefix updates the notes and is
+//! charged like any other. When the context is full, notes and a verbatim tail replace the
+//! conversation without a model call, unless the result is still too large.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{ephemeral_block, group_starts, origins};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
+use ctxbench_core::compaction::{clear_outputs, ephemeral_block, group_starts, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Task;
-use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::request::{Phase, Request, ServerEdit};
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_core::usage::Ttl;
 
-use super::micro::Deleted;
-use super::rules::{estimate, excess, kept_summary};
-use super::settings::{CacheTtl, ClaudeCodeSettings, Trim};
-use super::words::ClaudeCodeWords;
+use super::rules::{estimate, excess, kept_summary, tail_start};
+use super::settings::{CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim};
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {
@@ -230,3 +234,128 @@ fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())
 }
+
+/// Results that the provider removes from its cached prefix. The view shows them cleared, like the
+/// model sees them. The request contains them unchanged and lists them in an edit.
+#[derive(Default)]
+pub(crate) struct Deleted(HashMap<Arc<str>, Arc<Block>>);
+
+impl Deleted {
+    /// Returns a view without the results at these positions, and remembers them.
+    pub fn delete(
+        &mut self,
+        blocks: &[Arc<Block>],
+        at: &[usize],
+        placeholder: &Arc<str>,
+    ) -> Vec<Arc<Block>> {
+        for b in at.iter().map(|&i| &blocks[i]) {
+            if let Some(id) = b.call_id() {
+                self.0.insert(id.into(), b.clone());
+            }
+        }
+        clear_outputs(blocks, at, placeholder)
+    }
+
+    /// Returns the blocks of the view for a request, with deleted results restored, and the edit
+    /// that lists them.
+    pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
+        let mut results: Vec<Arc<str>> = Vec::new();
+        let mut as_it_was = |b: &Arc<Block>| {
+            let cleared = b.kind == BlockKind::Output && b.form == BlockForm::Cleared;
+            let id = b.call_id().filter(|_| cleared);
+            let Some((id, was)) = id.and_then(|id| self.0.get_key_value(id)) else {
+                return b.clone();
+            };
+            results.push(id.clone());
+            was.clone()
+        };
+        let blocks = blocks.iter().map(&mut as_it_was).collect();
+        let edit = (!results.is_empty()).then_some(ServerEdit::CacheEdits { results });
+        (blocks, edit.into_iter().collect())
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct SessionMemory {
+    /// Size of the context at the last update, tokens.
+    updated_at: Option<u64>,
+    running: Prepared,
+    notes: Option<Notes>,
+}
+
+/// Notes about the conversation up to and including a message.
+struct Notes {
+    text: String,
+    upto: MessageId,
+}
+
+impl SessionMemory {
+    /// Runs after a step: takes over finished notes, and starts the next update if the context has
+    /// grown enough.
+    pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, believed: u64) {
+        let (set, words) = (&asked.settings, &asked.words);
+        if !set.session_memory {
+            return;
+        }
+        self.take_in(s).await;
+        let grown = self.updated_at.is_none_or(|n| believed >= n + set.memory_growth_tokens);
+        if believed < set.memory_start_tokens || !grown {
+            return;
+        }
+        let so_far = self.notes.as_ref().map(|n| format!("{}\n\n{}", words.memory_so_far, n.text));
+        let so_far = so_far.map(|t| ephemeral_block(BlockKind::Summary, Role::User, t));
+        let prompt = words.memory_prompt.clone();
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
+        if self.running.begin(s, asked, so_far.into_iter().chain([prompt])).await {
+            self.updated_at = Some(believed);
+        }
+    }
+
+    /// Takes over the answer of a finished update. After a failure the older notes stay, and the
+    /// next update tries again.
+    async fn take_in(&mut self, s: &mut Engine) {
+        if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
+            self.notes = Some(Notes { text, upto });
+        }
+    }
+
+    /// Returns notes that can replace the history, and the start of the verbatim tail after them.
+    pub async fn stand_in(
+        &mut self,
+        s: &mut Engine,
+        set: &ClaudeCodeSettings,
+        history: &[Arc<Block>],
+    ) -> Option<(String, usize)> {
+        if !set.session_memory {
+            return None;
+        }
+        self.take_in(s).await;
+        // The earlier notes are used, or else a summary.
+        self.running.missed(s);
+        let notes = self.notes.as_ref()?;
+        let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
+        let from = tail_start(history, unknown, set);
+        (from > 0).then(|| (notes.text.clone(), from))
+    }
+
+    /// Records that notes replaced the conversation. Growth counts from here.
+    pub fn used(&mut self, believed: u64) {
+        self.updated_at = Some(believed);
+    }
+
+    /// Stops an update in progress because the program ended. The notes stay in their file.
+    pub fn stop(&mut self, s: &mut Engine) {
+        self.running.cancel(s);
+    }
+
+    /// Drops the notes because the conversation has changed.
+    pub fn forget(&mut self, s: &mut Engine) {
+        self.stop(s);
+        self.notes = None;
+        self.updated_at = None;
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

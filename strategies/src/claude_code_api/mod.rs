@@ -30,7 +30,8 @@ use ctxbench_core::request::{
 use ctxbench_core::settings::AUTO;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
-use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
+use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Thinking};
+use crate::shared::Places;
 
 /// Name of the memory tool (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
@@ -103,26 +104,12 @@ impl Product for ClaudeCodeApi {
             memory,
             warning: words.memory_warning.clone(),
             saved: words.memory_saved.clone(),
-            tools: None,
-            pauses: 0,
-            due: false,
-            notes: 0,
-            seen: 0,
-            applied: Applied::default(),
+            ..Api::default()
         })
     }
 }
 
-crate::words::words! {
-    /// Texts that the strategy adds to requests.
-    pub(crate) struct ApiWords {
-        memory_warning = "Old tool results are about to be removed from this conversation. Write \
-            down now what is still needed of them: the task, what was found out, what was decided \
-            and why, file paths, names and values, and what comes next.";
-        memory_saved = "The note was written.";
-    }
-}
-
+#[derive(Default)]
 pub(crate) struct Api {
     /// Clearing edits in the order that the API requires, thinking first.
     clearing: Vec<ServerEdit>,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use crate::shared::Places;
+
 /// Values of the settings in `about.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,9 +44,10 @@ pub(crate) enum Compact {
     Off,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Places {
-    Ends,
-    Frontier,
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiWords {
+    pub(crate) memory_warning: Arc<str>,
+    pub(crate) memory_saved: Arc<str>,
 }

@@ -22,8 +22,7 @@ use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
     output_policy, usable_window,
 };
-use super::settings::CodexSettings;
-use super::words::CodexWords;
+use super::settings::{CodexSettings, CodexWords};
 
 /// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;

@@ -3,7 +3,6 @@
 //! `rules.rs` and `strategy.rs` follow the releases, `described.rs` follows two published descriptions.
 
 mod described;
-mod files;
 mod items;
 pub(crate) mod persist;
 #[cfg(test)]
@@ -13,36 +12,21 @@ mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
-use serde::Deserialize;
-
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
-use crate::persist::PersistFormat;
+use ctxbench_kit::memory::{
+    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, read_settings,
+};
 use described::DescribedCodex;
 use rules::Release;
+use serde::Deserialize;
 use settings::CodexSettings;
 use strategy::CodexProgram;
 
-pub(crate) struct Codex;
+use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
+use crate::persist::PersistFormat;
 
-#[derive(Deserialize)]
-enum CodexVersion {
-    #[serde(rename = "0.169")]
-    V169,
-    #[serde(rename = "0.104")]
-    V104,
-    #[serde(rename = "0.63")]
-    V063,
-    /// Trims the oldest items.
-    #[serde(rename = "described-000")]
-    Described000,
-    /// Replaces the history with a note as a message of the assistant.
-    #[serde(rename = "described-002")]
-    Described002,
-}
+pub(crate) struct Codex;
 
 impl Product for Codex {
     fn about(&self) -> About {
@@ -66,20 +50,72 @@ impl Product for Codex {
         let described = |hands_over| -> Box<dyn Strategy> {
             Box::new(DescribedCodex::new(hands_over, b.settings(), b.texts(), b.scale))
         };
-        match b.version() {
-            CodexVersion::V169 => program(Release::V169),
-            CodexVersion::V104 => program(Release::V104),
-            CodexVersion::V063 => program(Release::V063),
-            CodexVersion::Described000 => described(false),
-            CodexVersion::Described002 => described(true),
+        match b.version.name {
+            "0.169" => program(Release::V169),
+            "0.104" => program(Release::V104),
+            "0.63" => program(Release::V063),
+            // Trims the oldest items.
+            "described-000" => described(false),
+            // Replaces the history with a note as a message of the assistant.
+            "described-002" => described(true),
+            name => unreachable!("{name} is not in about.toml"),
         }
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        load_files(request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
         &[persist::FORMAT]
     }
+}
+
+/// The settings that concern memory files.
+#[derive(Deserialize)]
+#[serde(default)]
+struct FileSettings {
+    /// Maximum bytes of all files of a project.
+    project_doc_max_bytes: i64,
+    project_doc_fallback_filenames: Vec<String>,
+}
+
+impl Default for FileSettings {
+    fn default() -> Self {
+        let project_doc_max_bytes = 32 * 1024;
+        FileSettings { project_doc_max_bytes, project_doc_fallback_filenames: Vec::new() }
+    }
+}
+
+fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut notes = Vec::new();
+    let parse = |text: &str| -> Result<FileSettings, String> {
+        toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
+    };
+    let config = request.folders.home.join(".codex/config.toml");
+    let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
+    let more = settings.project_doc_fallback_filenames.iter().map(String::as_str);
+    let names = ["AGENTS.override.md", "AGENTS.md"].into_iter();
+    let names: Vec<&str> = names.chain(more.filter(|n| !n.is_empty())).collect();
+    let user = [".codex/AGENTS.override.md", ".codex/AGENTS.md"];
+    let first = |level, base, names| Row { pick: Pick::First, ..Row::new(level, base, names) };
+    let rows =
+        [first(Level::User, Base::Home, &user[..]), first(Level::Project, Base::Project, &names)];
+    let mut out = load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes);
+    out.files.retain(|f| !f.text.trim().is_empty());
+    // The user's own file does not count towards the limit.
+    let max = usize::try_from(settings.project_doc_max_bytes).unwrap_or(0);
+    let mut left = max;
+    for f in out.files.iter_mut().filter(|f| f.level == Level::Project) {
+        f.rest = f.text.split_off(f.text.floor_char_boundary(left));
+        left -= f.text.len();
+        if let Some(lost) = f.cut_off() {
+            let text = format!(
+                "the last {lost} are not loaded, because all files of a project may have {max} \
+                 bytes in total; shorten them or raise project_doc_max_bytes"
+            );
+            Note::add(&mut out.notes, &f.path, text);
+        }
+    }
+    out
 }

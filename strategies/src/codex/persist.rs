@@ -8,7 +8,7 @@ use ctxbench_core::content::Part;
 use ctxbench_formats::codex;
 use serde_json::{Value, json};
 
-use crate::persist::line_session::{Cursor, LineFormat, LineSession};
+use crate::persist::jsonl::{Cursor, LineFormat, LineSession};
 use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage, name_results};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {

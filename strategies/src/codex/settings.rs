@@ -35,3 +35,11 @@ pub(crate) enum ToolOutputPolicy {
     Tokens,
     Bytes,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CodexWords {
+    pub(crate) summary_prompt: Arc<str>,
+    pub(crate) summary_prefix: Arc<str>,
+}

@@ -25,8 +25,7 @@ use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
     must_compact, output_policy, reached_after_prefix, tokens_in_use, usable_window,
 };
-use super::settings::{CodexSettings, LimitScope};
-use super::words::CodexWords;
+use super::settings::{CodexSettings, CodexWords, LimitScope};
 
 /// Maximum number of retries that can be configured (docs/sources/codex.md §1.5).
 const MAX_RETRIES: u64 = 100;

@@ -1,24 +1,19 @@
 //! Gemini CLI: a snapshot, checked by a second request, replaces the oldest 70 % of the history.
 //! Old tool results move to files.
 //!
-//! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
-//! depend on these sizes, and `strategy.rs` decides when to apply them.
+//! `rules.rs` models the history, measures it and contains the rules that depend on these sizes, and
+//! `strategy.rs` decides when to apply them.
 
-mod contents;
-mod files;
 pub(crate) mod persist;
 mod preview;
-mod resumed;
 mod rules;
 mod settings;
-mod sizes;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{Base, Level, LoadRequest, LoadedFiles, MemoryTable, Row, load};
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
@@ -38,7 +33,12 @@ impl Product for GeminiCli {
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        // docs/sources/gemini-cli.md §7.
+        let rows = [
+            Row::new(Level::User, Base::Home, &[".gemini/GEMINI.md"]),
+            Row::new(Level::Project, Base::Project, &["GEMINI.md"]),
+        ];
+        load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

@@ -8,7 +8,7 @@ use ctxbench_formats::gemini_cli::{Chat, block, part};
 use ctxbench_formats::lines::ObjectLine;
 use serde_json::{Map, Value, json};
 
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
+use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {

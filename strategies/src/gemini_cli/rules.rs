@@ -1,14 +1,16 @@
-//! Gemini CLI's rules that depend on sizes: the split of the history, the results to cut before it,
-//! and the results to mask (docs/sources/gemini-cli.md §2, §5).
+//! Gemini CLI's history of alternating messages of user and model, their sizes, and the rules that
+//! depend on these: the split of the history, the results to cut before it, and the results to mask
+//! (docs/sources/gemini-cli.md §1, §2, §5).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Role, is_system};
+use ctxbench_core::tokens::utf16_len;
+use ctxbench_util::json::Json;
+use serde_json::{Value, json};
 
-use super::contents::{ContentMessage, Side};
-use super::preview::{CutSizes, MASKED, full_text};
-use super::sizes::{Sizes, estimate_text};
+use super::preview::{CutSizes, MASKED, full_text, response_key};
 
 /// Tools with results that are never masked (docs/sources/gemini-cli.md §5).
 const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
@@ -105,9 +107,175 @@ pub(super) fn to_mask(
     if gone < rule.minimum { HashSet::new() } else { out }
 }
 
+/// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
+const IMAGE: u64 = 3_000;
+/// Tokens that a PDF counts as (docs/sources/gemini-cli.md §1).
+const PDF: u64 = 25_800;
+/// Maximum characters of a text that is inspected. In a longer text all characters count as ASCII
+/// (docs/sources/gemini-cli.md §1).
+const LONG: u64 = 100_000;
+
+/// Cache of block sizes by content hash. Every request compares the whole history with limits, so
+/// each block is measured only once.
+#[derive(Default)]
+pub(super) struct Sizes(HashMap<u64, Size>);
+
+#[derive(Clone, Copy)]
+struct Size {
+    /// Length of the part as compact JSON, UTF-16 units.
+    json: u64,
+    /// Number of quarter tokens.
+    quarters: u64,
+    /// Tokens of a result in the form that is written to a file.
+    whole: u64,
+}
+
+impl Sizes {
+    fn block_size(&mut self, b: &Block) -> Size {
+        *self.0.entry(b.hash).or_insert_with(|| Size {
+            json: part_json_len(b),
+            quarters: quarters(b),
+            whole: if b.kind == BlockKind::Output { estimate_text(&full_text(b)) } else { 0 },
+        })
+    }
+
+    /// Returns the length of a message as compact JSON, in UTF-16 units.
+    pub(super) fn json_len(&mut self, message: &ContentMessage) -> u64 {
+        let role = if message.side == Side::User { "user" } else { "model" };
+        let parts: u64 = message.parts.iter().map(|b| self.block_size(b).json).sum();
+        let commas = (message.parts.len() as u64).saturating_sub(1);
+        json_len(&json!({"role": role, "parts": []})) + parts + commas
+    }
+
+    /// Estimates the tokens of parts: the sum of their quarter tokens, rounded down once.
+    pub(super) fn estimate<'a>(&mut self, parts: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
+        parts.into_iter().map(|b| self.block_size(b).quarters).sum::<u64>() / 4
+    }
+
+    /// Returns the tokens of a result in the form that is written to a file.
+    pub(super) fn full_size(&mut self, result: &Block) -> u64 {
+        self.block_size(result).whole
+    }
+}
+
+/// Returns a result as an object: `{"output": …}`.
+fn response(b: &Block) -> Value {
+    json!({ response_key(b.is_error): *b.text })
+}
+
+fn json_len(v: &Value) -> u64 {
+    utf16_len(&v.to_string())
+}
+
+fn part_json_len(b: &Block) -> u64 {
+    let (id, name) = (stable_id(b), b.call.as_ref().map_or("", |c| &*c.name));
+    match b.kind {
+        BlockKind::Call => {
+            // The arguments take the place of the digit.
+            let arguments = Json::read(&b.text).map_or_else(|| "{}".to_string(), |j| j.write());
+            let call = json!({"functionCall": {"id": id, "name": name, "args": 0}});
+            json_len(&call) - 1 + utf16_len(&arguments)
+        }
+        BlockKind::Output => json_len(&json!({
+            "functionResponse": {"id": id, "name": name, "response": response(b)}
+        })),
+        BlockKind::Image => b.media.as_ref().map_or(0, |m| {
+            let data = m.url.split_once(";base64,").map_or(m.url.as_str(), |(_, data)| data);
+            json_len(&json!({"inlineData": {"mimeType": m.media_type, "data": data}}))
+        }),
+        _ => json_len(&json!({"text": *b.text})),
+    }
+}
+
+/// Estimates the tokens of a text.
+pub(super) fn estimate_text(text: &str) -> u64 {
+    text_quarters(text) / 4
+}
+
+fn quarters(b: &Block) -> u64 {
+    match b.kind {
+        BlockKind::Call => part_json_len(b),
+        BlockKind::Output => {
+            b.call.as_ref().map_or(0, |c| utf16_len(&c.name)) + json_len(&response(b))
+        }
+        BlockKind::Image => {
+            let pdf = b.media.as_ref().is_some_and(|m| m.media_type == "application/pdf");
+            4 * if pdf { PDF } else { IMAGE }
+        }
+        _ => text_quarters(&b.text),
+    }
+}
+
+/// Returns the quarter tokens of a text: one for an ASCII character, six for any other.
+fn text_quarters(text: &str) -> u64 {
+    let all = utf16_len(text);
+    if all > LONG {
+        return all;
+    }
+    let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+    ascii + 6 * (all - ascii)
+}
+
+/// Speaker of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    User,
+    Model,
+}
+
+/// A message. Consecutive messages of one side are merged.
+#[derive(Debug)]
+pub(super) struct ContentMessage {
+    pub(super) side: Side,
+    pub(super) parts: Vec<Arc<Block>>,
+}
+
+impl ContentMessage {
+    /// Returns true if the message contains tool results.
+    pub(super) fn has_results(&self) -> bool {
+        self.parts.iter().any(|b| b.kind == BlockKind::Output)
+    }
+
+    fn has_calls(&self) -> bool {
+        self.parts.iter().any(|b| b.kind == BlockKind::Call)
+    }
+
+    /// Returns true if the message ends a turn of the model.
+    pub(super) fn is_answer(&self) -> bool {
+        self.side == Side::Model && !self.has_calls()
+    }
+}
+
+/// Returns the side of a block. `None` = the block is not part of the history.
+pub(super) fn side(b: &Block) -> Option<Side> {
+    match (b.kind, b.role) {
+        (BlockKind::RepoMap | BlockKind::File | BlockKind::Reasoning, _) => None,
+        _ if is_system(b) => None,
+        (_, Role::Assistant) => Some(Side::Model),
+        _ => Some(Side::User),
+    }
+}
+
+/// Groups blocks into messages.
+pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<ContentMessage> {
+    let mut out: Vec<ContentMessage> = Vec::new();
+    for b in blocks {
+        let Some(side) = side(b) else { continue };
+        match out.last_mut().filter(|m| m.side == side) {
+            Some(last) => last.parts.push(b.clone()),
+            None => out.push(ContentMessage { side, parts: vec![b.clone()] }),
+        }
+    }
+    out
+}
+
+/// Returns the ID of a call in the history: tool name and call ID. Normal requests omit the name.
+pub(super) fn stable_id(b: &Block) -> String {
+    b.call.as_ref().map_or_else(String::new, |c| format!("{}__{}", c.name, c.id))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::contents::messages;
     use super::*;
     use crate::testing::{block, call_block};
 
@@ -179,5 +347,50 @@ mod tests {
         assert_eq!(of(&[80_000; 4], "read_file"), ["0", "1"]);
         assert!(of(&[80_000; 3], "read_file").is_empty());
         assert!(of(&[80_000; 5], "ask_user").is_empty());
+    }
+
+    fn tool(kind: BlockKind, text: &str) -> Arc<Block> {
+        call_block(kind, "call_1", "read_file", text)
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_json_forms() {
+        // Lengths of the texts that JavaScript's JSON.stringify writes.
+        let text = block(BlockKind::User, 0, "a\n\"é\"");
+        let call = tool(BlockKind::Call, "{ \"file_path\": \"a.txt\" }");
+        let output = tool(BlockKind::Output, "line\n");
+        for (b, json) in [
+            (&text, r#"{"text":"a\n\"é\""}"#),
+            (
+                &call,
+                r#"{"functionCall":{"id":"read_file__call_1","name":"read_file","args":{"file_path":"a.txt"}}}"#,
+            ),
+            (
+                &output,
+                r#"{"functionResponse":{"id":"read_file__call_1","name":"read_file","response":{"output":"line\n"}}}"#,
+            ),
+        ] {
+            assert_eq!(part_json_len(b), json.encode_utf16().count() as u64, "{json}");
+        }
+        let all = [&text, &call, &output].map(|b| b.clone());
+        let messages = messages(all.iter());
+        let sides: Vec<Side> = messages.iter().map(|m| m.side).collect();
+        assert_eq!(sides, [Side::User, Side::Model, Side::User]);
+        let json = r#"{"role":"user","parts":[{"text":"a\n\"é\""}]}"#;
+        assert_eq!(Sizes::default().json_len(&messages[0]), json.encode_utf16().count() as u64);
+    }
+
+    #[test]
+    fn estimates_follow_the_alphabet() {
+        assert_eq!(estimate_text("abcdefg"), 1);
+        assert_eq!(estimate_text("abcdefgh"), 2);
+        // 4 × 1.5 tokens and 2 × 0.25.
+        assert_eq!(estimate_text("日本語字ab"), 6);
+        // In a text of more than 100,000 characters, all characters count as ASCII.
+        assert_eq!(estimate_text(&"é".repeat(100_001)), 25_000);
+        assert_eq!(estimate_text(&"é".repeat(100_000)), 150_000);
+        // The name (9) and {"output":"line\n"} (19), a quarter each.
+        let output = tool(BlockKind::Output, "line\n");
+        assert_eq!(Sizes::default().estimate(&[output]), 7);
     }
 }

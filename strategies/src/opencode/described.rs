@@ -33,8 +33,7 @@ use super::rules::{
     BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow, is_retryable,
     max_output, prune, prune_rule, usable, used,
 };
-use super::settings::OpenCodeSettings;
-use super::words::OpenCodeWords;
+use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::shared::is_fixed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,12 +4,10 @@
 //! `rules.rs` and `strategy.rs` follow the releases; `described.rs` follows two published accounts.
 
 mod described;
-mod files;
 #[cfg(test)]
 mod hook_tests;
 pub(crate) mod log;
 pub(crate) mod persist;
-pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
 #[cfg(test)]
 mod recorded_tests;
@@ -18,30 +16,21 @@ mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod words;
+
+use std::path::Path;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
-use serde::Deserialize;
-
-use crate::descriptor::{About, BuildRequest, Product, Version};
-use crate::persist::PersistFormat;
+use ctxbench_kit::memory::{
+    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, parse_jsonc,
+    read_settings,
+};
 use described::{Account, DescribedOpenCode};
 use strategy::OpenCodeProgram;
 
-pub(crate) struct OpenCode;
+use crate::descriptor::{About, BuildRequest, Product, Version};
+use crate::persist::PersistFormat;
 
-#[derive(Deserialize)]
-enum OpenCodeVersion {
-    #[serde(rename = "1.18")]
-    V1_18,
-    #[serde(rename = "1.3")]
-    V1_3,
-    #[serde(rename = "described-001")]
-    Described001,
-    #[serde(rename = "described-002")]
-    Described002,
-}
+pub(crate) struct OpenCode;
 
 impl Product for OpenCode {
     fn about(&self) -> About {
@@ -55,19 +44,67 @@ impl Product for OpenCode {
         let described = |account| -> Box<dyn Strategy> {
             Box::new(DescribedOpenCode::new(account, b.settings(), b.texts(), b.scale))
         };
-        match b.version() {
-            OpenCodeVersion::V1_18 => program(false),
-            OpenCodeVersion::V1_3 => program(true),
-            OpenCodeVersion::Described001 => described(Account::Comparison),
-            OpenCodeVersion::Described002 => described(Account::Article),
+        match b.version.name {
+            "1.18" => program(false),
+            "1.3" => program(true),
+            "described-001" => described(Account::Comparison),
+            "described-002" => described(Account::Article),
+            name => unreachable!("{name} is not in about.toml"),
         }
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        load_files(request)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
-        &[persist_tables::FORMAT, persist_files::FORMAT]
+        &[persist_tables::FORMAT, persist_tables::FILES]
     }
+}
+
+/// File names in order of preference. The last one is deprecated.
+const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
+const ROWS: [Row<'_>; 3] = [
+    Row {
+        pick: Pick::OneName,
+        nearest_first: true,
+        ..Row::new(Level::Project, Base::Project, &NAMES)
+    },
+    Row {
+        pick: Pick::First,
+        ..Row::new(Level::User, Base::Home, &[".config/opencode/AGENTS.md", ".claude/CLAUDE.md"])
+    },
+    Row { pick: Pick::First, nearest_first: true, ..Row::new(Level::Project, Base::Below, &NAMES) },
+];
+
+fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut notes = Vec::new();
+    let listed = instructions(request, &mut notes);
+    let listed: Vec<[&str; 1]> = listed.iter().map(|name| [name.as_str()]).collect();
+    let row =
+        |names| Row { nearest_first: true, ..Row::new(Level::Settings, Base::Project, names) };
+    let rows: Vec<Row<'_>> = ROWS.into_iter().chain(listed.iter().map(|n| row(&n[..]))).collect();
+    load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes)
+}
+
+/// Files listed in the settings, the user's before the project's: paths, or patterns that apply in
+/// every folder up to the root. URLs are not fetched.
+fn instructions(request: &LoadRequest<'_>, notes: &mut Vec<Note>) -> Vec<String> {
+    let config = request.folders.home.join(".config/opencode");
+    let mut folders: Vec<&Path> = request.folders.up_to_root().chain([config.as_path()]).collect();
+    folders.reverse();
+    let mut out = Vec::new();
+    for by in folders.iter().flat_map(|f| ["opencode.json", "opencode.jsonc"].map(|n| f.join(n))) {
+        let Some(settings) = read_settings(&by, parse_jsonc, notes) else { continue };
+        let listed = settings["instructions"].as_array().into_iter().flatten();
+        for one in listed.filter_map(|one| one.as_str()) {
+            if one.starts_with("https://") || one.starts_with("http://") {
+                let fetched = "the product fetches it at the start, ctxbench does not";
+                Note::add(notes, &by, format!("lists {one}; {fetched}"));
+            } else {
+                out.push(one.to_string());
+            }
+        }
+    }
+    out
 }

@@ -23,8 +23,7 @@ use super::rules::{
     filter_compacted, is_overflow, is_retryable, max_output, overflows, plan_compaction, prune,
     prune_rule, size_of, tail_budget, usable, used,
 };
-use super::settings::OpenCodeSettings;
-use super::words::OpenCodeWords;
+use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::shared::{is_fixed, joined, summary_base};
 
 pub(crate) struct OpenCodeProgram {

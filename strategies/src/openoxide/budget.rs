@@ -7,30 +7,13 @@ use ctxbench_core::block::{Block, BlockKind, is_system, total_tokens};
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::bytes_div4_down;
 
-/// Shares and limits of the window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct BudgetConfig {
-    /// System prompt with tools, tokens; measured once when the session starts.
-    pub system_prompt_reserve: u64,
-    /// Maximum share of the repository map in the space without the system prompt, 0 to 1.
-    pub repo_map_fraction: f64,
-    /// Lower bound of the map's budget, tokens.
-    pub repo_map_min: u64,
-    /// Upper bound of the map's budget, tokens.
-    pub repo_map_max: u64,
-    /// Maximum share of finished turns in the window, 0 to 1.
-    pub chat_history_fraction: f64,
-    /// Upper bound for finished turns, tokens.
-    pub chat_history_max: u64,
-    /// Share of the window without the output reserve that remains free for counting errors, 0 to 1.
-    pub safety_margin_fraction: f64,
-    /// Tokens reserved for the reply.
-    pub output_reserve: u64,
-}
+use super::settings::OpenOxideSettings;
 
-/// The demand of each part except the system prompt, tokens.
+/// The demand of each part, tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
+    /// System prompt with tools; measured once when the session starts.
+    pub system: u64,
     pub repo_map: u64,
     pub read_only_files: u64,
     pub chat_files: u64,
@@ -52,11 +35,11 @@ fn share(of: u64, fraction: f64) -> u64 {
     ((of as f64 * fraction) as u64).min(of)
 }
 
-impl BudgetConfig {
+impl OpenOxideSettings {
     /// Returns the maximum prompt in tokens: window − output reserve − safety margin, at least 0.
     pub(super) fn limit(&self, window: u64) -> u64 {
         let effective = window.saturating_sub(self.output_reserve);
-        effective - share(effective, self.safety_margin_fraction)
+        effective - share(effective, self.safety_margin)
     }
 
     /// Returns the budget of the repository map in tokens: its share of `remaining` within its bounds,
@@ -77,7 +60,7 @@ impl BudgetConfig {
     /// included, so their tokens are reserved first. Returns `None` if they do not fit next to the
     /// system prompt.
     pub(super) fn allocate(&self, window: u64, demand: &Demand) -> Option<Allocation> {
-        let required = self.system_prompt_reserve + demand.current + demand.reminder;
+        let required = demand.system + demand.current + demand.reminder;
         let limit = Some(self.limit(window)).filter(|_| window > self.output_reserve)?;
         let mut left = limit.checked_sub(required)?;
         let map_budget = self.repo_map_budget(left);
@@ -163,9 +146,10 @@ impl PromptChunks {
         self.parts().concat()
     }
 
-    /// Returns the estimated demand of each part. The system prompt is measured separately.
-    pub fn demand(&self) -> Demand {
+    /// Returns the estimated demand of each part next to a system prompt of `system` tokens.
+    pub fn demand(&self, system: u64) -> Demand {
         Demand {
+            system,
             repo_map: estimate(&self.repo_map),
             read_only_files: estimate(&self.read_only_files),
             chat_files: estimate(&self.chat_files),
@@ -228,25 +212,20 @@ pub(super) fn estimate(blocks: &[Arc<Block>]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spec;
     use crate::testing::block;
     use proptest::prelude::*;
 
-    /// The blueprint's figures (docs/sources/openoxide.md §2.2).
-    const BLUEPRINT: BudgetConfig = BudgetConfig {
-        system_prompt_reserve: 0,
-        repo_map_fraction: 0.125,
-        repo_map_min: 1_024,
-        repo_map_max: 8_192,
-        chat_history_fraction: 0.0625,
-        chat_history_max: 8_192,
-        safety_margin_fraction: 0.05,
-        output_reserve: 32_000,
-    };
+    /// Returns the blueprint's figures (docs/sources/openoxide.md §2.2).
+    fn blueprint() -> OpenOxideSettings {
+        Spec::parse("openoxide").unwrap().settings.read().unwrap()
+    }
 
     #[test]
     fn the_blueprint_on_200k() {
-        let c = BudgetConfig { system_prompt_reserve: 9_600, ..BLUEPRINT };
-        let d = Demand { repo_map: 50_000, chat_history: 30_000, ..Demand::default() };
+        let c = blueprint();
+        let d =
+            Demand { system: 9_600, repo_map: 50_000, chat_history: 30_000, ..Demand::default() };
         assert_eq!(c.limit(200_000), 200_000 - 32_000 - 8_400);
         let given = c.allocate(200_000, &d);
         assert_eq!(given, Some(Allocation { repo_map: 8_192, chat_history: 8_192 }));
@@ -256,13 +235,14 @@ mod tests {
 
     #[test]
     fn the_current_turn_comes_before_all_optional_parts() {
-        let c = BudgetConfig { system_prompt_reserve: 1_000, ..BLUEPRINT };
+        let c = blueprint();
         // The limit is 28,500, so 1,500 tokens are left.
-        let d = Demand { repo_map: 9_000, chat_history: 900, current: 26_000, ..Demand::default() };
+        let d = Demand { system: 1_000, repo_map: 9_000, chat_history: 900, ..Demand::default() };
+        let d = Demand { current: 26_000, ..d };
         let given = c.allocate(62_000, &d);
         assert_eq!(given, Some(Allocation { repo_map: 1_024, chat_history: 476 }));
         assert_eq!(c.allocate(62_000, &Demand { current: 28_000, ..d }), None);
-        assert_eq!(c.allocate(32_000, &Demand::default()), None);
+        assert_eq!(c.allocate(32_000, &Demand { system: 1_000, ..Demand::default() }), None);
     }
 
     proptest! {
@@ -275,12 +255,13 @@ mod tests {
                 repo_map: map, chat_files: files, chat_history: history, current,
                 ..Demand::default()
             };
-            let Some(a) = BLUEPRINT.allocate(window, &d) else { return Ok(()) };
-            let b = BLUEPRINT.allocate(window + more, &d).unwrap();
+            let c = blueprint();
+            let Some(a) = c.allocate(window, &d) else { return Ok(()) };
+            let b = c.allocate(window + more, &d).unwrap();
             prop_assert!(b.repo_map >= a.repo_map && b.chat_history >= a.chat_history);
             prop_assert!(a.repo_map <= map.min(8_192));
-            prop_assert!(a.chat_history <= BLUEPRINT.history_cap(window).min(history));
-            prop_assert!(a.repo_map + a.chat_history + current <= BLUEPRINT.limit(window));
+            prop_assert!(a.chat_history <= c.history_cap(window).min(history));
+            prop_assert!(a.repo_map + a.chat_history + current <= c.limit(window));
         }
     }
 
@@ -303,7 +284,7 @@ mod tests {
         let texts: Vec<&str> = all.iter().map(|b| &*b.text).collect();
         assert_eq!(texts, ["base", "map", "memory", "old", "file", "new", "remember"]);
         assert_eq!(PromptChunks::split(&view(), 7).chat_history.len(), 2);
-        assert_eq!(PromptChunks::split(&view(), 6).demand().reminder, 2);
+        assert_eq!(PromptChunks::split(&view(), 6).demand(0).reminder, 2);
     }
 
     #[test]

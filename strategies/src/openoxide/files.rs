@@ -3,7 +3,7 @@
 //! as in Claude Code.
 
 use ctxbench_kit::memory::{
-    IndexLimit, Level, LoadRequest, LoadedFiles, MemoryLayout, load_levels,
+    Base, IndexLimit, Level, LoadRequest, LoadedFiles, MemoryTable, Row, listed_files, load,
 };
 
 /// Names of files that apply to their folder. The blueprint names MEMORY.md; the product's own file
@@ -14,30 +14,24 @@ pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.m
 /// last name.
 pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
-static LAYOUT: MemoryLayout = MemoryLayout {
-    order: &[
-        Level::Managed,
-        Level::Project,
-        Level::Rules,
-        Level::User,
-        Level::Settings,
-        Level::Local,
-        Level::Auto,
-    ],
-    managed: "openoxide/MEMORY.md",
-    user: ".openoxide/MEMORY.md",
-    user_rules: None,
-    project: &[OF_PROJECT[0], OF_PROJECT[1]],
-    rules: ".openoxide/rules",
-    local: "OPENOXIDE.local.md",
-    below: &[(Level::Project, OF_FOLDERS[0]), (Level::Project, OF_FOLDERS[1])],
+pub(super) fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut notes = Vec::new();
     // docs/sources/opencode-vs-claude-code.md §5 describes such a list.
-    settings: Some(".openoxide/settings.json"),
-    projects: ".openoxide/projects",
+    let listed = listed_files(".openoxide/settings.json", request.folders, &mut notes);
+    let listed: Vec<&str> = listed.iter().map(String::as_str).collect();
+    let auto = format!(".openoxide/projects/{}/memory/MEMORY.md", request.folders.project_name());
+    let auto = [auto.as_str()];
+    let rows = [
+        Row::new(Level::Managed, Base::Etc, &["openoxide/MEMORY.md"]),
+        Row::new(Level::Project, Base::Above, &OF_PROJECT[..2]),
+        Row::new(Level::Rules, Base::Root, &[".openoxide/rules/**/*.md"]),
+        Row::new(Level::User, Base::Home, &[".openoxide/MEMORY.md"]),
+        Row::new(Level::Settings, Base::Root, &listed),
+        Row::new(Level::Local, Base::Above, &["OPENOXIDE.local.md"]),
+        Row::new(Level::Auto, Base::Home, &auto),
+        Row::new(Level::Project, Base::Below, &OF_FOLDERS[..2]),
+    ];
     // AutoMemoryConfig.index_line_limit. The blueprint has no limit in bytes.
-    index: IndexLimit { lines: 200, bytes: None },
-};
-
-pub(super) fn load(request: &LoadRequest<'_>) -> LoadedFiles {
-    load_levels(&LAYOUT, request)
+    let index = IndexLimit { lines: 200, bytes: None };
+    load(&MemoryTable { rows: &rows, imports: true, index }, request, notes)
 }

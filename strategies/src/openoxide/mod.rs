@@ -10,7 +10,6 @@ mod budget;
 #[cfg(test)]
 mod figures_tests;
 mod files;
-mod importance;
 #[cfg(test)]
 mod session_tests;
 mod settings;
@@ -18,7 +17,6 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod view;
-mod words;
 
 use std::sync::Arc;
 
@@ -35,17 +33,15 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
-use serde::Deserialize;
 
-use crate::openoxide::budget::{BudgetConfig, Demand, Oversize, PromptChunks, estimate};
+use crate::openoxide::budget::{Demand, Oversize, PromptChunks, estimate};
 use crate::openoxide::files::OF_FOLDERS;
-use crate::openoxide::settings::{OpenOxideSettings, Phases};
+use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
     prunable, server_compaction,
 };
-use crate::openoxide::words::OxideWords;
 use crate::scoped::Scoped;
 
 /// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
@@ -56,16 +52,9 @@ pub(crate) const RETRIES: u32 = 5;
 
 pub(crate) struct OpenOxide;
 
-/// Component that frees space. The design describes both; no program implements it.
-#[derive(PartialEq, Deserialize)]
-enum OxideVersion {
-    /// The tiers of this module.
-    #[serde(rename = "blueprint")]
-    Blueprint,
-    /// The provider, as far as possible.
-    #[serde(rename = "provider-side")]
-    ProviderSide,
-}
+/// Version that asks the provider to free space, as far as possible. The design describes both; no
+/// program implements it.
+const PROVIDER_SIDE: &str = "provider-side";
 
 impl Product for OpenOxide {
     fn about(&self) -> About {
@@ -73,29 +62,20 @@ impl Product for OpenOxide {
     }
 
     fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
-        (b.version::<OxideVersion>() == OxideVersion::ProviderSide).then_some(Requirement {
+        (b.version.name == PROVIDER_SIDE).then_some(Requirement {
             is_met: |c| c.context_editing,
             reason: "a provider that clears tool results exists on the Anthropic API only",
         })
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load(request)
+        files::load_files(request)
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let (s, words) = (b.settings::<OpenOxideSettings>(), b.texts::<OxideWords>());
         Box::new(OpenOxideStrategy {
-            budget: BudgetConfig {
-                system_prompt_reserve: 0,
-                repo_map_fraction: s.repo_map_fraction,
-                repo_map_min: s.repo_map_min,
-                repo_map_max: s.repo_map_max,
-                chat_history_fraction: s.chat_history_fraction,
-                chat_history_max: s.chat_history_max,
-                safety_margin_fraction: s.safety_margin,
-                output_reserve: s.output_reserve,
-            },
+            system_tokens: 0,
             rule: PruneRule {
                 protect: s.prune_protect,
                 minimum: s.prune_minimum,
@@ -121,7 +101,7 @@ impl Product for OpenOxide {
             job: None,
             undo: UndoStack::default(),
             paused: false,
-            provider_side: b.version::<OxideVersion>() == OxideVersion::ProviderSide,
+            provider_side: b.version.name == PROVIDER_SIDE,
             settings: s,
         })
     }
@@ -129,7 +109,8 @@ impl Product for OpenOxide {
 
 pub(crate) struct OpenOxideStrategy {
     pub(crate) settings: OpenOxideSettings,
-    pub(crate) budget: BudgetConfig,
+    /// Tokens of the system prompt with tools.
+    system_tokens: u64,
     rule: PruneRule,
     clear: ServerEdit,
     compact: ServerEdit,
@@ -176,9 +157,9 @@ impl OpenOxideStrategy {
     /// Returns the tokens available to finished turns: the rest after the parts that are allocated
     /// before them, up to their cap (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
-        let cap = self.budget.history_cap(s.model.window);
-        let parts = PromptChunks::split(s.context.blocks(), open).demand();
-        let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
+        let cap = self.settings.history_cap(s.model.window);
+        let parts = PromptChunks::split(s.context.blocks(), open).demand(self.system_tokens);
+        let given = self.settings.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
         // Without any room the gate's tiers decide. They need a target size.
         given.map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
@@ -188,7 +169,7 @@ impl OpenOxideStrategy {
         if self.two_phases() {
             s.model.window.saturating_sub(self.settings.compaction_buffer)
         } else {
-            self.budget.limit(s.model.window)
+            self.settings.limit(s.model.window)
         }
     }
 
@@ -218,7 +199,7 @@ impl OpenOxideStrategy {
             let reserve = if self.two_phases() {
                 self.settings.compaction_buffer
             } else {
-                self.budget.output_reserve
+                self.settings.output_reserve
             };
             return Err(Oversize::no_room(s.model.window, reserve));
         }
@@ -285,7 +266,7 @@ impl Strategy for OpenOxideStrategy {
     async fn on_start(&mut self, s: &mut Engine) {
         self.cancel(s);
         self.undo = UndoStack::default();
-        self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
+        self.settings.output_reserve = self.settings.output_reserve.min(s.model.max_output);
         self.scoped = Scoped::set_aside(s, &OF_FOLDERS);
         let f = &s.fixed;
         let mut fixed: Vec<_> =
@@ -298,8 +279,8 @@ impl Strategy for OpenOxideStrategy {
             fixed.push(self.reminders.opening(s.model.window));
         }
         let system = s.tokens_of(fixed.iter().filter(|b| is_system(b)));
-        self.budget.system_prompt_reserve = system + s.tools_tokens();
-        let chunks = fixed_chunks(&fixed, &self.budget, s.model.window);
+        self.system_tokens = system + s.tools_tokens();
+        let chunks = fixed_chunks(&fixed, &self.settings, self.system_tokens, s.model.window);
         for b in chunks.all_messages() {
             s.show(b);
         }

@@ -46,3 +46,18 @@ pub(crate) enum PruneOrder {
     Age,
     Importance,
 }
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OxideWords {
+    pub(crate) history_system: Arc<str>,
+    pub(crate) session_prompt: Arc<str>,
+    pub(crate) session_wishes: Arc<str>,
+    pub(crate) session_from: Arc<str>,
+    pub(crate) summary_prefix: Arc<str>,
+    pub(crate) before_prefix: Arc<str>,
+    pub(crate) placeholder: Arc<str>,
+    pub(crate) budget: Arc<str>,
+    pub(crate) usage: Arc<str>,
+}

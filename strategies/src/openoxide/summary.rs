@@ -12,14 +12,13 @@ use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 
-use crate::durable::{remember, sections};
 use crate::openoxide::budget::estimate;
 use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
-use crate::openoxide::words::DURABLE;
 use crate::openoxide::{OpenOxideStrategy, RETRIES};
+use crate::scoped::{remember, sections};
 
 /// Maximum number of times that a summary that is still too large is summarised again
 /// (docs/sources/openoxide.md §2.4: Aider's recursion, depth 3).
@@ -31,6 +30,15 @@ const MAX_TRIMS: u32 = 4;
 /// Number of characters that the instruction quotes from the message after the seam. The number is
 /// our choice.
 const QUOTED: usize = 80;
+
+/// Sections of a session summary that outlast the session: wishes, decisions, files and open tasks
+/// (docs/sources/opencode-vs-claude-code.md §10.3).
+const DURABLE: [&str; 4] = [
+    "Constraints and wishes of the user",
+    "Decisions and why",
+    "Files and what is in them",
+    "Next steps",
+];
 
 /// A summary that is being written in the background.
 pub(crate) struct BackgroundSummary {
@@ -340,7 +348,7 @@ impl OpenOxideStrategy {
         let prompt = format!("{}{wishes}", self.words.session_prompt);
         let last = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
         let tools = s.tools_tokens();
-        let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
+        let target = room.saturating_sub(self.settings.output_reserve.min(room / 4));
         let talk = conversation(blocks, blocks.len());
         let mut excess =
             (s.tokens_of(blocks) + tools + s.tokens_of([&last])).saturating_sub(target);
@@ -370,7 +378,7 @@ impl OpenOxideStrategy {
         shown.push(last);
         // Keeps the tools, so that the request reads the conversation's cached prefix.
         let mut request = s.summary_request(phase, shown, true);
-        request.max_tokens = Some(self.budget.output_reserve);
+        request.max_tokens = Some(self.settings.output_reserve);
         Some(request)
     }
 

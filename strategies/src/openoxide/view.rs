@@ -1,16 +1,16 @@
 //! OpenOxide: functions on the view, and the conversation as text for the weak model.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::budget::{BudgetConfig, PromptChunks};
 use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role, is_system};
 use ctxbench_core::compaction::{
     PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
 };
 use ctxbench_core::tokens::bytes_div4_down;
 
-use crate::openoxide::importance::importance;
-use crate::openoxide::settings::PruneOrder;
+use super::budget::PromptChunks;
+use crate::openoxide::settings::{OpenOxideSettings, PruneOrder};
 
 /// Returns true if a block belongs to the conversation and not to the fixed part.
 pub fn is_conversation(b: &Block) -> bool {
@@ -179,11 +179,12 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
 /// loses its least relevant lines.
 pub(super) fn fixed_chunks(
     blocks: &[Arc<Block>],
-    config: &BudgetConfig,
+    settings: &OpenOxideSettings,
+    system: u64,
     window: u64,
 ) -> PromptChunks {
     let mut chunks = PromptChunks::split(blocks, blocks.len());
-    let Some(given) = config.allocate(window, &chunks.demand()) else { return chunks };
+    let Some(given) = settings.allocate(window, &chunks.demand(system)) else { return chunks };
     let mut left = 4 * given.repo_map as usize + 3;
     chunks.repo_map = chunks
         .repo_map
@@ -201,4 +202,79 @@ pub(super) fn fixed_chunks(
         .filter(|b| b.bytes() > 0)
         .collect();
     chunks
+}
+
+/// Importance of a result, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// No sign of importance.
+    Plain,
+    /// A later message or call mentions a name that this result was the first to contain.
+    Used,
+    /// The tool failed. Without the result the model may repeat the failure.
+    Error,
+}
+
+/// Minimum length of a name in bytes. Shorter ones match by chance.
+const SHORTEST: usize = 6;
+
+/// Returns the ranks of the results at these positions of a view.
+pub fn importance(blocks: &[Arc<Block>], places: &[usize]) -> HashMap<usize, Rank> {
+    let mut ranks: HashMap<usize, Rank> = places
+        .iter()
+        .map(|&i| (i, if blocks[i].is_error { Rank::Error } else { Rank::Plain }))
+        .collect();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (i, b) in blocks.iter().enumerate() {
+        let speaks = matches!(b.kind, BlockKind::User | BlockKind::Assistant | BlockKind::Call);
+        for word in names(&b.text) {
+            let shown = *first.entry(word).or_insert(i);
+            if let Some(rank) = ranks.get_mut(&shown).filter(|_| speaks && shown < i) {
+                *rank = Rank::Used.max(*rank);
+            }
+        }
+    }
+    ranks
+}
+
+/// Splits out names: paths, identifiers, numbers with a unit, hashes. Ordinary prose contains none
+/// of the characters that mark them.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let inside = |c: char| c.is_alphanumeric() || "_./:-".contains(c);
+    text.split(move |c| !inside(c))
+        .map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()))
+        .filter(|w| w.len() >= SHORTEST && w.chars().any(|c| c.is_numeric() || "_/.:".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::block;
+
+    #[test]
+    fn errors_come_first_then_what_is_named_later() {
+        use BlockKind::{Assistant, Call, Output, User};
+        let view = [
+            block(User, 0, "look at src/known.rs"),
+            block(Output, 0, "src/known.rs is long"),
+            block(Output, 0, "the pool is pool_size_max, see src/pool.rs"),
+            block(Output, 0, "E0433 unresolved").map_draft(|d| d.is_error = true),
+            block(Output, 0, "nobody names port 8443-internal"),
+            block(Assistant, 0, "src/known.rs was known before the result"),
+            block(Call, 0, "{\"path\":\"src/pool.rs\"}"),
+        ];
+        let ranks = importance(&view, &[1, 2, 3, 4]);
+        let want = [Rank::Plain, Rank::Used, Rank::Error, Rank::Plain];
+        assert_eq!([1, 2, 3, 4].map(|i| ranks[&i]), want);
+        assert!(Rank::Error > Rank::Used && Rank::Used > Rank::Plain);
+    }
+
+    #[test]
+    fn prose_names_nothing() {
+        assert_eq!(names("a sentence. Another one, longer").count(), 0);
+        assert_eq!(
+            names("(src/a.rs), v1.2.34: 12 MB").collect::<Vec<_>>(),
+            ["src/a.rs", "v1.2.34"]
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! Comparison of a context with the result of reading it back.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
@@ -26,69 +27,65 @@ pub struct Losses {
 /// not every wire reports.
 pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
     let (was, is) = (flat(before), flat(after));
-    let mut used = vec![false; is.len()];
     // Exact matches come first, with each part of the file used once.
-    let mut found: Vec<Vec<Option<bool>>> =
-        before.iter().map(|s| vec![None; s.parts.len()]).collect();
-    let mut take = |role: Role, same: &dyn Fn(&Part) -> bool| {
-        let at =
-            is.iter().enumerate().position(|(i, p)| !used[i] && p.role == role && same(p.part))?;
-        used[at] = true;
-        Some(at)
-    };
-    for p in &was {
-        let text = part_texts(p.part);
-        found[p.message][p.at] = take(p.role, &|q| part_texts(q) == text).map(|_| true);
-    }
+    let mut used = vec![false; is.len()];
+    let found: Vec<bool> = was
+        .iter()
+        .map(|p| {
+            let same = |q: &FlatPart<'_>| q.role == p.role && q.texts == p.texts;
+            let at = (0..is.len()).find(|&i| !used[i] && same(&is[i]));
+            at.inspect(|&i| used[i] = true).is_some()
+        })
+        .collect();
     // For the remaining parts, a line that came back anywhere makes the part garbled and not lost.
-    let lines: std::collections::HashSet<String> =
-        is.iter().flat_map(|p| lines_of(p.part)).collect();
-    for p in &was {
-        let slot = &mut found[p.message][p.at];
-        if slot.is_none() && lines_of(p.part).any(|l| lines.contains(&l)) {
-            *slot = Some(false);
-        }
+    let lines: HashSet<&str> = is.iter().flat_map(FlatPart::lines).collect();
+    let exact = |p: &FlatPart<'_>| (p.role, exact(p.part));
+    let equal = was.iter().map(exact).eq(is.iter().map(exact));
+    let mut out = Losses { equal, ..Losses::default() };
+    let parts: Vec<_> = was.iter().zip(found).collect();
+    for message in parts.chunk_by(|(a, _), (b, _)| a.message == b.message) {
+        let back = |(p, found): &(&FlatPart<'_>, bool)| {
+            *found || p.lines().any(|line| lines.contains(line))
+        };
+        let some = message.iter().any(back);
+        out.lost += usize::from(!some);
+        out.garbled += usize::from(some && !message.iter().all(|(_, found)| *found));
     }
-    let mut out = Losses {
-        equal: was.iter().map(Flat::key).eq(is.iter().map(Flat::key)),
-        ..Losses::default()
-    };
-    for m in &found {
-        out.lost += usize::from(m.iter().all(Option::is_none) && !m.is_empty());
-        out.garbled +=
-            usize::from(m.iter().any(Option::is_some) && m.iter().any(|p| *p != Some(true)));
-    }
-    let mut touched = vec![false; after.len()];
-    is.iter().zip(&used).filter(|(_, u)| **u).for_each(|(p, _)| touched[p.message] = true);
-    out.surplus = touched.iter().filter(|t| !**t).count();
+    let touched: HashSet<usize> =
+        is.iter().zip(used).filter(|(_, used)| *used).map(|(p, _)| p.message).collect();
+    out.surplus = after.len() - touched.len();
     out
 }
 
-struct Flat<'a> {
+struct FlatPart<'a> {
+    /// Index of its message.
     message: usize,
-    at: usize,
     role: Role,
     part: &'a Part,
+    /// Texts without white space at line ends and around each text.
+    texts: Vec<String>,
 }
 
-impl Flat<'_> {
-    fn key(&self) -> (Role, Vec<String>) {
-        (self.role, exact(self.part))
+impl FlatPart<'_> {
+    /// Returns the lines of the main text.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.texts
+            .last()
+            .into_iter()
+            .flat_map(|t| t.lines())
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
     }
 }
 
-fn flat(all: &[StoredMessage]) -> Vec<Flat<'_>> {
-    let of = |(message, s): (usize, &'_ StoredMessage)| -> Vec<(usize, usize)> {
-        (0..s.parts.len()).map(|at| (message, at)).collect()
-    };
-    all.iter()
-        .enumerate()
-        .flat_map(of)
-        .map(|(message, at)| Flat {
-            message,
-            at,
-            role: all[message].role,
-            part: &all[message].parts[at],
+fn flat(all: &[StoredMessage]) -> Vec<FlatPart<'_>> {
+    let trimmed = |t: &String| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let parts =
+        all.iter().enumerate().flat_map(|(i, s)| s.parts.iter().map(move |p| (i, s.role, p)));
+    parts
+        .map(|(message, role, part)| {
+            let texts = exact(part).iter().map(trimmed).collect();
+            FlatPart { message, role, part, texts }
         })
         .collect()
 }
@@ -106,23 +103,6 @@ fn exact(p: &Part) -> Vec<String> {
         Part::Image(m) => vec![m.url.clone()],
         Part::Compaction(t) => t.iter().map(|t| t.to_string()).collect(),
     }
-}
-
-/// Returns the texts of a part without white space at line ends and around each text.
-fn part_texts(p: &Part) -> Vec<String> {
-    exact(p)
-        .iter()
-        .map(|t| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
-        .collect()
-}
-
-fn lines_of(p: &Part) -> impl Iterator<Item = String> {
-    let text = exact(p).pop().unwrap_or_default();
-    text.lines()
-        .map(|l| l.trim().to_string())
-        .filter(|l| !l.is_empty())
-        .collect::<Vec<_>>()
-        .into_iter()
 }
 
 #[cfg(test)]

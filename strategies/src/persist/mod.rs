@@ -9,7 +9,6 @@
 mod compare;
 pub(crate) mod error;
 pub(crate) mod jsonl;
-pub(crate) mod line_session;
 mod ours;
 #[cfg(test)]
 mod tests;

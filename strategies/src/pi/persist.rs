@@ -7,15 +7,18 @@
 //! before the rewind.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_formats::{lines, pi};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::summary::FileLists;
-use super::words::PiWords;
-use crate::persist::line_session::{Cursor, LineFormat, LineSession, ShownMessage};
+use super::rules::FileLists;
+use super::settings::PiWords;
+use crate::descriptor::About;
+use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, CWD, PersistFormat, SESSION, StoredMessage};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -23,6 +26,11 @@ pub(crate) const FORMAT: PersistFormat = PersistFormat {
     about: "one JSONL file per session, entries chained by parentId; a compaction names its tail",
     open: |dir, seed| LineSession::open(&LINES, dir, seed),
 };
+
+static WORDS: LazyLock<PiWords> = LazyLock::new(|| {
+    let about = About::read(include_str!("about.toml"));
+    PiWords::deserialize(about.words).expect("the fields are those of about.toml")
+});
 
 static LINES: LineFormat = LineFormat {
     path: ".pi/agent/sessions/--work-project--/\
@@ -60,10 +68,9 @@ fn placed(at: &mut Cursor, mut entry: Value) -> Value {
 }
 
 fn compaction(said: &StoredMessage, kept: Option<&str>) -> Value {
-    let words = PiWords::default();
     let text = said.parts.iter().map(Part::text).collect::<String>();
-    let own = text.strip_prefix(&*words.summary_head);
-    let own = own.and_then(|t| t.strip_suffix(&*words.summary_tail));
+    let own = text.strip_prefix(&*WORDS.summary_head);
+    let own = own.and_then(|t| t.strip_suffix(&*WORDS.summary_tail));
     let files = FileLists::found_in(own.unwrap_or_default());
     let mut entry = json!({
         "type": "compaction",
@@ -181,10 +188,9 @@ fn projected(all: &[Value]) -> Vec<ShownMessage> {
 
 fn summary(entry: &Value) -> StoredMessage {
     let text = entry["summary"].as_str().unwrap_or_default();
-    let words = PiWords::default();
     let text = match entry["fromHook"] == true {
         true => text.to_string(),
-        false => format!("{}{text}{}", words.summary_head, words.summary_tail),
+        false => format!("{}{text}{}", WORDS.summary_head, WORDS.summary_tail),
     };
     StoredMessage { role: Role::User, parts: vec![Part::Summary(text.into())] }
 }

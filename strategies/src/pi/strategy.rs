@@ -15,14 +15,14 @@ use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 
+use super::log::CompactionPlan;
 use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};
-use super::projection::CompactionPlan;
 use super::rules::{Base, is_overflow, is_retryable, largest_reply};
-use super::settings::PiSettings;
-use super::summary::{history_prompt, transcript, turn_prompt};
-use super::words::PiWords;
+use super::rules::{history_prompt, transcript, turn_prompt};
+use super::settings::{PiSettings, PiWords};
 use crate::shared::{is_fixed, summary_base};
 
+#[derive(Default)]
 pub(crate) struct PiProgram {
     settings: PiSettings,
     words: PiWords,
@@ -58,16 +58,7 @@ impl Reason {
 
 impl PiProgram {
     pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
-        PiProgram {
-            settings,
-            words,
-            scale,
-            log: Log::default(),
-            report: None,
-            batch_done: false,
-            recovered: false,
-            retried: 0,
-        }
+        PiProgram { settings, words, scale, ..PiProgram::default() }
     }
 
     fn base(&self, s: &Engine) -> u64 {

@@ -19,7 +19,7 @@ const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
 /// Returns true if `path` exists and is a regular file. Adds a note for a folder or pipe of that
 /// name, which products skip.
-pub fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
+pub(super) fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
     let found = fs::metadata(path);
     if found.as_ref().is_ok_and(|m| !m.is_file()) {
         add_unreadable(path, NOT_A_FILE, notes);
@@ -68,20 +68,13 @@ pub(super) fn add_unreadable(path: &Path, reason: impl std::fmt::Display, notes:
 
 /// Returns all folders below `dir`, sorted. Skips hidden folders, dependencies, build output and
 /// links.
-pub fn folders_below(dir: &Path, notes: &mut Vec<Note>) -> Vec<PathBuf> {
+pub(super) fn folders_below(dir: &Path) -> Vec<PathBuf> {
     let is_searched = |name: &str| !name.starts_with('.') && !SKIPPED.contains(&name);
     let walk = WalkDir::new(dir).min_depth(1).sort_by_file_name().into_iter();
     let folders = walk
         .filter_entry(|e| e.file_type().is_dir() && e.file_name().to_str().is_none_or(is_searched));
     let mut out: Vec<PathBuf> =
-        folders.filter_map(Result::ok).map(|e| e.into_path()).take(MAX_FOLDERS + 1).collect();
-    if out.len() > MAX_FOLDERS {
-        let last = out.pop().unwrap_or_default();
-        let text = format!(
-            "the search for memory files below the project stopped here, after {MAX_FOLDERS} folders"
-        );
-        Note::add(notes, last, text);
-    }
+        folders.filter_map(Result::ok).map(|e| e.into_path()).take(MAX_FOLDERS).collect();
     out.sort();
     out
 }

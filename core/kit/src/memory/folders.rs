@@ -8,7 +8,7 @@ pub struct ProjectFolders {
     /// System-wide settings, usually `/etc`.
     pub etc: PathBuf,
     pub home: PathBuf,
-    /// Project root. Imports from outside need approval.
+    /// Project root.
     pub root: PathBuf,
     /// Working directory, inside `root`.
     pub directory: PathBuf,
@@ -70,6 +70,4 @@ pub struct LoadRequest<'a> {
     pub folders: &'a ProjectFolders,
     /// Files that the agent has read or edited, relative to the working directory.
     pub touched: &'a [PathBuf],
-    /// Whether the user has approved imports from outside the project.
-    pub approve: bool,
 }

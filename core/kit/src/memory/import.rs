@@ -58,12 +58,9 @@ pub(super) fn looks_like_a_path(import: &str) -> bool {
     import.contains(['/', '.'])
 }
 
-/// Resolves an import relative to the importing file or the home folder.
-pub(super) fn resolve_import(by: &Path, home: &Path, import: &str) -> PathBuf {
-    match import.strip_prefix("~/") {
-        Some(rest) => home.join(rest),
-        None => normalize(&by.parent().unwrap_or(Path::new("")).join(import)),
-    }
+/// Resolves a path relative to a folder, or to the home folder with `~/`.
+pub(super) fn resolve(folder: &Path, home: &Path, path: &str) -> PathBuf {
+    normalize(&path.strip_prefix("~/").map_or_else(|| folder.join(path), |rest| home.join(rest)))
 }
 
 /// Resolves `.` and `..`, so that each file has one path.

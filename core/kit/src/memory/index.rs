@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Maximum size of an index in the context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexLimit {
     pub lines: usize,
     /// Maximum bytes; `None` = unlimited.

@@ -12,22 +12,16 @@ pub struct DurableFacts {
     pub items: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MergeResult {
-    pub text: String,
-    /// Number of lines added; 0 = unchanged.
-    pub added: usize,
-}
-
-/// Adds new facts to `current` under their headings. Appends a missing heading at the end.
+/// Adds new facts to `current` under their headings. Appends a missing heading at the end. Returns
+/// `None` if nothing is new.
 ///
 /// Skips a fact that appears anywhere in the file, ignoring bullets, case and white space, so that
 /// facts moved by the user are not added again.
-pub fn merge(current: &str, durable: &[DurableFacts]) -> MergeResult {
+pub fn merge(current: &str, durable: &[DurableFacts]) -> Option<String> {
     let mut known: HashSet<String> = current.lines().map(normalize).collect();
     // `str::lines` would strip `\r`.
     let mut lines: Vec<String> = current.split_terminator('\n').map(String::from).collect();
-    let mut added = 0;
+    let mut changed = false;
     for d in durable {
         let new: Vec<String> = d
             .items
@@ -43,7 +37,7 @@ pub fn merge(current: &str, durable: &[DurableFacts]) -> MergeResult {
         if new.is_empty() {
             continue;
         }
-        added += new.len();
+        changed = true;
         let at = match lines
             .iter()
             .position(|l| heading(l).is_some_and(|(_, h)| h.eq_ignore_ascii_case(d.heading.trim())))
@@ -59,12 +53,7 @@ pub fn merge(current: &str, durable: &[DurableFacts]) -> MergeResult {
         };
         lines.splice(at..at, new);
     }
-    if added == 0 {
-        return MergeResult { text: current.into(), added };
-    }
-    let mut text = lines.join("\n");
-    text.push('\n');
-    MergeResult { text, added }
+    changed.then(|| lines.join("\n") + "\n")
 }
 
 /// Returns the index after the last non-empty line of the section that starts at `at`.

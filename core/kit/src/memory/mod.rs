@@ -1,10 +1,8 @@
 //! Memory files: instructions and facts stored outside the conversation and loaded again after
 //! each compaction.
 //!
-//! - [`load_levels`] loads files by level, with imports, scoped rules and a truncated index. The file
-//!   names come from the product (docs/sources/claude-code.md §1.4, §1.5;
-//!   docs/sources/chat-history.md §5.1).
-//! - [`search`] follows OpenCode's rules (docs/sources/opencode-vs-claude-code.md §5).
+//! - [`load`] loads the files of a product's [`MemoryTable`], with imports, scoped rules and a
+//!   truncated index (docs/sources/claude-code.md §1.4, §1.5; docs/sources/chat-history.md §5.1).
 //! - [`merge`] moves durable facts from a compaction into a memory file
 //!   (docs/sources/opencode-vs-claude-code.md §10.3).
 //!
@@ -14,28 +12,27 @@ mod disk;
 mod folders;
 mod import;
 mod index;
-mod layout;
-mod levels;
+mod load;
 mod migrate;
 mod note;
-mod opencode;
 mod scope;
 mod settings;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
-pub use disk::{folders_below, is_file, read};
+pub use disk::read;
+use disk::{folders_below, is_file};
 pub use folders::{LoadRequest, ProjectFolders};
 pub use index::{CutOff, IndexLimit, cut_index};
-pub use layout::MemoryLayout;
-pub use levels::load_levels;
-pub use migrate::{DurableFacts, MergeResult, merge};
+pub use load::load;
+pub use migrate::{DurableFacts, merge};
 pub use note::Note;
-pub use opencode::{OPENCODE_NAMES, search};
 pub use scope::{PathScope, front_matter};
-pub use settings::{parse_jsonc, read_settings};
+pub use settings::{listed_files, parse_jsonc, read_settings};
+pub use table::{Base, MemoryTable, Pick, Row};
 
 /// The level of a memory file, from the broadest to the most specific. Later levels take
 /// precedence.

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
-use super::{Note, read};
+use super::import::resolve;
+use super::{Note, ProjectFolders, read};
 
 /// Reads and parses settings. Returns `None` if the file is missing or invalid; adds a note if it is
 /// invalid.
@@ -37,16 +38,22 @@ pub fn parse_jsonc(text: &str) -> Result<Value, String> {
     parse_to_serde_value(text, &options).map_err(|e| format!("invalid JSON: {e}"))
 }
 
-/// Returns the paths in `memory.files` and whether each file is required
-/// (docs/sources/opencode-vs-claude-code.md §5). A bare path is optional.
-pub(super) fn memory_files(settings: &Value) -> Vec<(&str, bool)> {
-    let files = settings["memory"]["files"].as_array();
-    files
-        .into_iter()
-        .flatten()
-        .filter_map(|v| match v.as_str() {
-            Some(path) => Some((path, false)),
-            None => Some((v["path"].as_str()?, v["required"].as_bool().unwrap_or(false))),
-        })
-        .collect()
+/// Returns the paths in `memory.files` of JSON settings, which lie at `name` in the project root and
+/// in the home folder (docs/sources/opencode-vs-claude-code.md §5). Adds a note for a missing file
+/// that the settings require; a bare path is optional.
+pub fn listed_files(name: &str, folders: &ProjectFolders, notes: &mut Vec<Note>) -> Vec<String> {
+    let mut out = Vec::new();
+    for by in [folders.root.join(name), folders.home.join(name)] {
+        let Some(settings) = read_settings(&by, parse_jsonc, notes) else { continue };
+        for listed in settings["memory"]["files"].as_array().into_iter().flatten() {
+            let Some(path) = listed.as_str().or(listed["path"].as_str()) else { continue };
+            let exists = resolve(&folders.root, &folders.home, path).exists();
+            if listed["required"] == true && !exists {
+                let problem = "which does not exist; correct the path or remove it";
+                Note::add(notes, &by, format!("lists {path}, {problem}"));
+            }
+            out.push(path.to_string());
+        }
+    }
+    out
 }

@@ -1,5 +1,5 @@
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use proptest::prelude::*;
 
@@ -7,27 +7,18 @@ use super::import::{MAX_IMPORT_DEPTH, imports};
 use super::scope::front_matter;
 use super::*;
 
-static LAYOUT: MemoryLayout = MemoryLayout {
-    order: &[
-        Level::Managed,
-        Level::User,
-        Level::Project,
-        Level::Rules,
-        Level::Settings,
-        Level::Local,
-        Level::Auto,
-    ],
-    managed: "CLAUDE.md",
-    user: ".claude/CLAUDE.md",
-    user_rules: Some(".claude/rules"),
-    project: &["CLAUDE.md", ".claude/CLAUDE.md"],
-    rules: ".claude/rules",
-    local: "CLAUDE.local.md",
-    below: &[(Level::Project, "CLAUDE.md"), (Level::Local, "CLAUDE.local.md")],
-    settings: Some(".claude/settings.json"),
-    projects: ".a/projects",
-    index: IndexLimit { lines: 200, bytes: Some(25 * 1024) },
-};
+/// Claude Code's rows, with other folders for what lies outside the project.
+const ROWS: [Row<'_>; 9] = [
+    Row::new(Level::Managed, Base::Etc, &["CLAUDE.md"]),
+    Row::new(Level::User, Base::Home, &[".claude/CLAUDE.md"]),
+    Row::new(Level::Rules, Base::Home, &[".claude/rules/**/*.md"]),
+    Row::new(Level::Project, Base::Above, &["CLAUDE.md", ".claude/CLAUDE.md"]),
+    Row::new(Level::Rules, Base::Root, &[".claude/rules/**/*.md"]),
+    Row::new(Level::Local, Base::Above, &["CLAUDE.local.md"]),
+    Row::new(Level::Auto, Base::Home, &["auto/MEMORY.md"]),
+    Row::new(Level::Project, Base::Below, &["CLAUDE.md"]),
+    Row::new(Level::Local, Base::Below, &["CLAUDE.local.md"]),
+];
 
 struct Disk(tempfile::TempDir);
 
@@ -52,17 +43,13 @@ impl Disk {
         ProjectFolders::new(&self.path("etc"), &self.path("home"), &self.path("work/app"))
     }
 
-    /// Returns the folder of the automatic memory.
-    fn auto(&self) -> PathBuf {
-        let folders = self.folders();
-        folders.home.join(".a/projects").join(folders.project_name()).join("memory")
-    }
-
     /// Loads the files of a session that touched paths below the working directory.
     fn load(&self, touched: &[&str]) -> LoadedFiles {
         let touched: Vec<PathBuf> = touched.iter().map(PathBuf::from).collect();
         let folders = self.folders();
-        load_levels(&LAYOUT, &LoadRequest { folders: &folders, touched: &touched, approve: false })
+        let index = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
+        let table = MemoryTable { rows: &ROWS, imports: true, index };
+        load(&table, &LoadRequest { folders: &folders, touched: &touched }, Vec::new())
     }
 
     /// Returns level and text of each file, with `+` for a touched and `?` for a pending one.
@@ -97,10 +84,9 @@ fn load_orders_levels_from_broad_to_specific() {
         ("work/.claude/rules/deep/tests.md", "5"),
         ("work/.claude/rules/notes.txt", "no rule"),
         ("work/app/CLAUDE.local.md", "7"),
+        ("home/auto/MEMORY.md", "8"),
     ]);
     assert_eq!(disk.folders().root, disk.path("work"), "the folder with .git");
-    fs::create_dir_all(disk.auto()).unwrap();
-    fs::write(disk.auto().join("MEMORY.md"), "8").unwrap();
     let expected = [
         "managed 1",
         "user 2",
@@ -125,13 +111,13 @@ fn import_deeper_than_five_is_noted() {
     assert_eq!(files.len(), 1 + MAX_IMPORT_DEPTH);
     assert_eq!(files.last().unwrap().text, "depth 5 @d6.md");
     assert_eq!(files[1].imported_by, Some(disk.path("work/app/CLAUDE.md")));
-    let note = "work/app/d5.md: imports work/app/d6.md at depth 6, but the maximum depth is 5; \
-                import it from a file nearer to the top";
+    let note = "work/app/d5.md: imports @d6.md, which is more than 5 imports deep; import it nearer \
+                to the top";
     assert_eq!(disk.notes(), [note]);
 }
 
 #[test]
-fn import_cycle_and_missing_file_are_noted() {
+fn import_cycle_ends_and_missing_file_is_noted() {
     let disk = Disk::new(&[
         PROJECT,
         (
@@ -145,29 +131,9 @@ fn import_cycle_and_missing_file_are_noted() {
     let paths: Vec<PathBuf> = disk.load(&[]).files.into_iter().map(|f| f.path).collect();
     let expected = ["CLAUDE.md", "a.md", "b.md"].map(|f| disk.path("work/app").join(f));
     assert_eq!(paths, expected);
-    let cycle = "which imports it in turn; it is loaded once";
-    let expected = [
-        "work/app/CLAUDE.md: imports @docs/none.md, which does not exist; correct the path or \
-         remove the line"
-            .to_string(),
-        // Imported by two spellings, noted once.
-        format!("work/app/b.md: imports work/app/a.md, {cycle}"),
-        format!("work/app/CLAUDE.md: imports work/app/CLAUDE.md, {cycle}"),
-    ];
-    assert_eq!(disk.notes(), expected);
-}
-
-#[cfg(unix)]
-#[test]
-fn link_out_of_project_needs_approval() {
-    let disk =
-        Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "@inside.md"), ("other/secret.md", "secret")]);
-    std::os::unix::fs::symlink(disk.path("other/secret.md"), disk.path("work/app/inside.md"))
-        .unwrap();
-    assert_eq!(disk.shown(&[]), ["project @inside.md"]);
-    let note = "work/app/CLAUDE.md: imports work/app/inside.md from outside the project, which \
-                was not approved";
-    assert_eq!(disk.notes(), [note]);
+    let missing = "work/app/CLAUDE.md: imports @docs/none.md, which does not exist; correct the path or \
+                   remove the line";
+    assert_eq!(disk.notes(), [missing]);
 }
 
 #[test]
@@ -201,10 +167,8 @@ fn scoped_rules_and_subfolders_load_on_touch() {
 #[test]
 fn index_over_200_lines_or_25_kb_is_truncated() {
     let disk = Disk::new(&[PROJECT]);
-    let auto = disk.auto();
-    fs::create_dir_all(&auto).unwrap();
     let index = |text: &str| {
-        fs::write(auto.join("MEMORY.md"), text).unwrap();
+        disk.write("home/auto/MEMORY.md", text);
         let LoadedFiles { files, notes } = disk.load(&[]);
         (files[0].text.len(), files[0].cut_off(), notes.len())
     };
@@ -242,43 +206,31 @@ fn front_matter_parses_every_form() {
 }
 
 #[test]
-fn opencode_search_reads_one_name_up_to_the_root() {
+fn rows_pick_files_in_folders_up_to_the_root() {
     let disk = Disk::new(&[
         PROJECT,
-        ("AGENTS.md", ""),
-        ("work/AGENTS.md", ""),
-        ("work/app/AGENTS.md", ""),
-        ("work/CLAUDE.md", ""),
-        ("home/.claude/CLAUDE.md", ""),
-        ("home/rules.md", ""),
-        ("work/docs/arch/one.md", ""),
-        ("work/docs/arch/two.md", ""),
-        ("work/docs/arch/deep/three.md", ""),
+        ("A.md", "above the root"),
+        ("work/A.md", "a"),
+        ("work/app/A.md", "aa"),
+        ("work/app/B.md", "b"),
+        ("home/rules.md", "rules"),
+        ("work/docs/one.md", "1"),
+        ("work/docs/two.md", "2"),
+        ("work/docs/deep/three.md", "3"),
     ]);
-    let mut notes = Vec::new();
-    let mut found = |instructions: &[&str]| -> Vec<String> {
-        let instructions: Vec<String> = instructions.iter().map(|i| i.to_string()).collect();
-        let found = search(&disk.folders(), &disk.path("config"), &instructions, &mut notes);
-        let short = |p: &Path| p.strip_prefix(disk.path("")).unwrap().display().to_string();
-        found.iter().map(|(level, p)| format!("{} {}", level.name(), short(p))).collect()
+    let shown = |row: Row<'_>| {
+        let table = MemoryTable { rows: &[row], ..MemoryTable::default() };
+        let request = LoadRequest { folders: &disk.folders(), touched: &[] };
+        let texts = load(&table, &request, Vec::new()).files.into_iter().map(|f| f.text);
+        texts.collect::<Vec<_>>().join(" ")
     };
-    let expected = [
-        "project work/app/AGENTS.md",
-        "project work/AGENTS.md",
-        "user home/.claude/CLAUDE.md",
-        "settings home/rules.md",
-        "settings work/docs/arch/one.md",
-        "settings work/docs/arch/two.md",
-    ];
-    assert_eq!(found(&["~/rules.md", "docs/arch/*.md", "none.md"]), expected);
-    disk.write("config/AGENTS.md", "");
-    // A folder with the name of a memory file is skipped with a note.
-    fs::remove_file(disk.path("work/AGENTS.md")).unwrap();
-    fs::create_dir(disk.path("work/AGENTS.md")).unwrap();
-    fs::remove_file(disk.path("work/app/AGENTS.md")).unwrap();
-    assert_eq!(found(&[]), ["project work/CLAUDE.md", "user config/AGENTS.md"]);
-    let text = "could not read it (not a regular file)".to_string();
-    assert_eq!(notes, [Note { path: disk.path("work/AGENTS.md"), text }]);
+    let row = |names| Row::new(Level::Project, Base::Project, names);
+    assert_eq!(shown(row(&["A.md", "B.md"])), "a aa b");
+    assert_eq!(shown(Row { nearest_first: true, ..row(&["A.md"]) }), "aa a");
+    assert_eq!(shown(Row { pick: Pick::First, ..row(&["B.md", "A.md"]) }), "a b");
+    assert_eq!(shown(Row { pick: Pick::OneName, ..row(&["C.md", "B.md", "A.md"]) }), "b");
+    assert_eq!(shown(row(&["~/rules.md", "docs/*.md", "none.md"])), "rules 1 2");
+    assert_eq!(shown(row(&["docs/**/t*.md"])), "3 2");
 }
 
 fn durable(heading: &str, items: &[&str]) -> DurableFacts {
@@ -301,17 +253,14 @@ fn merge_adds_facts_to_their_section_and_keeps_edits() {
     );
     let expected = "# Mine\n\n##  Project memory\n* The port  is 8443\n\nA sentence of mine.\n- \
         the user is root\n\n## Other\n- the host is db1\n";
-    assert_eq!(merged, MergeResult { text: expected.into(), added: 1 });
-    assert_eq!(merge("", &[durable("Facts", &["a"])]).text, "## Facts\n- a\n");
+    assert_eq!(merged.as_deref(), Some(expected));
+    assert_eq!(merge("", &[durable("Facts", &["a"])]).unwrap(), "## Facts\n- a\n");
     assert_eq!(
-        merge("# A\r\n- x\r\n", &[durable("A", &["y"])]).text,
+        merge("# A\r\n- x\r\n", &[durable("A", &["y"])]).unwrap(),
         "# A\r\n- x\r\n- y\n",
         "existing line endings stay"
     );
-    assert_eq!(
-        merge("no end", &[durable("Facts", &["", "no END"])]),
-        MergeResult { text: "no end".into(), added: 0 }
-    );
+    assert_eq!(merge("no end", &[durable("Facts", &["", "no END"])]), None);
 }
 
 proptest! {
@@ -321,10 +270,9 @@ proptest! {
         items in prop::collection::vec("[-*]? ?[a-d]{0,3}( [a-d]{1,2})?", 0..8),
     ) {
         let d = [DurableFacts { heading: "a b".into(), items }];
-        let once = merge(&current, &d);
-        let twice = merge(&once.text, &d);
-        prop_assert_eq!(&twice, &MergeResult { text: once.text.clone(), added: 0 });
-        let mut rest = once.text.lines();
+        let once = merge(&current, &d).unwrap_or(current.clone());
+        prop_assert_eq!(merge(&once, &d), None);
+        let mut rest = once.lines();
         for line in current.lines() {
             prop_assert!(rest.any(|l| l == line), "{:?} was removed or moved", line);
         }

@@ -53,11 +53,9 @@ fn build(
             found: text,
         })?;
     }
-    let request = BuildRequest {
-        version: spec.version,
-        settings: &spec.settings,
-        scale: 1.0,
-        texts: texts.as_object(),
-    };
+    let about = spec.descriptor;
+    let texts = texts.as_object().map_or_else(|| about.words.clone(), |t| about.texts(t));
+    let (version, settings) = (spec.version, &spec.settings);
+    let request = BuildRequest { version, settings, scale: 1.0, texts: &texts };
     Ok(spec.descriptor.product.build(&request))
 }

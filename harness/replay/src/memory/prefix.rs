@@ -65,7 +65,7 @@ impl Prefixes {
 
 impl MemoryPrefix {
     fn read(spec: &Spec, folders: &ProjectFolders) -> MemoryPrefix {
-        let request = LoadRequest { folders, touched: &[], approve: false };
+        let request = LoadRequest { folders, touched: &[] };
         let (loaded, _) = load(spec, &request);
         let follows = matches!(spec.descriptor.files, MemoryFiles::Read { follows: true, .. });
         let mut files: Vec<(String, String)> = Vec::new();

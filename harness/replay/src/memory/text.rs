@@ -2,81 +2,54 @@
 
 use std::fmt::Write;
 
-use ctxbench_reports::printable;
+use ctxbench_reports::{printable, text_table};
 use ctxbench_util::quantity::grouped as grouped_digits;
 
-use super::{CountedFile, ProductMemory};
+use super::{CountedFile, ProductMemory, TokenTotals};
 
-/// Formats one product: its files in order, imports below their importer, then notes.
+/// Formats one product: a row per file, imports below their importer, then totals and notes.
 pub fn product_text(c: &ProductMemory, counted_by: &str) -> String {
     if let Some(why) = c.reads_none {
         return format!("{} reads no memory files: {why}\n", c.product);
     }
-    let mut out = format!(
-        "{}: {} tokens at the start of a session ({counted_by})\n",
-        c.product,
-        thousands(c.tokens.start)
-    );
-    if c.files.is_empty() {
-        out.push_str("  no memory files found\n");
-    }
-    let cells: Vec<[String; 3]> = c
-        .files
-        .iter()
-        .map(|f| {
-            [cell(f), f.level.into(), format!("{}{}", "  ".repeat(f.depth), printable(&f.path))]
-        })
-        .collect();
-    let width = |i: usize| cells.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
-    let (tokens, levels, paths) = (width(0), width(1), width(2));
-    for (f, [n, level, path]) in c.files.iter().zip(&cells) {
-        let row = format!("  {n:>tokens$}  {level:<levels$}  {path:<paths$}  {}", remark(f));
-        out.push_str(row.trim_end());
-        out.push('\n');
-    }
-    let sums = [
-        ("with the files touched", c.tokens.touched, c.tokens.start + c.tokens.touched),
-        ("pending", c.tokens.waits, c.tokens.waits),
-        ("cut off", c.tokens.lost, c.tokens.lost),
-    ];
-    for (name, total, n) in sums {
-        if total > 0 {
-            let _ = writeln!(out, "  {name}: {} tokens", thousands(n));
-        }
-    }
-    if c.tokens.touched > 0 {
-        let _ = writeln!(
-            out,
-            "  after a compaction: {} tokens, until a matching file is touched again",
-            thousands(c.tokens.start)
-        );
-    }
+    let file = |f: &CountedFile| {
+        let path = format!("{}{}", "  ".repeat(f.depth), printable(&f.path));
+        vec![cell(f), f.level.into(), path, remark(f)]
+    };
+    let total = |(name, n): (&str, u64)| vec![thousands(n), String::new(), name.into()];
+    let rows = c.files.iter().map(file).chain(totals(&c.tokens).map(total));
+    let head = ["tokens", "level", &c.product, ""].map(String::from);
+    let mut out = table(head.into(), rows, |i| i == 0);
+    let _ = writeln!(out, "\n{counted_by}");
     for note in &c.notes {
-        let _ = writeln!(out, "  note: {}", printable(note));
+        let _ = writeln!(out, "note: {}", printable(note));
     }
     out
 }
 
+fn totals(tokens: &TokenTotals) -> [(&'static str, u64); 4] {
+    [
+        ("at the start", tokens.start),
+        ("with the files touched", tokens.start + tokens.touched),
+        ("pending", tokens.waits),
+        ("cut off", tokens.lost),
+    ]
+}
+
 fn remark(f: &CountedFile) -> String {
     let paths = printable(&f.paths.join(", "));
-    let mut out = match (f.when, f.depth) {
+    let loaded = match (f.when, f.depth) {
         ("waits", 0) => format!("waits for {paths}"),
         ("touched", 0) => format!("loaded for {paths}"),
         (_, 0) => String::new(),
         _ => "imported".to_string(),
     };
-    if let Some(lost) = f.lost {
-        if !out.is_empty() {
-            out.push_str("; ");
-        }
-        let _ = write!(
-            out,
-            "truncated: {} tokens, {} bytes cut off",
-            thousands(lost.tokens),
-            thousands(lost.bytes as u64)
-        );
-    }
-    out
+    let lost = f.lost.map(|lost| {
+        let (tokens, bytes) = (thousands(lost.tokens), thousands(lost.bytes as u64));
+        format!("truncated: {tokens} tokens, {bytes} bytes cut off")
+    });
+    let remarks = [Some(loaded).filter(|l| !l.is_empty()), lost];
+    remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Formats all products: a row per file, a column per product, then notes.
@@ -91,17 +64,16 @@ pub fn side_by_side(all: &[ProductMemory], counted_by: &str) -> String {
     let row = |name: &str, value: &dyn Fn(&ProductMemory) -> String| -> Vec<String> {
         std::iter::once(name.to_string()).chain(readers.iter().map(|c| value(c))).collect()
     };
-    let mut rows = vec![row("tokens", &|c| c.product.clone())];
-    for path in paths {
-        rows.push(row(&printable(path), &|c| {
+    let file = |path: &str| {
+        row(&printable(path), &|c| {
             c.files.iter().find(|f| f.path == path).map_or_else(|| "–".into(), cell)
-        }));
-    }
-    rows.push(row("at the start", &|c| thousands(c.tokens.start)));
-    rows.push(row("with the files touched", &|c| thousands(c.tokens.start + c.tokens.touched)));
-    rows.push(row("pending", &|c| thousands(c.tokens.waits)));
-    rows.push(row("cut off", &|c| thousands(c.tokens.lost)));
-    let mut out = table(&rows);
+        })
+    };
+    let total = |i: usize| {
+        row(totals(&TokenTotals::default())[i].0, &|c| thousands(totals(&c.tokens)[i].1))
+    };
+    let rows = paths.into_iter().map(file).chain((0..4).map(total));
+    let mut out = table(row("tokens", &|c| c.product.clone()), rows, |i| i > 0);
     let _ = writeln!(
         out,
         "\n{counted_by}; +N: loaded for a touched file, (N): pending until one is touched, N*: truncated, \
@@ -117,6 +89,14 @@ pub fn side_by_side(all: &[ProductMemory], counted_by: &str) -> String {
         let _ = writeln!(out, "note: {}: {}", by.join(", "), printable(note));
     }
     out
+}
+
+fn table(
+    head: Vec<String>,
+    rows: impl Iterator<Item = Vec<String>>,
+    is_figure: impl Fn(usize) -> bool,
+) -> String {
+    text_table(head, rows, is_figure, |i| (if i > 0 { 2 } else { 0 }, 0)).join("\n") + "\n"
 }
 
 /// Groups equal sentences, with the products of each.
@@ -144,21 +124,4 @@ fn cell(f: &CountedFile) -> String {
 
 fn thousands(n: u64) -> String {
     grouped_digits(n, ',')
-}
-
-/// Aligns the first column left and the others right.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for r in rows {
-        let cells = r.iter().zip(&widths).enumerate().map(|(i, (c, w))| match i {
-            0 => format!("{c:<w$}"),
-            _ => format!("{c:>w$}"),
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
-    out
 }

@@ -2,16 +2,17 @@
 
 mod architect;
 mod background;
-mod counted;
-mod restore;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use background::{KeepAlive, PendingSummary};
 use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::compaction::{Transcript, ephemeral_block};
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use ctxbench_core::model::Model;
@@ -19,18 +20,13 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
 use ctxbench_core::tokens::o200k;
 
-use super::AiderVersion;
-use super::chunks::Chunks;
-use super::created::{Created, block, written};
-use super::described::CONTENTS;
-use super::keepalive::KeepAlive;
-use super::map::{cut_map, map_budget, map_tokens};
-use super::rules::{ChatLine, EXACT, TokenCount, history_budget};
-use super::settings::{AiderSettings, Oversize, Reminder};
-use super::words::AiderWords;
-
-use background::PendingSummary;
-use counted::MessageTokens;
+use super::chunks::{Chunks, Created, block, written};
+use super::chunks::{cut_map, map_budget, map_tokens};
+use super::rules::{CONTENTS, ChatLine, EXACT, TokenCount, history_budget};
+use super::settings::{AiderSettings, AiderWords, Oversize, Reminder};
+use crate::aider::markdown::{self, MarkdownSpeaker};
+use crate::aider::rules::{in_list, list_tokens};
+use crate::descriptor::Version;
 
 /// Number of attempts at a request that fails temporarily. The pauses double from 0.25 s to a
 /// minute (docs/sources/aider.md §1.1).
@@ -38,9 +34,11 @@ const ATTEMPTS: u32 = 8;
 
 pub(crate) struct AiderProgram {
     settings: AiderSettings,
+    /// True for the released program, which discards a finished summary if the history grew
+    /// meanwhile.
     as_released: bool,
     /// True for the published description, which differs from the program as told in
-    /// `described.rs`.
+    /// `mod.rs`.
     described: bool,
     keep_alive: KeepAlive,
     scale: f64,
@@ -59,14 +57,14 @@ pub(crate) struct AiderProgram {
 
 impl AiderProgram {
     pub(crate) fn new(
-        version: AiderVersion,
+        version: Version,
         settings: AiderSettings,
         words: AiderWords,
         scale: f64,
     ) -> Self {
         AiderProgram {
-            as_released: version == AiderVersion::Released,
-            described: version == AiderVersion::Described003,
+            as_released: version.name == "0.86",
+            described: version.is_description(),
             keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
             words,
@@ -436,5 +434,86 @@ impl Strategy for AiderProgram {
         self.chunks.done.retain(stays);
         self.chunks.cur.retain(stays);
         self.update_view(s);
+    }
+}
+
+/// Cache of token counts of the messages in a list, keyed by the role and the hashes of their
+/// blocks.
+#[derive(Default)]
+pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
+
+impl MessageTokens {
+    /// Returns the tokens of blocks as messages, as [`EXACT`](crate::aider::rules::EXACT) counts a list.
+    pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
+        list_tokens(groups(blocks).map(|g| self.message(g)))
+    }
+
+    fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {
+        let shown = blocks.iter().map(|b| b.hash).collect();
+        let key = (blocks[0].role == Role::Assistant, shown);
+        *self.0.entry(key).or_insert_with(|| in_list(&message(blocks)))
+    }
+}
+
+impl AiderProgram {
+    /// Returns the history as read from its file (docs/sources/aider.md §1.5).
+    pub(super) fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
+        let mut file = String::new();
+        markdown::append_start(&mut file, "");
+        for b in self.spoken(s) {
+            let who = if b.role == Role::Assistant {
+                MarkdownSpeaker::Assistant
+            } else {
+                MarkdownSpeaker::User
+            };
+            markdown::append(&mut file, who, &b.text);
+        }
+        markdown::split_chat_history_markdown(&file, false)
+            .into_iter()
+            .map(|(who, text)| match who {
+                MarkdownSpeaker::Assistant => {
+                    s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![])
+                }
+                _ => s.synthetic(BlockKind::User, Role::User, text, vec![]),
+            })
+            .collect()
+    }
+
+    /// Returns all messages of the session in the form that this program shows, without reasoning and
+    /// images.
+    fn spoken(&self, s: &Engine) -> Vec<Draft> {
+        let said = s.history.messages().iter().filter(|m| !m.synthetic);
+        let parts = said.flat_map(|m| m.parts.iter().map(|p| (m.role, p)));
+        let kept =
+            parts.filter(|(_, p)| matches!(p, Part::Text(_) | Part::Call(_) | Part::Result { .. }));
+        kept.filter_map(|(role, p)| p.draft(role)).map(|d| self.admit(d)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_core::block::{BlockKind, Draft, MessageId};
+
+    use super::*;
+
+    #[test]
+    fn known_messages_count_as_they_do_at_first() {
+        let block = |role, text: &str, message| {
+            Draft::text(BlockKind::User, role, text).build(MessageId(message), vec![])
+        };
+        let mut counted = MessageTokens::default();
+        // The same text is a different message in the other role, or together with another text.
+        let blocks = [
+            block(Role::User, "a few words", 1),
+            block(Role::Assistant, "a few words", 2),
+            block(Role::Assistant, "and more", 2),
+            block(Role::Assistant, "a few words", 3),
+        ];
+        for upto in [1, 2, 3, 4, 4] {
+            let own = list_tokens(messages(&blocks[..upto]).iter().map(in_list));
+            assert_eq!(counted.list(&blocks[..upto]), own, "{upto}");
+        }
+        assert_eq!(counted.0.len(), 3, "the last is the second as it was before it grew");
+        assert_eq!(counted.list(&[]), 3);
     }
 }

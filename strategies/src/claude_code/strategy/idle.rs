@@ -11,6 +11,7 @@ use ctxbench_core::request::Phase;
 use ctxbench_core::usage::Ttl;
 
 use super::ClaudeCodeProgram;
+use crate::claude_code::settings::Resume;
 use crate::claude_code::summary::{IfNotReady, Prepared};
 
 /// Interval between two checks whether the summary has arrived, ms; ours.
@@ -89,3 +90,26 @@ impl ClaudeCodeProgram {
         self.state.failures = if done { 0 } else { self.state.failures + 1 };
     }
 }
+
+impl ClaudeCodeProgram {
+    /// Applies the user's choice if the reopened session offers one.
+    pub(super) async fn offer(&mut self, s: &mut Engine) {
+        let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
+        let (believed, least) = (self.believed(s), self.asked.settings.resume_min_tokens);
+        let offered = away > self.asked.settings.resume_idle_ms && believed > least;
+        if !offered
+            || self.asked.settings.resume != Resume::Summary
+            || self.asked.settings.blocks_compaction(true)
+        {
+            return;
+        }
+        s.trigger("resume_offer", believed, least);
+        let keep = self.asked.settings.resume_keep_messages as usize;
+        // After a failure the whole conversation stays, as if the user had chosen that.
+        let _ = self.compaction(s, Phase::StandaloneTurn, None, None, keep).await;
+    }
+}
+
+#[cfg(test)]
+#[path = "resume_tests.rs"]
+mod tests;

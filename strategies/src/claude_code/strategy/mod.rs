@@ -1,7 +1,6 @@
 //! Claude Code 2.1 (docs/sources/claude-code.md §1).
 
 mod idle;
-mod resume;
 mod summarize_side;
 
 use std::sync::Arc;
@@ -16,17 +15,16 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::files::OF_FOLDERS;
-use super::memory::SessionMemory;
-use super::micro::Deleted;
+use super::restore::OF_FOLDERS;
 use super::restore::{cut_indexes, restored};
 use super::rules::{
     Levels, active, believed, clearable, estimate, excess, is_too_long, last_messages, levels,
     new_from, too_much,
 };
-use super::settings::{ClaudeCodeSettings, Micro, Trigger};
+use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
+use super::summary::Deleted;
+use super::summary::SessionMemory;
 use super::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
-use super::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
 use idle::Pause;
