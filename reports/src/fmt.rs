@@ -13,15 +13,6 @@ pub(crate) fn tokens(n: f64) -> String {
     }
 }
 
-/// Axis label for a round number of tokens: `50k`, `2.5M`.
-pub(crate) fn tick(n: f64) -> String {
-    match n {
-        n if n >= 1e6 => format!("{}M", exact(n / 1e6)),
-        n if n >= 1e3 => format!("{}k", exact(n / 1e3)),
-        n => exact(n),
-    }
-}
-
 /// US dollars without the sign; small amounts get more digits.
 pub(crate) fn usd(x: f64) -> String {
     match x.abs() {

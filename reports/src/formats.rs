@@ -3,11 +3,10 @@
 use std::io;
 
 use crate::json::ReadError;
-use crate::plots::Looks;
+use crate::plots::Hues;
 use crate::stored::{Files, StoredResults};
-use crate::table::TableOptions;
 
-use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
+use crate::{csv, json, junit, markdown, page, plots, sqlite, table};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,17 +28,17 @@ pub struct ReportFormat {
 }
 
 /// Function that creates the files.
-type Make = fn(&StoredResults<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>;
+type Make = fn(&StoredResults<'_>, &Hues, &mut dyn Files) -> Result<(), ReportError>;
 
 impl ReportFormat {
     /// Writes the files. The first is printed if no folder is given.
     pub fn write(
         &self,
         stored: &StoredResults<'_>,
-        looks: &Looks,
+        hues: &Hues,
         files: &mut dyn Files,
     ) -> Result<(), ReportError> {
-        (self.make)(stored, looks, files)
+        (self.make)(stored, hues, files)
     }
 }
 
@@ -52,19 +51,17 @@ const fn folder(name: &'static str, make: Make) -> ReportFormat {
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [ReportFormat; 10] = [
+pub const FORMATS: [ReportFormat; 8] = [
     file("table", |r, _, out| {
-        out.put("summary.txt", &table::table(&r.figures, &TableOptions::default()))
+        out.put("summary.txt", &table::table(&r.figures, table::WIDTH, false))
     }),
     file("json", |r, _, out| json::write_json(r, &mut *out.create(json::RESULTS_FILE)?)),
     folder("csv", |r, _, out| csv::write(r, out)),
     folder("sqlite", |r, _, out| sqlite::write(r, &out.create_path(sqlite::DATABASE_FILE)?)),
     folder("svg", plots::write),
-    file("html", |r, looks, out| page::write(r, looks, &[], out)),
+    file("html", |r, hues, out| page::write(r, hues, &[], out)),
     file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
     file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
-    file("bmf", |r, _, out| out.put("bmf.json", &bmf::text(&r.figures))),
-    folder("github-benchmark", |r, _, out| github_benchmark::write(&r.figures, out)),
 ];
 
 /// Error while creating a report.

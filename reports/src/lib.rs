@@ -7,7 +7,6 @@
 
 pub mod advise;
 pub mod agreement;
-mod bmf;
 mod compare;
 mod conclusion;
 mod csv;
@@ -17,7 +16,6 @@ mod fmt;
 mod formats;
 mod front;
 mod gate;
-mod github_benchmark;
 mod grid;
 mod json;
 mod junit;
@@ -57,9 +55,9 @@ pub use json::{ReadError, parse_results, read_results, results_file, results_tex
 pub use junit::JUNIT_HEAD;
 pub use lost::{LostNeed, LostNeeds, lost, to_json as lost_to_json, to_text as lost_to_text};
 pub use metrics::{Cell, column, in_words};
-pub use plots::Looks;
+pub use plots::Hues;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_cache::{Row, RowCache, default_cache, sort_runs};
 pub use stored::{Files, OutputFolder, Rows, StoredResults, Take};
-pub use table::{Columns, ColumnsError, TableOptions, table};
+pub use table::table;
 pub use write::{NewResults, check_out, is_listed, is_of_results, is_private};

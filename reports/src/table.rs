@@ -1,22 +1,20 @@
 //! The table for a terminal: one block per scenario and model, with a row per strategy.
 
-mod columns;
 mod differences;
 mod layout;
 mod line;
 
-pub use columns::{Columns, ColumnsError};
 pub(crate) use line::wrap;
 
 use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
 use crate::conclusion::Conclusion;
+use crate::metrics::{self, Metric};
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::view::{self, ReportBlock};
 use crate::{fmt, grid, seeds};
-use columns::Column;
 use layout::Layout;
 use line::{TableLine, push};
 
@@ -24,29 +22,22 @@ use line::{TableLine, push};
 const NARROWEST: usize = 80;
 const WIDEST: usize = 160;
 
-/// Appearance of a table.
-#[derive(Clone, Debug)]
-pub struct TableOptions {
-    /// True for ANSI colours; the caller decides by terminal and `NO_COLOR`.
-    pub color: bool,
-    /// Width of a line, characters; clamped to 80 to 160.
-    pub width: usize,
-    /// Columns of the tables of strategies.
-    pub columns: Columns,
-}
+/// Width of a report that is not for a terminal, characters.
+pub const WIDTH: usize = 100;
 
-impl Default for TableOptions {
-    fn default() -> Self {
-        TableOptions { color: false, width: 100, columns: Columns::Fitting }
-    }
-}
+/// Minimum width for all figures, characters; a narrower table has those of [`HEADLINE`].
+const ROOM: usize = 100;
+const HEADLINE: [&str; 6] =
+    ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "needs_kept_pct"];
 
 /// Renders the whole report. Failures come before the scores of their block, and the conclusion
-/// comes last, because a reader at the terminal sees the end first.
-pub fn table(results: &Results, options: &TableOptions) -> String {
+/// comes last, because a reader at the terminal sees the end first. `width` is clamped to 80 to 160
+/// characters, and `color` adds ANSI colours.
+pub fn table(results: &Results, width: usize, color: bool) -> String {
     let results = &*seeds::averaged(results);
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let columns = options.columns.at(width);
+    let width = width.clamp(NARROWEST, WIDEST);
+    let mut columns = metrics::scores();
+    columns.retain(|m| width >= ROOM || HEADLINE.contains(&m.column));
     if results.runs.is_empty() {
         return "no runs\n".into();
     }
@@ -60,7 +51,7 @@ pub fn table(results: &Results, options: &TableOptions) -> String {
     });
     let mut out = String::new();
     for line in all.iter().flat_map(|s| lines(s, results, width, &columns)) {
-        push(&mut out, &line, options.color);
+        push(&mut out, &line, color);
     }
     out
 }
@@ -69,7 +60,7 @@ fn lines(
     section: &Section<'_>,
     results: &Results,
     width: usize,
-    columns: &[Column],
+    columns: &[&'static Metric],
 ) -> Vec<TableLine> {
     match section {
         // Each block prints its own failures.
@@ -105,7 +96,11 @@ fn conclusion_lines(g: &Conclusion, width: usize) -> Vec<TableLine> {
     lines
 }
 
-fn block_lines(block: &ReportBlock<'_>, width: usize, columns: &[Column]) -> Vec<TableLine> {
+fn block_lines(
+    block: &ReportBlock<'_>,
+    width: usize,
+    columns: &[&'static Metric],
+) -> Vec<TableLine> {
     let (title, terms) = (block.title(), block.terms());
     let mut lines = vec![];
     if title.chars().count() + terms.chars().count() + 4 <= width {
@@ -223,7 +218,7 @@ mod tests {
     use crate::testing;
 
     fn text_at(results: &Results, width: usize) -> String {
-        table(results, &TableOptions { width, ..TableOptions::default() })
+        table(results, width, false)
     }
 
     fn at(width: usize) -> String {
@@ -231,7 +226,15 @@ mod tests {
     }
 
     fn coloured(results: &Results) -> String {
-        table(results, &TableOptions { color: true, width: 120, ..TableOptions::default() })
+        table(results, 120, true)
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_figures_that_decide() {
+        let has = |width: usize| HEADLINE.len() + usize::from(at(width).contains("prefix"));
+        assert_eq!((has(99), has(100)), (6, 7));
+        let scored: Vec<&str> = metrics::scores().iter().map(|m| m.column).collect();
+        assert!(HEADLINE.iter().all(|c| scored.contains(c)));
     }
 
     #[test]
@@ -328,7 +331,7 @@ mod tests {
         }
         assert!(coloured(&results).contains("\u{1b}[31mWORSE\u{1b}[0m"));
         results.runs.truncate(testing::LABELS.len() * 3);
-        let few = table(&results, &TableOptions::default());
+        let few = table(&results, WIDTH, false);
         assert!(
             few.contains("3 sessions: differences only")
                 && !few.contains("BETTER")
@@ -336,7 +339,7 @@ mod tests {
             "{few}"
         );
         results.runs.retain(|r| r.strategy.name != "reference");
-        assert!(table(&results, &TableOptions::default()).contains("taken from `reference`"));
+        assert!(table(&results, WIDTH, false).contains("taken from `reference`"));
         assert!(at(100).contains("1 session: nothing to average, no intervals, no verdicts\n"));
     }
 
@@ -357,13 +360,13 @@ mod tests {
     fn broken_rows_never_win() {
         let mut results = testing::results();
         testing::labelled(&mut results, "x<&\"y").for_each(|r| r.summary.cost_usd = 0.000_1);
-        assert!(!table(&results, &TableOptions::default()).contains("0.0001*"));
+        assert!(!table(&results, WIDTH, false).contains("0.0001*"));
     }
 
     #[test]
     fn colour_only_when_asked() {
         assert!(!at(120).contains('\u{1b}'));
         assert!(coloured(&testing::results()).contains("\u{1b}[32m"));
-        assert_eq!(table(&Results::default(), &TableOptions::default()), "no runs\n");
+        assert_eq!(table(&Results::default(), WIDTH, false), "no runs\n");
     }
 }

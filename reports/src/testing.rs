@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::formats::{self, Artifact, ReportError};
-use crate::plots::Looks;
+use crate::plots::Hues;
 use crate::record::{
     BlockText, BreakEven, CompactionRecord, FactLife, FactMove, FactPlace, FactRecord,
     IntegrityFailure, Portion, RESULTS_VERSION, RequestRecord, Results, Rule, RunRecord,
@@ -117,7 +117,7 @@ pub(crate) fn files(format: &str, results: &Results) -> Result<Vec<Artifact>, Re
     let dir = tempfile::tempdir()?;
     let mut out = OutputFolder::new(dir.path(), false);
     let stored = StoredResults::new(results, &results.runs)?;
-    formats::format(format)?.write(&stored, &Looks::default(), &mut out)?;
+    formats::format(format)?.write(&stored, &Hues::default(), &mut out)?;
     let read = |file: String| {
         Ok(Artifact { text: std::fs::read_to_string(dir.path().join(&file))?, file })
     };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ctxbench_util::files::{self, FileError};
 
 use crate::formats::{self, Artifact, ReportError};
-use crate::plots::{self, Looks};
+use crate::plots::{self, Hues};
 use crate::row_cache::{default_cache, is_default_cache, move_default_cache};
 use crate::stored::{Files, OutputFolder, StoredResults};
 use crate::{json, page, sqlite};
@@ -166,17 +166,17 @@ impl NewResults {
     pub fn fill(
         &self,
         stored: &StoredResults<'_>,
-        looks: &Looks,
+        hues: &Hues,
         matrix: &[Vec<String>],
         more: &[Artifact],
         private: bool,
     ) -> Result<(), WriteError> {
         let mut files = OutputFolder::new(&self.temp, private);
         for name in ["json", "csv", "sqlite"] {
-            formats::format(name)?.write(stored, looks, &mut files)?;
+            formats::format(name)?.write(stored, hues, &mut files)?;
         }
-        page::write(stored, looks, matrix, &mut files)?;
-        plots::write(stored, looks, &mut files)?;
+        page::write(stored, hues, matrix, &mut files)?;
+        plots::write(stored, hues, &mut files)?;
         more.iter().try_for_each(|file| files.put(&file.file, &file.text))?;
         let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
         let list: String = list.map(|line| format!("{line}\n")).collect();

@@ -8,7 +8,7 @@ fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), W
     let new = NewResults::create(dir)?;
     let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };
     let more: Vec<Artifact> = [matrix].into_iter().filter(|m| !m.text.is_empty()).collect();
-    new.fill(&stored, &Looks::default(), &[], &more, false)?;
+    new.fill(&stored, &Hues::default(), &[], &more, false)?;
     new.publish()
 }
 
@@ -58,10 +58,13 @@ fn publish_over_results_keeps_other_files_and_rows() {
     write_results(&out, &results, "").unwrap();
     fs::write(out.join("notes.txt"), "mine").unwrap();
     fs::write(out.join("plots/mine.txt"), "mine").unwrap();
-    assert!(out.join("plots/zz-second-context.svg").exists());
+    assert!(out.join("plots/zz-second-cost-retention.svg").exists());
     write_results(&out, &testing::results(), "").unwrap();
     assert!(out.join("notes.txt").exists() && out.join("plots/mine.txt").exists());
-    assert!(!out.join("plots/zz-second-context.svg").exists(), "a plot of the former run stayed");
+    assert!(
+        !out.join("plots/zz-second-cost-retention.svg").exists(),
+        "a plot of the former run stayed"
+    );
     assert!(RowCache::open(&default_cache(&out)).unwrap().find("00aa").is_some());
     assert_eq!(names(tmp.path()), ["out"]);
 }

@@ -239,7 +239,7 @@ pub enum PlotColor {
     /// Index of a hue of the palette, which other strategies may share.
     Palette(u8),
     /// Grey, for baselines.
-    Grey { dashed: bool },
+    Grey,
 }
 
 /// The user's command to compact.

@@ -99,7 +99,7 @@ fn csv_columns_are_documented_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = reports::OutputFolder::new(dir.path(), false);
     let stored = reports::StoredResults::new(&seeded, &seeded.runs).unwrap();
-    reports::format("csv").unwrap().write(&stored, &reports::Looks::default(), &mut files).unwrap();
+    reports::format("csv").unwrap().write(&stored, &reports::Hues::default(), &mut files).unwrap();
     let common = columns_of(&formats, "Columns of every CSV file");
     assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
     assert_eq!(files.names.len(), 8);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::model::{self, Counting, Model};
-use ctxbench_reports::Looks;
+use ctxbench_reports::Hues;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status, yardstick};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
@@ -351,17 +351,13 @@ pub fn head(plan: &Plan) -> Results {
     }
 }
 
-/// Returns the colours and line styles of strategies.
-pub fn looks() -> Looks {
+/// Returns the preferred colours of strategies.
+pub fn hues() -> Hues {
     let hue = |d: &Descriptor| match d.color {
         PlotColor::Palette(hue) => Some((d.name, hue)),
-        PlotColor::Grey { .. } => None,
+        PlotColor::Grey => None,
     };
-    let dashed = |d: &&Descriptor| d.color == PlotColor::Grey { dashed: true };
-    Looks {
-        hues: all().filter_map(hue).collect(),
-        dashed: all().filter(dashed).map(|d| d.name).collect(),
-    }
+    all().filter_map(hue).collect()
 }
 
 /// Returns the assumptions of modelled numbers, by name.

@@ -22,9 +22,8 @@ use ctxbench_agents::exec;
 const FILE_NAME: &str = "ctxbench.toml";
 
 /// Options that a file found by the search may set.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 21] = [
     "calibrate",
-    "columns",
     "jobs",
     "json",
     "last",

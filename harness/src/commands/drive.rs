@@ -4,7 +4,6 @@ mod cases;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::model::Model;
 use ctxbench_reports::record::{Results, RunRecord};
-use ctxbench_reports::{self as reports, Columns, TableOptions, agreement};
+use ctxbench_reports::{self as reports, agreement};
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 
 use self::cases::Cases;
 use super::corpus::load_all;
 use super::private;
-use super::run::{failed_rows, outputs, twice, width};
+use super::run::{failed_rows, outputs, print_table, twice};
 use super::summarizer::CassetteFile;
 use super::values::tokens;
 use ctxbench_agents::drive::agent::{self, Agent};
@@ -86,9 +85,6 @@ pub(crate) struct DriveArgs {
     /// Folder for result files
     #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
-    /// Columns of summary.csv for the table, separated by commas
-    #[arg(long, value_name = "NAMES", conflicts_with = "json")]
-    columns: Option<Columns>,
     /// Print results as JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -126,10 +122,7 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
     if args.json {
         super::print_data(&reports::results_text(&all)?)?;
     } else {
-        let color = std::io::stdout().is_terminal()
-            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        let columns = args.columns.clone().unwrap_or_default();
-        super::print_data(&reports::table(&all, &TableOptions { color, width: width(), columns }))?;
+        print_table(&all)?;
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }

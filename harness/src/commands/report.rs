@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_os::redact::Redactor;
-use ctxbench_replay::run::looks;
+use ctxbench_replay::run::hues;
 use ctxbench_reports as reports;
 use ctxbench_reports::{
     Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,
@@ -27,7 +27,7 @@ Examples:
 pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
+    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Folder for the files (default: standard output, for a format of one file)
@@ -107,7 +107,7 @@ fn write(
     let scratch = files::temp_dir(dir)?;
     let mut made = OutputFolder::new(scratch.path(), true);
     for format in formats {
-        format.write(stored, &looks(), &mut made)?;
+        format.write(stored, &hues(), &mut made)?;
     }
     let mut ours = listed(dir);
     let source = [source.to_path_buf()];
@@ -152,7 +152,7 @@ fn listed(dir: &Path) -> BTreeSet<String> {
 }
 
 fn print(format: &ReportFormat, stored: &StoredResults<'_>) -> anyhow::Result<()> {
-    match format.write(stored, &looks(), &mut Printed) {
+    match format.write(stored, &hues(), &mut Printed) {
         Err(ReportError::Io(e)) => super::check_printed(Err(e)),
         other => Ok(other?),
     }

@@ -25,8 +25,8 @@ use ctxbench_replay::verify::{self, Verified};
 use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
 use ctxbench_reports as reports;
-use ctxbench_reports::record::{RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns, RowCache, StoredResults};
+use ctxbench_reports::record::{Results, RunRecord, Status};
+use ctxbench_reports::{Artifact, RowCache, StoredResults};
 use ctxbench_scenarios as scenarios;
 use ctxbench_session::Entry;
 use ctxbench_session::calibration::Calibrate;
@@ -135,9 +135,6 @@ pub(crate) struct RunArgs {
     /// are none
     #[arg(long, hide = true)]
     verify: bool,
-    /// Columns of summary.csv for the table, separated by commas, such as cost_usd,needs_kept_pct
-    #[arg(long, value_name = "NAMES")]
-    columns: Option<Columns>,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -256,7 +253,11 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     }
     shutdown::set_message(None);
     let written = failures.is_empty();
-    failures.extend(print_results(&args, &stored).err());
+    let printed = match args.json {
+        true => super::print_with(|out| reports::write_json(&stored, out)),
+        false => print_table(all),
+    };
+    failures.extend(printed.err());
     if written && !args.json {
         report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
@@ -305,19 +306,14 @@ fn judged(args: &RunArgs, plan: &Plan, all: &StoredResults<'_>) -> anyhow::Resul
     failed_rows(&all.figures.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
-/// Prints the table or JSON.
-fn print_results(args: &RunArgs, stored: &StoredResults<'_>) -> anyhow::Result<()> {
-    let all = &stored.figures;
-    if args.json {
-        return super::print_with(|out| reports::write_json(stored, out));
-    }
+/// Prints the table. Its width in characters is `COLUMNS`, or else that of the terminal, or else 140.
+pub(super) fn print_table(all: &Results) -> anyhow::Result<()> {
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    let columns = args.columns.clone().unwrap_or_default();
-    super::print_data(&reports::table(
-        all,
-        &reports::TableOptions { color, width: width(), columns },
-    ))
+    let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal =
+        || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
+    super::print_data(&reports::table(all, given.or_else(terminal).unwrap_or(140), color))
 }
 
 /// Returns an error message if any row ended with an error.
@@ -475,13 +471,4 @@ fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
              0+1/3, not `{text}`"
         ),
     }
-}
-
-/// Returns the width of the table in characters: `COLUMNS`, or else the terminal's width, or else
-/// 140.
-pub(super) fn width() -> usize {
-    let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    let terminal =
-        || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
-    given.or_else(terminal).unwrap_or(140)
 }

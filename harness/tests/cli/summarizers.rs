@@ -82,7 +82,7 @@ fn several_summarizers_have_a_row_each() {
     ];
     assert_eq!(of, want);
     // Every format has distinct rows, and a baseline with several summarizers passes.
-    here.run("report ctxbench-out --format bmf").ok();
+    here.run("report ctxbench-out --format junit").ok();
     here.run("gate ctxbench-out --baseline b.json --store").ok();
     here.run("gate ctxbench-out --baseline b.json").ok();
     here.run("compare ctxbench-out ctxbench-out").ok().prints(&["0 rows differ, 5 are unchanged"]);

@@ -1,6 +1,6 @@
 //! Metrics of a run. [`METRICS`] has an entry for each, with all data that reports need: the
-//! columns of `summary.csv`, `--max` and `--min`, tables, the gate, comparisons and formats of
-//! other programs are derived from it.
+//! columns of `summary.csv`, `--max` and `--min`, tables, the gate and comparisons are derived from
+//! it.
 
 mod table;
 mod unit;
@@ -64,8 +64,6 @@ pub(crate) struct Metric {
     pub(crate) gated: Rank<Gate>,
     /// Presence in the rows of a baseline.
     pub(crate) stored: Rank<BaselinePresence>,
-    pub(crate) bmf: Option<When>,
-    pub(crate) github_benchmark: Rank<When>,
 }
 
 /// Rank of a metric in a view, with the data that the view needs.
@@ -114,14 +112,6 @@ pub(crate) enum Slack {
     Percent(f64),
 }
 
-/// Selects the runs with a value in formats of other programs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
-    Always,
-    /// Only runs that finished.
-    Finished,
-}
-
 impl Better {
     /// Improvement of `new` over `base`.
     pub(crate) fn gain(self, base: f64, new: f64) -> f64 {
@@ -136,12 +126,6 @@ impl Slack {
             Slack::By(x) => x,
             Slack::Percent(p) => base.abs() * p / 100.0,
         }
-    }
-}
-
-impl When {
-    pub(crate) fn includes(self, run: &RunRecord) -> bool {
-        self == When::Always || run.status == Status::Completed
     }
 }
 
@@ -180,14 +164,19 @@ impl Metric {
         self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
 
+    /// Heading of the tables of strategies in two lines, or the name.
+    pub(crate) fn score_head(&self) -> [&'static str; 2] {
+        self.scored.map_or(["", self.name], |(_, head)| head)
+    }
+
     /// Heading of the tables of strategies in one line, or the name of the column.
     pub(crate) fn score_title(&self) -> String {
-        match self.scored {
-            Some((_, [first, second])) => match first.strip_suffix('-') {
+        match self.score_head() {
+            ["", name] => name.replace('_', " "),
+            [first, second] => match first.strip_suffix('-') {
                 Some(part) => format!("{part}{second}"),
                 None => format!("{first} {second}"),
             },
-            None => self.name.replace('_', " "),
         }
     }
 

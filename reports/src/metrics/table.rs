@@ -1,8 +1,7 @@
 //! The metrics table: one entry per column of `summary.csv`, in order.
 
 use super::Better::{Higher, Lower, Neither};
-use super::When::{Always, Finished};
-use super::{BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit, When};
+use super::{BaselinePresence, Better, Cell, ColumnKind, Gate, Metric, Slack, ToCell, Unit};
 use crate::record::RunRecord;
 
 /// A field of the summary with a column of this name.
@@ -20,20 +19,18 @@ pub(crate) static METRICS: &[Metric] = &[
     word("summariser", |r| r.summariser.cell()),
     word("trust", |r| r.trust().cell()),
     key("status", |r| r.status.word().cell()),
-    summary!(steps_completed, Unit::Count("steps"), Higher)
+    summary!(steps_completed, Unit::Count, Higher)
         .says("recorded replies of the main conversation that were made")
         .named("steps")
-        .compared(20, 1e4)
-        .bmf(Always)
-        .github_benchmark(50, Always),
-    summary!(requests, Unit::Count("requests"), Neither)
+        .compared(20, 1e4),
+    summary!(requests, Unit::Count, Neither)
         .says("requests of every purpose, including those of subagents"),
-    summary!(compactions, Unit::Count("compactions"), Neither).scored(
+    summary!(compactions, Unit::Count, Neither).scored(
         20,
         ["compa-", "ctions"],
         "times the context was made smaller",
     ),
-    summary!(summary_calls, Unit::Count("calls"), Neither)
+    summary!(summary_calls, Unit::Count, Neither)
         .says("requests that wrote summaries, including those that the provider made itself"),
     number("summary_tokens", Unit::Tokens, Neither, |r| r.summary_calls().tokens.cell())
         .says("input and output of the requests that wrote summaries"),
@@ -46,9 +43,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .says("prompt tokens billed, cached ones included, of all requests")
         .named("tokens in")
         .detail(10, "input")
-        .judged(20)
-        .bmf(Finished)
-        .github_benchmark(20, Finished),
+        .judged(20),
     summary!(cache_read_tokens, Unit::Tokens, Neither)
         .says("prompt tokens read from the prompt cache")
         .detail(20, "cache read"),
@@ -59,9 +54,7 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(peak_context_tokens, Unit::Tokens, Lower)
         .named("peak")
         .scored(10, ["peak", "prompt"], "largest prompt, tokens")
-        .compared(90, 0.2)
-        .bmf(Finished)
-        .github_benchmark(30, Finished),
+        .compared(90, 0.2),
     summary!(saved_pct, Unit::Percent, Higher)
         .signed()
         .named("tokens saved")
@@ -72,9 +65,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(50, 1.0)
         .gated(10, "tokens saved", Slack::By(0.5))
-        .stored(20, BaselinePresence::WhereKnown)
-        .bmf(Finished)
-        .github_benchmark(10, Finished),
+        .stored(20, BaselinePresence::WhereKnown),
     summary!(cost_usd, Unit::Usd, Lower)
         .named("cost")
         .scored(
@@ -87,9 +78,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(10)
         .compared(40, 1.0)
         .gated(30, "cost", Slack::Percent(1.0))
-        .stored(10, BaselinePresence::Always)
-        .bmf(Finished)
-        .github_benchmark(10, Finished),
+        .stored(10, BaselinePresence::Always),
     summary!(cost_saved_pct, Unit::Percent, Higher).signed().scored(
         50,
         ["cost", "saved%"],
@@ -108,16 +97,16 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(60, 100.0)
         .gated(40, "prefix stability", Slack::By(0.005))
-        .stored(50, BaselinePresence::WhereKnown)
-        .bmf(Finished)
-        .github_benchmark(40, Finished),
+        .stored(50, BaselinePresence::WhereKnown),
     summary!(invalidated_tokens, Unit::Tokens, Lower)
         .replayed()
         .says("tokens of earlier prompts that were sent again and not read from the cache")
         .detail(70, "invalidated"),
-    summary!(cache_read_ratio, Unit::Share, Higher)
-        .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
-        .bmf(Finished),
+    summary!(cache_read_ratio, Unit::Share, Higher).scored(
+        70,
+        ["cache", "read%"],
+        "share of the input tokens read from the prompt cache",
+    ),
     // A real agent does not report its waiting.
     number("blocked_ms", Unit::Millis, Lower, |r| {
         (!r.strategy.driven).then_some(r.summary.blocked_ms).cell()
@@ -128,34 +117,28 @@ pub(crate) static METRICS: &[Metric] = &[
     .detail(50, "waited s")
     .headline()
     .judged(40)
-    .compared(80, 0.2)
-    .bmf(Finished)
-    .github_benchmark(40, Finished),
+    .compared(80, 0.2),
     summary!(total_ms, Unit::Millis, Lower).says("virtual length of the session"),
     summary!(reread_tokens, Unit::Tokens, Lower)
         .replayed()
         .says("tokens that were fetched again with a tool, as the product truncated them")
         .detail(60, "re-read"),
-    summary!(extra_requests, Unit::Count("requests"), Lower)
+    summary!(extra_requests, Unit::Count, Lower)
         .replayed()
         .says("requests beyond the recorded path"),
-    summary!(provider_overflows, Unit::Count("refusals"), Lower)
-        .replayed()
-        .says("prompts refused as too long"),
-    summary!(user_interventions, Unit::Count("interventions"), Lower)
+    summary!(provider_overflows, Unit::Count, Lower).replayed().says("prompts refused as too long"),
+    summary!(user_interventions, Unit::Count, Lower)
         .replayed()
         .says("times the user had to step in"),
     // An estimate may be wrong in either direction.
     summary!(trigger_error_tokens, Unit::Tokens, Neither).signed().says(
         "mean of believed − billed tokens where a strategy decided that the context was too large",
     ),
-    summary!(integrity_failures, Unit::Count("failures"), Lower)
+    summary!(integrity_failures, Unit::Count, Lower)
         .replayed()
         .says("broken rules")
         .named("integrity")
-        .compared(10, 1e6)
-        .bmf(Always)
-        .github_benchmark(50, Always),
+        .compared(10, 1e6),
     summary!(needs_kept_pct, Unit::Percent, Higher)
         .named("needs kept")
         .scored(
@@ -169,9 +152,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(30)
         .compared(30, 1.0)
         .gated(20, "needs kept", Slack::By(0.5))
-        .stored(30, BaselinePresence::WhereKnown)
-        .bmf(Always)
-        .github_benchmark(20, Finished),
+        .stored(30, BaselinePresence::WhereKnown),
     summary!(exposed_pct, Unit::Percent, Neither)
         .says("needs before which a request had removed or changed the last showing of the fact")
         .named("exposed")
@@ -191,9 +172,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(70, 0.5)
         .noted_by_gate(50, "in summary", Slack::By(0.5))
-        .stored(40, BaselinePresence::WhereKnown)
-        .bmf(Finished)
-        .github_benchmark(30, Finished),
+        .stored(40, BaselinePresence::WhereKnown),
 ];
 
 type Read = fn(&RunRecord) -> Cell;
@@ -223,17 +202,15 @@ const fn row(
         compared: None,
         gated: None,
         stored: None,
-        bmf: None,
-        github_benchmark: None,
     }
 }
 
 const fn key(column: &'static str, read: Read) -> Metric {
-    row(column, ColumnKind::Key, Unit::Count(""), Neither, read)
+    row(column, ColumnKind::Key, Unit::Count, Neither, read)
 }
 
 const fn word(column: &'static str, read: Read) -> Metric {
-    row(column, ColumnKind::Word, Unit::Count(""), Neither, read)
+    row(column, ColumnKind::Word, Unit::Count, Neither, read)
 }
 
 const fn number(column: &'static str, unit: Unit, better: Better, read: Read) -> Metric {
@@ -291,13 +268,5 @@ impl Metric {
 
     const fn stored(self, at: u16, stored: BaselinePresence) -> Metric {
         Metric { stored: Some((at, stored)), ..self }
-    }
-
-    const fn bmf(self, when: When) -> Metric {
-        Metric { bmf: Some(when), ..self }
-    }
-
-    const fn github_benchmark(self, at: u16, when: When) -> Metric {
-        Metric { github_benchmark: Some((at, when)), ..self }
     }
 }

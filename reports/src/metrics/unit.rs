@@ -14,30 +14,17 @@ pub(crate) enum Unit {
     Share,
     /// Milliseconds, displayed as seconds.
     Millis,
-    /// Number of items with this name.
-    Count(&'static str),
+    /// Number of items.
+    Count,
 }
 
 impl Unit {
-    /// Unit name for formats that have a field for it. Numbers in these formats have the unit of
-    /// the column.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Unit::Tokens => "tokens",
-            Unit::Usd => "USD",
-            Unit::Percent => "%",
-            Unit::Ratio | Unit::Share => "ratio",
-            Unit::Millis => "ms",
-            Unit::Count(things) => things,
-        }
-    }
-
     /// Maximum value of a column in this unit.
     pub(super) fn most(self) -> f64 {
         match self {
             Unit::Percent => 100.0,
             Unit::Ratio | Unit::Share => 1.0,
-            Unit::Tokens | Unit::Usd | Unit::Millis | Unit::Count(_) => f64::INFINITY,
+            Unit::Tokens | Unit::Usd | Unit::Millis | Unit::Count => f64::INFINITY,
         }
     }
 
@@ -59,7 +46,7 @@ impl Unit {
             Unit::Percent | Unit::Share => fmt::pct(x),
             Unit::Ratio => fmt::ratio(x),
             Unit::Millis => fmt::seconds(x),
-            Unit::Count(_) => fmt::count(x),
+            Unit::Count => fmt::count(x),
         }
     }
 
@@ -69,7 +56,7 @@ impl Unit {
             Unit::Usd => " $",
             Unit::Percent | Unit::Share => " %",
             Unit::Millis => " s",
-            Unit::Tokens | Unit::Ratio | Unit::Count(_) => "",
+            Unit::Tokens | Unit::Ratio | Unit::Count => "",
         }
     }
 

@@ -19,7 +19,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use crate::formats::ReportError;
-use crate::plots::Looks;
+use crate::plots::Hues;
 use crate::sections::{self, Section};
 use crate::stored::{Files, StoredResults};
 use crate::view::{self, Naming};
@@ -49,16 +49,16 @@ const SCRIPT: &str = concat!(
 /// Writes the page. `matrix` has the features of the systems as rows, the head first, or is empty.
 pub(crate) fn write(
     stored: &StoredResults<'_>,
-    looks: &Looks,
+    hues: &Hues,
     matrix: &[Vec<String>],
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
-    files.put("index.html", &page(stored, looks, matrix)?)
+    files.put("index.html", &page(stored, hues, matrix)?)
 }
 
 fn page(
     stored: &StoredResults<'_>,
-    looks: &Looks,
+    hues: &Hues,
     matrix: &[Vec<String>],
 ) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
@@ -66,7 +66,7 @@ fn page(
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
-    let overview = Overview::new(results, &blocks, looks);
+    let overview = Overview::new(results, &blocks, hues);
     let data = overview.json();
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);

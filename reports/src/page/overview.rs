@@ -11,7 +11,7 @@ use super::{clean, embedded};
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::{self, Better, Metric, Unit};
-use crate::plots::{self, Looks, Mark};
+use crate::plots::{self, Hues, Mark};
 use crate::record::{Results, RunRecord, Status};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
@@ -128,7 +128,7 @@ impl<'a> Overview<'a> {
     pub(super) fn new(
         results: &'a Results,
         blocks: &[ReportBlock<'a>],
-        looks: &Looks,
+        hues: &Hues,
     ) -> Overview<'a> {
         let labels = labels(blocks);
         let places: BTreeMap<&str, usize> =
@@ -139,7 +139,7 @@ impl<'a> Overview<'a> {
         Overview {
             front: front::HELP,
             metrics: metrics.iter().map(|m| MetricInfo::new(m)).collect(),
-            strategies: strategies(results, &labels, looks, &mut taken),
+            strategies: strategies(results, &labels, hues, &mut taken),
             groups: terms(blocks).iter().filter_map(|t| Group::from_metric(t, &places)).collect(),
             blocks: blocks
                 .iter()
@@ -180,10 +180,10 @@ fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
 fn strategies(
     results: &Results,
     labels: &[&str],
-    looks: &Looks,
+    hues: &Hues,
     taken: &mut BTreeSet<String>,
 ) -> Vec<Strategy> {
-    let marks = plots::marks(results, looks);
+    let marks = plots::marks(results, hues);
     let standing: BTreeMap<&str, Standing> =
         results.runs.iter().map(|r| (r.strategy.label.as_str(), r.strategy.standing)).collect();
     let one = |label: &&str| Strategy {
@@ -194,7 +194,7 @@ fn strategies(
             Standing::Hypothetical => "hypothetical",
             Standing::Recorded => "recorded",
         },
-        mark: marks[*label],
+        mark: marks[*label].clone(),
     };
     labels.iter().map(one).collect()
 }
@@ -212,7 +212,7 @@ impl MetricInfo {
                 Unit::Share => "share",
                 Unit::Ratio => "ratio",
                 Unit::Millis => "millis",
-                Unit::Count(_) => "count",
+                Unit::Count => "count",
             },
             better: match m.better {
                 Better::Lower => "lower",

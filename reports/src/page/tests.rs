@@ -13,7 +13,7 @@ use crate::testing;
 
 fn render_page(results: &Results) -> String {
     let matrix = [["a", "b <x>"], ["`c`", "<u>d | e"]].map(|row| row.map(String::from).into());
-    page(&StoredResults::new(results, &results.runs).unwrap(), &Looks::default(), &matrix).unwrap()
+    page(&StoredResults::new(results, &results.runs).unwrap(), &Hues::default(), &matrix).unwrap()
 }
 
 /// Content of the script element with that id.
@@ -249,7 +249,7 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
 fn words_give_way_first_where_the_page_would_be_too_large() {
     let results = large(6, 4, 120);
     let blocks = view::blocks(&results);
-    let overview = Overview::new(&results, &blocks, &Looks::default());
+    let overview = Overview::new(&results, &blocks, &Hues::default());
     let sizes: Vec<usize> = chunk::Detail::ALL
         .into_iter()
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())

@@ -1,7 +1,9 @@
 //! A scatter plot of cost against needs kept. Points have numbers, and a list next to the plot
 //! gives their names. A line joins the points on the front.
 
-use super::palette::Style;
+use plotters::style::RGBColor;
+
+use super::palette::pale;
 use super::sheet::{
     Anchor, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
 };
@@ -39,7 +41,7 @@ pub(super) struct CloudPoint {
     pub(super) at: (f64, f64),
     /// Both figures as text.
     pub(super) figures: [String; 2],
-    pub(super) style: Style,
+    pub(super) color: RGBColor,
     /// True if the row finished all compared sessions.
     pub(super) whole: bool,
     pub(super) on_front: bool,
@@ -70,7 +72,7 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
         front_line(s, points, x, y)?;
         let places: Vec<(i32, i32)> = points.iter().map(|p| (x.at(p.at.0), y.at(p.at.1))).collect();
         for (p, at) in points.iter().zip(&places) {
-            let color = super::palette::pale(p.style.color, 0.45);
+            let color = pale(p.color, 0.45);
             if let Some((low, high)) = p.intervals[0] {
                 s.line((x.at(low), at.1), (x.at(high), at.1), color, 1)?;
             }
@@ -81,7 +83,7 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
         let flags = spread(&places, (LEFT_MARGIN, TOP, LEFT_MARGIN + WIDTH, bottom));
         for ((p, at), flag) in points.iter().zip(&places).zip(&flags) {
             if (at.0 - flag.0).abs().max((at.1 - flag.1).abs()) > 20 {
-                s.line(*at, *flag, p.style.color, 1)?;
+                s.line(*at, *flag, p.color, 1)?;
             }
             mark(s, p, *at)?;
             s.add_tooltip(*at, 8, &tooltip(cloud, p));
@@ -117,9 +119,9 @@ fn tooltip(cloud: &Cloud, p: &CloudPoint) -> String {
 
 fn mark(s: &Sheet<'_>, p: &CloudPoint, at: (i32, i32)) -> super::sheet::Drawn {
     if p.on_front {
-        s.diamond(at, 10, p.style.color)?;
+        s.diamond(at, 10, p.color)?;
     }
-    s.disc(at, 6, p.style.color, p.whole)
+    s.disc(at, 6, p.color, p.whole)
 }
 
 /// Draws the front as steps from row to row; no row is above them.

@@ -1,81 +1,66 @@
-//! Plots as SVG: four for every scenario and model, one of the front over sessions, and one for
-//! each swept setting. To add a plot, write a file with a `draw` function and add it to `KINDS`.
+//! Plots as SVG: cost against needs kept in each session and over sessions, and one for each swept
+//! setting. The page draws what is inside a session.
 
-mod cache;
 mod cloud;
-mod context;
-mod marks;
 mod palette;
 mod pooled;
-mod rows;
 mod scatter;
 mod sheet;
-mod spend;
 mod sweep;
 
-pub(crate) use marks::{Mark, marks};
-pub use palette::Looks;
+use std::collections::BTreeMap;
+
+pub use palette::Hues;
+pub(crate) use palette::{Mark, marks};
 
 use crate::formats::ReportError;
 use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::terms;
-use crate::view::{self, Naming, ReportBlock};
+use crate::view;
 use crate::{fmt, seeds};
-use palette::Styles;
 use sheet::Fault;
 
-type Draw = fn(&ReportBlock<'_>, &Styles) -> Result<String, Fault>;
-
-/// Name in the file name, and drawing function.
-const KINDS: [(&str, Draw); 4] = [
-    ("context", context::draw),
-    ("spend", spend::draw),
-    ("cache", cache::draw),
-    ("cost-retention", scatter::draw),
-];
+/// Marks of all strategies, by label.
+type Marks = BTreeMap<String, Mark>;
 
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
-/// `plots/<scenario>-<plot>.svg`.
+/// `plots/<scenario>-cost-retention.svg`.
 pub(crate) fn write(
     stored: &StoredResults<'_>,
-    looks: &Looks,
+    hues: &Hues,
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
     let results = &*seeds::averaged(&stored.figures);
-    let styles = Styles::from_results(results, looks);
+    let marks = marks(results, hues);
     let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
         let failed = |e| ReportError::Refused(format!("the plot `{file}` could not be drawn: {e}"));
-        let svg = drawn.map_err(failed)?;
-        files.put(&file, &svg)
+        files.put(&file, &drawn.map_err(failed)?)
     };
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
         let suffix = terms.suffix();
-        if let Some(drawn) = pooled::draw(&terms, &styles) {
+        if let Some(drawn) = pooled::draw(&terms, &marks) {
             add(format!("plots/front{suffix}.svg"), drawn)?;
         }
         let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
         for swept in &sweeps.swept {
             let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
-            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &styles);
+            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &marks);
             add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
-    let mut naming = Naming::from_results(results);
-    stored.sessions(&mut |session| {
-        for block in naming.blocks(&seeds::as_one(session)) {
-            for (name, draw) in KINDS {
-                let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-                add(file, draw(&block, &styles))?;
-            }
-        }
-        Ok(())
-    })
+    for block in &blocks {
+        let file = format!("plots/{}-cost-retention{}.svg", block.slug, block.suffix);
+        add(file, scatter::draw(block, &marks))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::formats::Artifact;
     use crate::record::Results;
@@ -129,7 +114,7 @@ mod tests {
         let mut results = testing::results();
         results.runs[0].scenario.title = "a <b> & \"c\" \u{0} ]]>".into();
         let drawn = plots(&results);
-        assert_eq!(drawn.len(), KINDS.len());
+        assert_eq!(drawn.len(), 1);
         for p in &drawn {
             well_formed(&p.text).unwrap_or_else(|e| panic!("{}: {e}", p.file));
             assert!(p.text.contains("x&lt;&amp;&quot;y"), "{} lacks the hostile label", p.file);
@@ -150,7 +135,7 @@ mod tests {
             files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")),
             "{files:?}"
         );
-        assert!(files.iter().any(|f| f == "plots/a-b-context-gpt-5-codex.svg"), "{files:?}");
+        assert!(files.iter().any(|f| f == "plots/a-b-cost-retention-gpt-5-codex.svg"), "{files:?}");
         files.iter_mut().for_each(|f| *f = f.to_lowercase());
         files.sort();
         let before = files.len();
@@ -173,15 +158,25 @@ mod tests {
     #[test]
     fn a_strategy_has_its_colour_in_every_run() {
         let hues = testing::LABELS[..10].iter().zip(0..).map(|(l, i)| (*l, i)).collect();
-        let looks = Looks { hues, ..Looks::default() };
         let all = testing::results();
         let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (Styles::from_results(&all, &looks), Styles::from_results(&few, &looks));
-        for run in &few.runs {
-            assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
-        }
+        let (a, b) = (marks(&all, &hues), marks(&few, &hues));
+        assert!(b.iter().all(|(label, mark)| a[label].hue == mark.hue));
+    }
+
+    #[test]
+    fn every_strategy_has_a_mark_and_products_have_a_hue_of_their_own() {
+        let all = marks(&testing::results(), &Hues::default());
+        assert_eq!(all.len(), testing::LABELS.len());
+        assert_eq!((&*all["reference"].hue, &*all["none"].hue), ("reference", "control"));
+        let products: Vec<&str> =
+            all.values().map(|m| &*m.hue).filter(|hue| hue.starts_with('h')).collect();
+        let distinct: BTreeSet<&&str> = products.iter().collect();
+        assert_eq!((products.len(), distinct.len()), (9, 9));
+        let shapes: BTreeSet<usize> = all.values().map(|m| m.shape).collect();
+        assert_eq!(shapes.len(), all.len());
     }
 
     /// The sample, and a second scenario with a reference that exceeds the window and with points
@@ -276,8 +271,8 @@ mod tests {
             let head = p.text.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let points = drawn[3].text.matches("<circle").count();
+        let points = drawn[0].text.matches("<circle").count();
         assert!(points > testing::LABELS.len(), "marks and what they tell");
-        assert!(drawn[3].text.contains("<title>x&lt;&amp;&quot;y: cost $ "));
+        assert!(drawn[0].text.contains("<title>x&lt;&amp;&quot;y: cost $ "));
     }
 }

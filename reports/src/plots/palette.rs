@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{Results, RunRecord};
+use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
+use serde::Serialize;
 
 /// Ten hues that are distinguishable with colour blindness and in print (after Okabe & Ito 2008 and
 /// P. Tol's muted scheme).
-pub(super) const HUES: [RGBColor; 10] = [
+const HUES: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
@@ -22,82 +23,58 @@ pub(super) const HUES: [RGBColor; 10] = [
     RGBColor(166, 118, 29),
 ];
 
-pub(super) const REFERENCE: RGBColor = RGBColor(60, 60, 60);
-const CONTROL: RGBColor = RGBColor(150, 150, 150);
+/// Preferred hues of strategies by bare name, as indices in the palette. Results do not contain
+/// them.
+pub type Hues = BTreeMap<&'static str, u8>;
 
-/// Line style.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dash {
-    Solid,
-    Dashed,
-    Dotted,
-}
-
-/// Colour and line style of a strategy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Style {
+/// The mark of a strategy in charts with one point each. The page has its own colours by these
+/// names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Mark {
+    /// Index of the shape. It may exceed the number of shapes in the script, which wraps around.
+    pub(crate) shape: usize,
+    /// Colour name: `h0` to `h9`, `reference` or `control`.
+    pub(crate) hue: String,
+    #[serde(skip)]
     pub(super) color: RGBColor,
-    pub(super) dash: Dash,
 }
 
-/// Preferred styles of strategies, by bare name. Results do not contain them.
-#[derive(Clone, Debug, Default)]
-pub struct Looks {
-    /// Preferred hue, as an index in the palette.
-    pub hues: BTreeMap<&'static str, u8>,
-    /// Strategies drawn dashed in grey.
-    pub dashed: BTreeSet<&'static str>,
-}
-
-/// Styles of all strategies by label.
-pub(super) struct Styles(pub(super) BTreeMap<String, Style>);
-
-impl Styles {
-    /// Assigns styles by label. Names without settings choose before names with settings, and
-    /// strategies with a preferred hue before the others; the rest is first come, first served.
-    pub(super) fn from_results(results: &Results, looks: &Looks) -> Styles {
-        let labels: BTreeSet<(bool, usize, &str)> = results
-            .runs
-            .iter()
-            .filter(|r| r.strategy.standing == Standing::Contender)
-            .map(|r| {
-                let label = r.strategy.label.as_str();
-                let hue = looks.hues.get(&*r.strategy.name).copied();
-                (label.contains(':'), hue.map_or(HUES.len(), usize::from), label)
-            })
-            .collect();
-        let mut used = [0_usize; HUES.len()];
-        let mut out = BTreeMap::new();
-        for (_, hue, label) in labels {
-            let wish = if hue < HUES.len() { hue } else { hash(label) % HUES.len() };
-            let least = used.iter().min().copied().unwrap_or(0);
-            let slot = (0..HUES.len())
-                .map(|i| (wish + i) % HUES.len())
-                .find(|s| used[*s] == least)
-                .unwrap_or(wish);
-            let dash = [Dash::Solid, Dash::Dashed, Dash::Dotted][used[slot].min(2)];
-            used[slot] += 1;
-            out.insert(label.to_string(), Style { color: HUES[slot], dash });
-        }
-        for r in results.runs.iter().filter(|r| r.strategy.standing != Standing::Contender) {
-            let color =
-                if r.strategy.standing == Standing::Hypothetical { REFERENCE } else { CONTROL };
-            let dashed = looks.dashed.contains(&*r.strategy.name);
-            let dash = if dashed { Dash::Dashed } else { Dash::Solid };
-            out.insert(r.strategy.label.clone(), Style { color, dash });
-        }
-        Styles(out)
+/// Assigns marks to all strategies, by label. Names without settings choose a hue before names with
+/// settings, and strategies with a preferred hue before the others; the rest is first come, first
+/// served.
+pub(crate) fn marks(results: &Results, hues: &Hues) -> BTreeMap<String, Mark> {
+    let strategies: BTreeMap<&str, (&str, Standing)> = results
+        .runs
+        .iter()
+        .map(|r| (&*r.strategy.label, (&*r.strategy.name, r.strategy.standing)))
+        .collect();
+    let products: BTreeSet<(bool, usize, &str)> = strategies
+        .iter()
+        .filter(|(_, (_, standing))| *standing == Standing::Contender)
+        .map(|(label, (name, _))| {
+            let hue = hues.get(name).map_or(HUES.len(), |hue| usize::from(*hue));
+            (label.contains(':'), hue, *label)
+        })
+        .collect();
+    let mut used = [0_usize; HUES.len()];
+    let mut slots = BTreeMap::new();
+    for (_, hue, label) in products {
+        let wish = if hue < HUES.len() { hue } else { hash(label) % HUES.len() };
+        let least = used.iter().min().copied().unwrap_or(0);
+        let slot = (0..HUES.len()).map(|i| (wish + i) % HUES.len()).find(|s| used[*s] == least);
+        let slot = slot.unwrap_or(wish);
+        used[slot] += 1;
+        slots.insert(label, slot);
     }
-
-    /// Style of the strategy of a run.
-    pub(super) fn of_run(&self, run: &RunRecord) -> Style {
-        self.of_label(&run.strategy.label)
-    }
-
-    /// Style of a label.
-    pub(super) fn of_label(&self, label: &str) -> Style {
-        self.0.get(label).copied().unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
-    }
+    let mark = |(shape, (label, (_, standing))): (usize, (&str, (&str, Standing)))| {
+        let (hue, color) = match (slots.get(label), standing) {
+            (Some(slot), _) => (format!("h{slot}"), HUES[*slot]),
+            (None, Standing::Hypothetical) => ("reference".into(), RGBColor(60, 60, 60)),
+            (None, _) => ("control".into(), RGBColor(150, 150, 150)),
+        };
+        (label.to_string(), Mark { shape, hue, color })
+    };
+    strategies.into_iter().enumerate().map(mark).collect()
 }
 
 fn hash(text: &str) -> usize {

@@ -1,7 +1,7 @@
 //! Cost against needs kept over sessions: mean changes against one baseline, with the front.
 
+use super::Marks;
 use super::cloud::{self, Axis, Cloud, CloudPoint};
-use super::palette::Styles;
 use super::sheet::Fault;
 use crate::fmt;
 use crate::front::{self, Pooled};
@@ -13,7 +13,7 @@ use crate::terms::Terms;
 const LONGEST: usize = 40;
 
 /// Draws the plot; `None` with fewer than two sessions or fewer than two rows that compacted.
-pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<String, Fault>> {
+pub(super) fn draw(terms: &Terms<'_, '_>, marks: &Marks) -> Option<Result<String, Fault>> {
     let pooled = Pooled::from_runs(&terms.evidence()).filter(|p| p.differences.sessions > 1)?;
     let d = &pooled.differences;
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();
@@ -31,7 +31,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
             label: name,
             at,
             figures: [figure(row, cost, x, d), stats::change(kept, y)],
-            style: styles.of_label(&row.strategy),
+            color: marks[&row.strategy].color,
             whole: row.sessions == pooled.sessions,
             on_front: pooled.is_on_front(&row.strategy),
             intervals: [ends(cost), ends(kept)],

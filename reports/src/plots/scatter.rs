@@ -2,27 +2,30 @@
 
 use crate::record::{RunRecord, Status};
 
+use super::Marks;
 use super::cloud::{self, Axis, Cloud, CloudPoint};
-use super::palette::Styles;
-use super::rows::label;
 use super::sheet::Fault;
 use crate::view::ReportBlock;
 use crate::{fmt, front};
 
-pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
+/// Maximum length of a name in the list, characters.
+const LONGEST: usize = 36;
+
+pub(super) fn draw(block: &ReportBlock<'_>, marks: &Marks) -> Result<String, Fault> {
     let front = front::of_block(block);
     let mut points = Vec::new();
     let mut without = Vec::new();
     for (run, on_front) in block.runs.iter().zip(front) {
+        let label = fmt::elide(&fmt::one_line(&run.strategy.label), LONGEST);
         let Some((cost, kept)) = position(run) else {
-            without.push(label(run));
+            without.push(label);
             continue;
         };
         points.push(CloudPoint {
-            label: label(run),
+            label,
             at: (cost, kept),
             figures: [fmt::usd(cost), fmt::pct(kept)],
-            style: styles.of_run(run),
+            color: marks[&run.strategy.label].color,
             whole: run.status == Status::Completed,
             on_front,
             intervals: [None, None],

@@ -5,11 +5,9 @@ use std::cell::RefCell;
 
 use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::palette::{Dash, Style};
 use crate::fmt;
 
 /// Error while drawing.
@@ -123,11 +121,6 @@ impl Sheet<'_> {
         self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
     }
 
-    /// Draws a filled box.
-    pub(super) fn fill(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Drawn {
-        self.area.draw(&Rectangle::new([from, to], color.filled()))
-    }
-
     pub(super) fn line(
         &self,
         from: (i32, i32),
@@ -135,25 +128,12 @@ impl Sheet<'_> {
         color: RGBColor,
         width: u32,
     ) -> Drawn {
-        self.area.draw(&PathElement::new(vec![from, to], color.stroke_width(width)))
+        self.path(&[from, to], color, width)
     }
 
-    /// Draws a line through points in the style of a strategy.
-    pub(super) fn path(&self, points: &[(i32, i32)], style: Style, width: u32) -> Drawn {
-        let stroke = style.color.stroke_width(width);
-        match style.dash {
-            Dash::Solid => self.area.draw(&PathElement::new(points.to_vec(), stroke)),
-            Dash::Dashed => {
-                self.area.draw(&DashedPathElement::new(points.iter().copied(), 8, 4, stroke))
-            }
-            Dash::Dotted => {
-                self.area.draw(&DashedPathElement::new(points.iter().copied(), 2, 3, stroke))
-            }
-        }
-    }
-
-    pub(super) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Drawn {
-        self.area.draw(&Polygon::new(points.to_vec(), color.filled()))
+    /// Draws a line through points.
+    pub(super) fn path(&self, points: &[(i32, i32)], color: RGBColor, width: u32) -> Drawn {
+        self.area.draw(&PathElement::new(points.to_vec(), color.stroke_width(width)))
     }
 
     /// Draws a disc, filled or hollow.
@@ -168,16 +148,8 @@ impl Sheet<'_> {
 
     /// Draws the outline of a square on its corner, the mark of a row on the front.
     pub(super) fn diamond(&self, (x, y): (i32, i32), radius: i32, color: RGBColor) -> Drawn {
-        let corners = [(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)];
-        self.area.draw(&PathElement::new(
-            corners.into_iter().chain([corners[0]]).collect::<Vec<_>>(),
-            color.stroke_width(2),
-        ))
-    }
-
-    pub(super) fn cross(&self, (x, y): (i32, i32), r: i32, color: RGBColor) -> Drawn {
-        self.line((x - r, y - r), (x + r, y + r), color, 3)?;
-        self.line((x - r, y + r), (x + r, y - r), color, 3)
+        let (left, right) = ((x - radius, y), (x + radius, y));
+        self.path(&[left, (x, y - radius), right, (x, y + radius), left], color, 2)
     }
 }
 

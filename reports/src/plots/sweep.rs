@@ -1,6 +1,8 @@
 //! Effect of the values of a setting on cost, needs kept and waiting, in panels below each other.
 
-use super::palette::{Dash, Style, Styles};
+use plotters::style::RGBColor;
+
+use super::Marks;
 use super::sheet::{Anchor, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
 use crate::fmt;
 use crate::metrics::Metric;
@@ -27,7 +29,7 @@ struct Dot {
 
 /// Dots of a curve in one panel.
 struct SweepLine {
-    style: Style,
+    color: RGBColor,
     dots: Vec<Dot>,
 }
 
@@ -35,7 +37,7 @@ pub(super) fn draw(
     sweeps: &Sweeps<'_>,
     swept: &Swept<'_>,
     terms: &str,
-    styles: &Styles,
+    marks: &Marks,
 ) -> Result<String, Fault> {
     let d = &sweeps.pooled.differences;
     let values = values(swept);
@@ -70,7 +72,7 @@ pub(super) fn draw(
         )?;
         for (k, (i, metric)) in panels.iter().enumerate() {
             let lines: Vec<SweepLine> =
-                swept.curves.iter().map(|c| line(sweeps, c, *i, metric, styles, &x)).collect();
+                swept.curves.iter().map(|c| line(sweeps, c, *i, metric, marks, &x)).collect();
             let (min, max) = range(&lines);
             let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
             let unit = d.suffix(*i, metric);
@@ -82,15 +84,15 @@ pub(super) fn draw(
             }
             for l in &lines {
                 let path: Vec<(i32, i32)> = l.dots.iter().map(|d| (d.x, y.at(d.y))).collect();
-                s.path(&path, l.style, 2)?;
+                s.path(&path, l.color, 2)?;
                 for (dot, at) in l.dots.iter().zip(path) {
                     if let Some((low, high)) = dot.interval {
-                        s.line((at.0, y.at(low)), (at.0, y.at(high)), l.style.color, 1)?;
+                        s.line((at.0, y.at(low)), (at.0, y.at(high)), l.color, 1)?;
                     }
                     if dot.on_front {
-                        s.diamond(at, 9, l.style.color)?;
+                        s.diamond(at, 9, l.color)?;
                     }
-                    s.disc(at, 4, l.style.color, true)?;
+                    s.disc(at, 4, l.color, true)?;
                     s.add_tooltip(at, 8, &dot.told);
                 }
             }
@@ -101,7 +103,7 @@ pub(super) fn draw(
         s.text(LEFT_MARGIN + width / 2, foot + 38, Anchor::Middle, TEXT, GREY, swept.setting)?;
         for (i, c) in swept.curves.iter().enumerate().filter(|_| several) {
             let row = TOP + 10 + i as i32 * 22;
-            s.disc((list, row), 5, style(c, styles).color, true)?;
+            s.disc((list, row), 5, color(c, marks), true)?;
             s.text(list + 14, row, Anchor::Left, TEXT, INK, &c.rest)?;
         }
         Ok(())
@@ -117,10 +119,9 @@ fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
     out
 }
 
-/// The colour of the first row. Dashes have no meaning in this plot, so the line is solid.
-fn style(c: &Curve<'_>, styles: &Styles) -> Style {
-    let of_row = styles.of_label(c.rows.first().map_or("", |(_, label)| label));
-    Style { dash: Dash::Solid, ..of_row }
+/// The colour of the first row; a curve is never empty.
+fn color(c: &Curve<'_>, marks: &Marks) -> RGBColor {
+    marks[c.rows[0].1].color
 }
 
 fn line(
@@ -128,7 +129,7 @@ fn line(
     curve: &Curve<'_>,
     figure: usize,
     metric: &Metric,
-    styles: &Styles,
+    marks: &Marks,
     x: &dyn Fn(&str) -> i32,
 ) -> SweepLine {
     let one = sweeps.pooled.differences.sessions == 1;
@@ -149,7 +150,7 @@ fn line(
             told: format!("{value}: {} {said}{front}", metric.name),
         })
     };
-    SweepLine { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
+    SweepLine { color: color(curve, marks), dots: curve.rows.iter().filter_map(dot).collect() }
 }
 
 /// Converts a change to the displayed unit.

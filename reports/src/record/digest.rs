@@ -130,8 +130,8 @@ mod tests {
         };
         assert!(digested.runs.iter().all(|r| r.requests.is_empty() && r.facts.is_empty()));
         assert_eq!(stats::over_sessions(&digested), stats::over_sessions(&whole));
-        let options = table::TableOptions::default();
-        assert_eq!(table::table(&digested, &options), table::table(&whole, &options));
+        let shown = |results| table::table(results, table::WIDTH, false);
+        assert_eq!(shown(&digested), shown(&whole));
         for (a, b) in digested.runs.iter().zip(&whole.runs) {
             assert!(a.columns().eq(b.columns()), "{}", a.strategy.label);
         }

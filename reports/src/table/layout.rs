@@ -1,14 +1,14 @@
 //! Layout of a table of a block: its columns, and the widths of the flexible ones.
 
-use super::columns::Column;
 use super::line::{TableLine, wrap};
+use crate::metrics::Metric;
 use crate::record::RunRecord;
 use crate::view::{self, ReportBlock, Scored};
 use crate::{fmt, front, grid};
 
 /// Cells of a row, and the widths of its two flexible columns.
 pub(super) struct Layout<'a> {
-    columns: &'a [Column],
+    columns: &'a [&'static Metric],
     figures: Vec<Vec<String>>,
     /// Mark after each label if the row is on the front, else empty.
     marks: Vec<String>,
@@ -19,11 +19,15 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(block: &ReportBlock<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
+    pub(super) fn new(
+        block: &ReportBlock<'_>,
+        width: usize,
+        columns: &'a [&'static Metric],
+    ) -> Layout<'a> {
         let gap = if width < 150 { 1 } else { 2 };
         let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
         let figures: Vec<Vec<String>> = block
-            .figures(columns.iter().map(|c| c.metric))
+            .figures(columns.iter().copied())
             .into_iter()
             .map(|row| row.into_iter().map(mark).collect())
             .collect();
@@ -32,7 +36,7 @@ impl<'a> Layout<'a> {
             figures
                 .iter()
                 .map(|f| chars(&f[i]))
-                .chain(columns[i].head.iter().map(|h| chars(h)))
+                .chain(columns[i].score_head().map(chars))
                 .max()
                 .unwrap_or(0)
                 + gap
@@ -61,7 +65,7 @@ impl<'a> Layout<'a> {
 
     pub(super) fn draw(&self, block: &ReportBlock<'_>) -> Vec<String> {
         let mut head = vec!["\nstrategy".to_string(), "\nsteps".into()];
-        head.extend(self.columns.iter().map(|c| c.head.join("\n")));
+        head.extend(self.columns.iter().map(|m| m.score_head().join("\n")));
         head.extend((self.notes > 0).then(|| "\nnotes".into()));
         let rows = block.runs.iter().zip(&self.figures).zip(&self.marks);
         let rows = rows.map(|((run, figures), mark)| {

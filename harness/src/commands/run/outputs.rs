@@ -7,7 +7,7 @@ use crate::commands::output::escape;
 use anyhow::{Context, bail};
 use ctxbench_agents::exec;
 use ctxbench_os::shutdown::{self, TempFolder};
-use ctxbench_replay::run::looks;
+use ctxbench_replay::run::hues;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, NewResults, Row, StoredResults};
 use ctxbench_scenarios::Scenario;
@@ -70,7 +70,7 @@ pub(in crate::commands) fn write(
         Ok::<_, anyhow::Error>(path)
     })?;
     let new = new.context("the folder was created")?;
-    new.fill(stored, &looks(), &list::matrix(), &more, private)?;
+    new.fill(stored, &hues(), &list::matrix(), &more, private)?;
     folder.publish(|| new.publish())?;
     shutdown::set_message(message.map(|message| escape(&message)));
     Ok(())
