@@ -1,23 +1,31 @@
 //! The engine of ctxbench: history, context and compaction, with a [`Strategy`] trait.
 //!
-//! The [`History`] is an append-only log of messages; the [`Context`] is the view of it in the next
-//! request. A strategy implements hooks of the agent's loop ([`run`]), which edit the view and never the
-//! log. The [`Host`] is the program around the loop: it gives user messages, sends requests and runs
-//! tools. Mechanisms that several products share are in [`compaction`].
+//! - [`History`] is an append-only log of messages. [`Context`] is the view of it in the next request, a
+//!   list of [`Block`]s. Strategies edit the view and never the log.
+//! - [`Strategy`] has a hook for each moment of a turn, in this order: `on_user`, then for each step
+//!   `before_request`, `request`, `on_reply` (or `on_error`), `admit` for each result of a tool,
+//!   `after_step`, and at the end `after_turn`. Every hook has a default, so implement what you need.
+//! - [`Host`] is your program around the loop. It gives user messages (`next`), sends requests (`send`),
+//!   runs tools (`run`) and knows the time (`now`, in ms; a wall clock is fine).
+//! - [`run`] is the loop, and [`Engine`] its state: the history, the context, token counts and prices.
 //!
-//! This strategy replaces the results of tools by a placeholder, except the newest, once a request
-//! would have more than 100,000 tokens:
+//! This program has a strategy that replaces the results of tools by a placeholder, except the newest,
+//! once a request would have more than 100 tokens. The host answers three times with a call of a tool:
 //!
 //! ```
 //! use ctxbench_core::compaction::clear_outputs;
-//! use ctxbench_core::{BlockKind, CompactionKind, Engine, Flow, Phase, Strategy, async_trait};
+//! use ctxbench_core::host::{Action, Incoming};
+//! use ctxbench_core::{
+//!     BlockKind, CompactionKind, Engine, Flow, Host, Millis, ModelError, Part, Phase, Reply, Request,
+//!     Strategy, ToolCall, async_trait,
+//! };
 //!
 //! struct ClearResults;
 //!
 //! #[async_trait]
 //! impl Strategy for ClearResults {
 //!     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-//!         if s.billed_tokens() > 100_000 {
+//!         if s.billed_tokens() > 100 {
 //!             let blocks = s.context.blocks();
 //!             let is_result = |&i: &usize| blocks[i].kind == BlockKind::Output;
 //!             let mut results: Vec<usize> = (0..blocks.len()).filter(is_result).collect();
@@ -29,9 +37,54 @@
 //!         Flow::Proceed
 //!     }
 //! }
+//!
+//! #[derive(Default)]
+//! struct Script {
+//!     users: u32,
+//!     replies: u32,
+//! }
+//!
+//! #[async_trait]
+//! impl Host for Script {
+//!     async fn next(&mut self) -> Option<Action> {
+//!         self.users += 1;
+//!         let parts = vec![Part::Text("Read the log three times.".into())];
+//!         (self.users == 1).then(|| Action::User(Incoming { key: "u1".into(), parts }))
+//!     }
+//!     async fn send(&mut self, _request: &Request) -> Result<Reply, ModelError> {
+//!         self.replies += 1;
+//!         let part = match self.replies {
+//!             n @ 1..=3 => Part::Call(ToolCall::new(format!("call_{n}"), "read", "{}")),
+//!             _ => Part::Text("Done.".into()),
+//!         };
+//!         Ok(Reply { parts: vec![part], ..Reply::default() })
+//!     }
+//!     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
+//!         calls.iter().map(|c| Incoming::result(c, false, "a line of the log\n".repeat(20))).collect()
+//!     }
+//!     fn now(&self) -> Millis {
+//!         0
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let model = ctxbench_core::model::find("claude-sonnet-4-6").unwrap();
+//! let mut engine = Engine::new(model.clone().into(), Box::new(Script::default()));
+//! ctxbench_core::run(&mut engine, &mut ClearResults).await;
+//!
+//! let cleared = engine.context.blocks().iter().filter(|b| &*b.text == "[old result]").count();
+//! assert_eq!(cleared, 2);
+//! assert_eq!(engine.history.messages().len(), 8);
+//! # }
 //! ```
 //!
-//! `core/kit/examples/agent` is a program with a strategy, a host, tools and a store.
+//! The system prompt and tool definitions are [`Engine::fixed`]. Models and their limits, prices and
+//! token counts are in [`model`]; [`model::install`] adds your own. Token counts are exact only with the
+//! feature `tokenizers`; without it, a token is four bytes. A prompt that the provider refuses reaches
+//! the strategy as `on_error`. Replies arrive whole, not as a stream. Mechanisms that several products
+//! share are in [`compaction`]. The crate `ctxbench-provider` turns a [`Request`] into the bytes of a
+//! provider's API, and `ctxbench-kit` stores sessions; its example `agent` is a whole program.
 
 pub mod agent;
 pub mod block;
