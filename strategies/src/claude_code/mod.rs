@@ -32,6 +32,7 @@ mod summary;
 mod tests;
 mod words;
 
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use serde::Deserialize;
@@ -44,10 +45,15 @@ use strategy::ClaudeCodeProgram;
 
 pub(crate) struct ClaudeCode;
 
+/// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
+const OLDER_RESERVE: u64 = 32_000;
+
 #[derive(Deserialize)]
 enum ClaudeCodeVersion {
     #[serde(rename = "2.1")]
     Program,
+    #[serde(rename = "2.0")]
+    Older,
     #[serde(rename = "described-001")]
     Described001,
     #[serde(rename = "described-002")]
@@ -71,6 +77,15 @@ impl Product for ClaudeCode {
         match b.version() {
             ClaudeCodeVersion::Program => {
                 Box::new(ClaudeCodeProgram::new(b.settings(), b.texts(), false))
+            }
+            ClaudeCodeVersion::Older => {
+                let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
+                let s = ClaudeCodeSettings {
+                    output_reserve,
+                    microcompact: Micro::Count,
+                    ..b.settings()
+                };
+                Box::new(ClaudeCodeProgram::new(s, b.texts(), false))
             }
             ClaudeCodeVersion::Described001 => Box::new(Wu2::new(b.settings(), b.texts())),
             ClaudeCodeVersion::Described002 => {
