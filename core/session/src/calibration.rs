@@ -225,7 +225,7 @@ pub fn counted_factor<'a>(
     const MIN_EXCESS: f64 = 1.1;
     const MAX_SPREAD: f64 = 1.15;
     const MAX_DEFICIT: f64 = 0.99;
-    const LEAST_FACTOR: f64 = 0.8;
+    const MIN_FACTOR: f64 = 0.8;
     let steps = steps(entries, by, recorded);
     let mut ratios: Vec<(f64, i64)> = steps
         .iter()
@@ -252,7 +252,7 @@ pub fn counted_factor<'a>(
     let sum = |of: fn(&CalibrationStep<'_>) -> i64| steps.iter().filter(whole).map(of).sum::<i64>();
     let factor = sum(|s| s.grown.unwrap_or_default()) as f64 / sum(|s| s.explained).max(1) as f64;
     let is_lower = ratios.len() >= MIN_STEPS && factor < MAX_DEFICIT;
-    if is_lower { factor.max(LEAST_FACTOR) } else { 1.0 }
+    if is_lower { factor.max(MIN_FACTOR) } else { 1.0 }
 }
 
 /// Returns the invisible tokens before each reply, by the reply's id, in order. If the counting model
