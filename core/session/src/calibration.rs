@@ -213,7 +213,7 @@ pub fn steps<'a>(
 ///
 /// Higher, as after a change of its vocabulary: the median of growth over explained growth, weighted by
 /// the latter, if half of the content is within 15 % of each other, and three quarters exceed `by` by a
-/// tenth or more. Lower: all growth over all explained growth, if that is below 99 %, since nothing
+/// tenth or more. Lower: all growth over all explained growth, if that is below 99.5 %, since nothing
 /// hidden can be negative. A prompt that grows by less than half is one that was shortened.
 pub fn counted_factor<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
@@ -224,7 +224,7 @@ pub fn counted_factor<'a>(
     const MIN_EXPLAINED: i64 = 200;
     const MIN_EXCESS: f64 = 1.1;
     const MAX_SPREAD: f64 = 1.15;
-    const MAX_DEFICIT: f64 = 0.99;
+    const MAX_DEFICIT: f64 = 0.995;
     const MIN_FACTOR: f64 = 0.8;
     let steps = steps(entries, by, recorded);
     let mut ratios: Vec<(f64, i64)> = steps
