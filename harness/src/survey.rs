@@ -5,7 +5,7 @@ use ctxbench_session::{Entry, calibration};
 use serde::Serialize;
 
 use crate::choice;
-use ctxbench_replay::billing::BilledCalls;
+use ctxbench_replay::billing::{BilledCalls, SessionCalls};
 use ctxbench_replay::recorded::{self, BilledCall, about_prices};
 
 /// Overview of a session. `None` = the recording does not contain it.
@@ -40,6 +40,8 @@ pub struct SessionSummary {
     pub cost_notes: Vec<String>,
     #[serde(skip)]
     calls: Vec<BilledCall>,
+    #[serde(skip)]
+    identity: SessionCalls,
 }
 
 impl SessionSummary {
@@ -76,17 +78,20 @@ impl SessionSummary {
             cost_usd,
             cost_notes: cost_usd.map(|_| about_prices(session, None)).unwrap_or_default(),
             calls,
+            identity: SessionCalls::new(session),
         }
     }
 
     /// Leaves calls that another session is billed for out of the cost. `at` = number of the
     /// session.
     pub fn bill_once(&mut self, billed: &mut BilledCalls, at: usize) {
-        let elsewhere = billed.bill(at, self.calls.iter().filter_map(|(id, _)| *id));
+        let elsewhere = billed.bill(at, self.identity.identities());
         if elsewhere.is_empty() {
             return;
         }
-        let own = |(id, _): &&BilledCall| !id.is_some_and(|id| elsewhere.contains_key(&id));
+        // Calls without an identity are elsewhere if the whole session is.
+        let is_copy = self.identity.content().is_some_and(|id| elsewhere.contains_key(&id));
+        let own = |(id, _): &&BilledCall| id.map_or(!is_copy, |id| !elsewhere.contains_key(&id));
         let usd = self.calls.iter().filter(own).filter_map(|(_, usd)| *usd);
         self.cost_usd = self.cost_usd.map(|_| usd.fold(0.0, |all, usd| all + usd));
         let note = "calls that an earlier session has, too, are in its cost only";

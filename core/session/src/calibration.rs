@@ -208,12 +208,14 @@ pub fn steps<'a>(
     out
 }
 
-/// Returns the factor by which a provider counts the visible content higher than `by` does, as after
-/// a change of its vocabulary, or 1 if the excess of prompts is not proportional to that content.
+/// Returns the factor by which a provider counts the visible content higher or lower than `by` does, or
+/// 1 if neither is certain.
 ///
-/// The factor is the median of growth over explained growth, weighted by the latter. It counts if half
-/// of the content is within 15 % of each other, and three quarters exceed `by` by a tenth or more.
-pub fn proportional_excess<'a>(
+/// Higher, as after a change of its vocabulary: the median of growth over explained growth, weighted by
+/// the latter, if half of the content is within 15 % of each other, and three quarters exceed `by` by a
+/// tenth or more. Lower: all growth over all explained growth, if that is below 99.5 %, since nothing
+/// hidden can be negative. A prompt that shrinks by a tenth was shortened and does not count.
+pub fn counted_factor<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
     recorded: Option<&'a str>,
@@ -222,7 +224,10 @@ pub fn proportional_excess<'a>(
     const MIN_EXPLAINED: i64 = 200;
     const MIN_EXCESS: f64 = 1.1;
     const MAX_SPREAD: f64 = 1.15;
-    let mut ratios: Vec<(f64, i64)> = steps(entries, by, recorded)
+    const MAX_DEFICIT: f64 = 0.995;
+    const MIN_FACTOR: f64 = 0.8;
+    let steps = steps(entries, by, recorded);
+    let mut ratios: Vec<(f64, i64)> = steps
         .iter()
         .filter(|s| s.explained >= MIN_EXPLAINED)
         .filter_map(|s| Some((s.grown? as f64 / s.explained as f64, s.explained)))
@@ -240,7 +245,14 @@ pub fn proportional_excess<'a>(
     let (low, high) = (quantile(0.25), quantile(0.75));
     let is_proportional =
         ratios.len() >= MIN_STEPS && low >= MIN_EXCESS && high <= MAX_SPREAD * low;
-    if is_proportional { quantile(0.5) } else { 1.0 }
+    if is_proportional {
+        return quantile(0.5);
+    }
+    let whole = |s: &&CalibrationStep<'_>| s.grown.is_some_and(|g| g > -(s.prompt as i64 / 10));
+    let sum = |of: fn(&CalibrationStep<'_>) -> i64| steps.iter().filter(whole).map(of).sum::<i64>();
+    let factor = sum(|s| s.grown.unwrap_or_default()) as f64 / sum(|s| s.explained).max(1) as f64;
+    let is_lower = ratios.len() >= MIN_STEPS && factor < MAX_DEFICIT;
+    if is_lower { factor.max(MIN_FACTOR) } else { 1.0 }
 }
 
 /// Returns the invisible tokens before each reply, by the reply's id, in order. If the counting model
@@ -312,12 +324,14 @@ mod tests {
         let size = |text| Size { text, ..Size::default() };
         let explained = BY.block(size(1_000)) + BY.block(size(1));
         let factor = |grown: &dyn Fn(u64) -> u64| {
-            proportional_excess(&growing(grown), &BY, Some("claude-opus-4-6"))
+            counted_factor(&growing(grown), &BY, Some("claude-opus-4-6"))
         };
         assert!((factor(&|_| explained * 3 / 2) - 1.5).abs() < 0.01);
         assert_eq!(factor(&|_| explained), 1.0);
         assert_eq!(factor(&|step| explained + if step % 4 == 0 { 5_000 } else { 0 }), 1.0);
         assert_eq!(factor(&|step| explained + step * 200), 1.0, "not in proportion");
+        let lower = factor(&|step| if step % 2 == 0 { explained } else { explained * 9 / 10 });
+        assert!((lower - 0.95).abs() < 0.01, "{lower}");
     }
 
     #[test]

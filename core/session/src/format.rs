@@ -55,6 +55,9 @@ pub struct Source {
     /// File name without its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// Version of the program that recorded the session, if the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// One line after the header.

@@ -158,3 +158,14 @@ fn the_assumed_latency_fits_the_compactions_that_were_timed() {
     let warm = l.a_ms + l.c_ms * 186_805.0 + l.d_ms * 4_413.0;
     assert!((24_000.0..29_000.0).contains(&warm), "{warm}");
 }
+
+#[test]
+fn the_hash_of_the_table_covers_the_terms_of_calls() {
+    let texts = [include_str!("models.toml"), include_str!("rules.toml")];
+    let hash = |texts: &[&str]| {
+        format!("{:08x}", crate::tokens::content_hash(texts.join("\n").as_bytes()) >> 32)
+    };
+    let named = |terms: &str| hash(&[texts[0], texts[1], terms, unlisted::ROWS]);
+    assert!(price_table().ends_with(&named(TERMS)));
+    assert_ne!(named(TERMS), named(&TERMS.replace("factor = 0.5", "factor = 0.4")));
+}

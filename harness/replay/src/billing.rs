@@ -15,7 +15,7 @@ pub fn call_hash(usage: &RecordedUsage) -> Option<u64> {
 }
 
 /// What identifies a session among others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionCalls {
     /// Hashes of its calls, each once.
     calls: Vec<u64>,
@@ -43,7 +43,13 @@ impl SessionCalls {
         }
     }
 
-    fn identities(&self) -> impl Iterator<Item = u64> {
+    /// Returns the hash of the content of a recording without identified calls.
+    pub fn content(&self) -> Option<u64> {
+        self.content
+    }
+
+    /// Returns the hashes that copies of the session have, too.
+    pub fn identities(&self) -> impl Iterator<Item = u64> {
         self.calls.iter().copied().chain(self.content)
     }
 }
@@ -117,6 +123,7 @@ impl Groups {
 
 /// Returns notes on sessions that share calls: how many sessions count as how many.
 pub fn notes(sessions: &[Scenario]) -> Vec<String> {
+    /// Number of groups, and of sessions of each, that are named.
     const NAMED: usize = 3;
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for s in sessions {
@@ -133,7 +140,11 @@ pub fn notes(sessions: &[Scenario]) -> Vec<String> {
             pluralize(others.len(), "other session")
         )
     };
-    groups.into_iter().map(note).collect()
+    let more = groups.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| {
+        format!("calls are shared by {} of sessions, too", pluralize(more, "further group"))
+    });
+    groups.into_iter().take(NAMED).map(note).chain(more).collect()
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ mod trace;
 mod twice;
 pub mod validate;
 pub mod verify;
+pub mod versions;
 pub mod watch;
 mod windows;
 mod world;

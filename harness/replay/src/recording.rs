@@ -48,11 +48,11 @@ pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -
     }
 }
 
-/// Returns the factor of a provider that counts the visible content of the main conversation higher
-/// than `by`.
+/// Returns the factor by which a provider counts the visible content of the main conversation higher
+/// or lower than `by`.
 fn excess(session: &Session, by: &Counting) -> f64 {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::proportional_excess(own, by, session.header.model.as_deref())
+    calibration::counted_factor(own, by, session.header.model.as_deref())
 }
 
 /// Returns the cache lifetime that the recorded program requested, according to its counters.

@@ -9,6 +9,7 @@ use ctxbench_mock::Transport;
 use ctxbench_replay::billing::{self, SessionCalls};
 use ctxbench_replay::recorded::{about_prices, as_recorded};
 use ctxbench_replay::run::Plan;
+use ctxbench_replay::versions;
 use ctxbench_replay::{Options, models};
 use ctxbench_reports::advise::{
     Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
@@ -94,7 +95,8 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
             skipped.notes().map(|l| format!("; {l}")).collect::<String>()
         );
     }
-    for remark in sessions.iter().flat_map(remarks).collect::<BTreeSet<String>>() {
+    let all = sessions.iter().flat_map(remarks).chain(versions::notes(&sessions));
+    for remark in all.collect::<BTreeSet<String>>() {
         report!("note: {remark}");
     }
     let mut by_product: Vec<Vec<Scenario>> = products.iter().map(|_| Vec::new()).collect();

@@ -22,6 +22,7 @@ use ctxbench_replay::keys::{self, Keys};
 use ctxbench_replay::memory::Prefixes;
 use ctxbench_replay::run::{Plan, head};
 use ctxbench_replay::verify::{self, Verified};
+use ctxbench_replay::versions;
 use ctxbench_replay::watch::Watch;
 use ctxbench_replay::watch::otel::Collector;
 use ctxbench_reports as reports;
@@ -385,7 +386,8 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     let calls: Vec<SessionCalls> = listed.iter().map(|l| l.calls.clone()).collect();
     billing::bill_once(&mut sessions, &calls);
-    billing::notes(&sessions).iter().for_each(|note| report!("note: {note}"));
+    let notes = billing::notes(&sessions).into_iter().chain(versions::notes(&sessions));
+    notes.for_each(|note| report!("note: {note}"));
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }

@@ -57,6 +57,26 @@ fn rows(told: &str, name: &str) -> usize {
     told.lines().filter(|l| l.trim_start().starts_with(&format!("{name} "))).count()
 }
 
+/// Bills of every sample, from the raw files and the price table.
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn recorded_dollars_of_every_sample() {
+    let mut script = Command::new("python3");
+    script.arg(checkout().join("tests/recompute/bill.py")).arg(env!("CARGO_BIN_EXE_ctxbench"));
+    for folder in ["recordings", "billing"] {
+        let mut all: Vec<PathBuf> = std::fs::read_dir(checkout().join("tests/data").join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        all.sort();
+        script.args(all);
+    }
+    let done = script.output().unwrap();
+    let said = String::from_utf8([done.stdout, done.stderr].concat()).unwrap();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.lines().filter(|l| !l.contains(": 0 calls")).count() > 20, "{said}");
+}
+
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn every_strategy_on_a_scenario() {

@@ -49,6 +49,32 @@ pub(super) fn drop_impossible_counters(
     ))
 }
 
+/// Removes counters that are 0 in every reply, as some gateways send them. Returns a warning.
+pub(super) fn drop_zero_counters(items: &mut [Located], file: &str) -> Option<String> {
+    let counted = items.iter().filter_map(|i| match &i.entry {
+        Entry::Assistant(a) => Some((i.line, a.usage.as_ref()?)),
+        _ => None,
+    });
+    let counted: Vec<(usize, &RecordedUsage)> = counted.collect();
+    let is_zero = |u: &RecordedUsage| {
+        u.prompt() == 0
+            && u.output == 0
+            && u.billing.told_usd.is_none()
+            && u.billing.web_searches == 0
+    };
+    let (line, count) = (counted.first()?.0, counted.len());
+    counted.iter().all(|(_, usage)| is_zero(usage)).then_some(())?;
+    for item in items.iter_mut() {
+        if let Entry::Assistant(a) = &mut item.entry {
+            a.usage = None;
+        }
+    }
+    let replies = pluralize(count, "reply");
+    Some(format!(
+        "{file}:{line}: all counters of {replies} are 0, which cannot be; they are left out"
+    ))
+}
+
 /// Adds a compaction where the counted prompts fall without one, and returns a warning. What the
 /// program removed, and when, is not known.
 pub(super) fn add_hidden_compactions(items: &mut Vec<Located>, file: &str) -> Option<String> {

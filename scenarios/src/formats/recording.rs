@@ -26,6 +26,8 @@ pub struct Recording {
     /// Title given by a person. Otherwise the first text of the user is used.
     pub title: Option<String>,
     pub route: ProviderRoute,
+    /// Version of the program that wrote the end of the file.
+    pub version: Option<String>,
     /// Context window that the program assumed, tokens.
     pub context_window: Option<u64>,
     /// Whether the file is the record of a subagent. Its messages then form the session.

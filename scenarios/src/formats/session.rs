@@ -27,8 +27,8 @@ pub(super) fn put_together(
     format: &str,
     file: &str,
 ) -> Result<Loaded, InputError> {
-    let Recording { steps, id, title, context_window, of_subagent, mut warnings, left_out, .. } =
-        recording;
+    let Recording { steps, id, title, context_window, of_subagent, version, .. } = recording;
+    let Recording { mut warnings, left_out, .. } = recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
@@ -49,7 +49,9 @@ pub(super) fn put_together(
         builder.entry(line, Entry::RecordedCall(RecordedCall { at, agent, ..call }));
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
-    builder.finish(format, file, Header { id, title, context_window, ..Header::default() })
+    let source = Source { format: format.to_string(), file: Some(file.to_string()), version };
+    let header = Header { id, title, context_window, source: Some(source), ..Header::default() };
+    builder.finish(format, file, header)
 }
 
 /// Returns the start of the main conversation, ms since 1970. A subagent may precede it in the
@@ -467,7 +469,6 @@ impl SessionBuilder {
         }
         header.version = crate::jsonl::VERSION;
         header.started = self.start.and_then(time::of_millis);
-        header.source = Some(Source { format: format.to_string(), file: Some(file.to_string()) });
         if header.id.trim().is_empty() {
             header.id = Read::of_bytes(&[], file).stem().to_string();
         }
@@ -480,6 +481,7 @@ impl SessionBuilder {
                 _ => None,
             });
         }
+        self.warnings.extend(plausible::drop_zero_counters(&mut self.items, file));
         self.warnings.extend(plausible::drop_impossible_counters(&header, &mut self.items, file));
         if format != "aider" {
             // Aider's user takes files out of the chat at will.

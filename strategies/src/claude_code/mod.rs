@@ -27,6 +27,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 
@@ -37,6 +38,9 @@ use settings::{ClaudeCodeSettings, Micro};
 use strategy::ClaudeCodeProgram;
 
 pub(crate) struct ClaudeCode;
+
+/// Room for a reply up to early 2026, tokens (docs/sources/claude-code.md §1.1).
+const OLDER_RESERVE: u64 = 32_000;
 
 impl Product for ClaudeCode {
     fn about(&self) -> About {
@@ -57,6 +61,11 @@ impl Product for ClaudeCode {
         };
         match b.version.name {
             "2.1" => program(b.settings(), false),
+            "2.0" => {
+                let output_reserve = scale_tokens(OLDER_RESERVE, b.scale);
+                let microcompact = Micro::Count;
+                program(ClaudeCodeSettings { output_reserve, microcompact, ..b.settings() }, false)
+            }
             "described-001" => Box::new(Wu2::new(b.settings(), b.texts())),
             "described-002" => program(three_tiers(b.settings()), true),
             name => unreachable!("{name} is not in about.toml"),

@@ -31,7 +31,7 @@ mod companions;
 mod route;
 mod sidechains;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::Part;
 use ctxbench_session::Trigger;
@@ -41,8 +41,8 @@ use serde_json::{Map, Value};
 use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
 use super::messages::{self, content};
 use super::recording::{
-    ContextPlace, Input, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, View, tokens,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
 use sidechains::{LineOrigin, Spoken};
@@ -90,6 +90,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
             reader.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
         }
     }
+    out.version = reader.version;
     let mut steps = reader.steps;
     for (agent, call) in &conversations.repeated {
         if let Some((place, last)) = last_reply(&steps, agent, call) {
@@ -154,6 +155,8 @@ fn last_reply(steps: &[RecordingStep], agent: &str, call: &str) -> Option<(usize
 struct TranscriptReader {
     steps: Vec<RecordingStep>,
     version: Option<String>,
+    /// The first prompt of replies without a named request, by the message's id.
+    first_prompts: HashMap<String, u64>,
     ids: route::Ids,
     /// Replies whose inner requests were added.
     with_inside: HashSet<String>,
@@ -247,7 +250,12 @@ impl TranscriptReader {
             return StepKind::Note { kind: NoteKind::Uncounted, text };
         }
         let id = str_of(message, "id").unwrap_or_default();
-        let request = str_of(o, "requestId").unwrap_or_default();
+        let usage = object_of(message, "usage");
+        let counters = usage.map(|u| messages::counters(u).unwrap_or_default());
+        let request = match str_of(o, "requestId") {
+            Some(request) => request.to_string(),
+            None => self.of_relay(id, counters.as_ref().map_or(0, Counters::prompt)),
+        };
         let pieces = content(message.get("content"));
         let response =
             if id.is_empty() { format!("line {}", line.number) } else { format!("{id} {request}") };
@@ -256,14 +264,24 @@ impl TranscriptReader {
             model,
             ..RecordingReply::new(response, pieces)
         };
-        if let Some(usage) = object_of(message, "usage") {
-            self.ids.add(id, request);
-            let counters = messages::counters(usage).unwrap_or_default();
+        if let Some(counters) = counters {
+            self.ids.add(id, &request);
             let call = format!("{id} {request} {}", reply.model.as_deref().unwrap_or_default());
             reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&call) });
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
         StepKind::Reply(reply)
+    }
+
+    /// Names the request of a reply of a relay that gives all replies the same id and names no
+    /// requests: by its prompt, unless that is the first one with this id. Lines of one reply have the
+    /// same prompt.
+    fn of_relay(&mut self, id: &str, prompt: u64) -> String {
+        let first = self.first_prompts.entry(id.to_string()).or_default();
+        if *first == 0 {
+            *first = prompt;
+        }
+        if prompt == *first || prompt == 0 { String::new() } else { prompt.to_string() }
     }
 }
 

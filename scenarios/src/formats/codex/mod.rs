@@ -92,11 +92,13 @@ fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
     out.steps = reader.steps;
     out.context_window = reader.window;
     out.route = reader.route;
+    out.version = reader.version;
 }
 
 #[derive(Default)]
 struct RolloutReader {
     steps: Vec<RecordingStep>,
+    version: Option<String>,
     /// What each step is to a rollback.
     records: Vec<Record<()>>,
     route: ProviderRoute,
@@ -181,6 +183,7 @@ impl RolloutReader {
             }
             None => {}
         }
+        self.version = string(payload, "cli_version").or(self.version.take());
         self.thread =
             string(payload, "forked_from_id").or(string(payload, "id")).or(self.thread.take());
         let own_from = payload.get("subagent_history_start_ordinal").and_then(Value::as_u64);

@@ -29,6 +29,7 @@ pub(super) fn recording(
     out: &mut Recording,
 ) -> HashSet<String> {
     out.title = string(&stored.info, "title");
+    out.version = string(&stored.info, "version");
     out.of_subagent = parent_of(&stored.info).is_some();
     out.route = ProviderRoute::Unknown("OpenCode records no request ids".into());
     let mut reader = OpenCodeReader {

@@ -33,6 +33,9 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
+/// Number of the session format that pi writes now.
+const NEWEST_FORMAT: u64 = 3;
+
 fn sniff(head: &Head) -> bool {
     let is_head = |o: &Map<String, Value>| {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
@@ -53,6 +56,10 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
         reader.line(line, if left { View::Calls } else { View::Both });
     }
     out.steps = reader.steps;
+    // Files name no version of the program. Those of older formats are of older versions.
+    let header = lines.iter().find(|l| str_of(&l.object, "type") == Some("session"));
+    let format = header.map(|l| l.object.get("version").and_then(Value::as_u64).unwrap_or(1));
+    out.version = format.filter(|n| *n < NEWEST_FORMAT).map(|n| format!("with session format {n}"));
 }
 
 #[derive(Default)]
