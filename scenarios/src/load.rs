@@ -177,17 +177,6 @@ fn kind(head: &Head) -> Option<InputKind> {
     about_session.then_some(InputKind::Session)
 }
 
-/// Loads the single scenario that another one extends. `extending` is the chain of extending
-/// scenarios.
-fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> {
-    let mut all = Vec::new();
-    load_with(path, extending, &mut |_, one| {
-        all.push(one);
-        ControlFlow::Continue(())
-    })?;
-    only(all.into_iter(), path)
-}
-
 /// Receives a scenario (without found facts) or an error, with its location; `Break` ends the
 /// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
@@ -201,7 +190,7 @@ pub(crate) fn load_with(
 ) -> Result<(), LoadError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
-    let beside = OnDisk { folder, row, read: RefCell::default() };
+    let beside = Beside { folder: Some(folder), row, read: RefCell::default() };
     of_source(&Source::at(path), path, &beside, &mut |place, one| {
         let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
@@ -218,7 +207,7 @@ pub(crate) fn load_source(
     place: &Path,
     take: &mut Take<'_>,
 ) -> Result<(), LoadError> {
-    of_source(source, place, &Alone, &mut |place, one| {
+    of_source(source, place, &Beside::default(), &mut |place, one| {
         take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
 }
@@ -233,21 +222,21 @@ fn with_messages(scenario: Scenario, place: &Path) -> Result<Scenario, LoadError
 /// Reads bytes without companion files: one session, scenario or recording. `name` identifies
 /// scenarios and appears in messages.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
+    let (source, path) = (Source::of_bytes(bytes, name), Path::new(name));
+    single(path, |take| of_source(&source, path, &Beside::default(), take))
+}
+
+/// Returns the only scenario that `read` passes on, with its facts, or an error for several.
+fn single(
+    path: &Path,
+    read: impl FnOnce(&mut Take<'_>) -> Result<(), LoadError>,
+) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
-    let source = Source::of_bytes(bytes, name);
-    of_source(&source, Path::new(name), &Alone, &mut |_, one| {
+    read(&mut |_, one| {
         all.push(one);
         ControlFlow::Continue(())
     })?;
-    only(all.into_iter(), Path::new(name))
-}
-
-/// Returns the only scenario of a file, with its facts, or an error for several.
-fn only(
-    mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
-    path: &Path,
-) -> Result<Scenario, LoadError> {
-    match (all.len(), all.next()) {
+    match (all.len(), all.pop()) {
         (1, Some(one)) => one.map(|mut scenario| {
             scenario.find_facts();
             scenario
@@ -346,7 +335,7 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
         let read = member.and_then(|member| {
             if corpus::may_hold_sessions(Path::new(&name), &member) {
                 any = true;
-                of_source(&member, &place, &Alone, &mut |place, one| {
+                of_source(&member, &place, &Beside::default(), &mut |place, one| {
                     ended = take(place, one);
                     ended
                 })?;
@@ -364,31 +353,22 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
     if any { Ok(()) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
 }
 
-struct Alone;
-
 /// Reason why companion files are missing.
 const ALONE: &str =
     "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
-impl Companions for Alone {
-    fn text(&self, _name: &str) -> Result<String, String> {
-        Err(ALONE.into())
-    }
-
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)))
-    }
-}
-
-struct OnDisk<'a> {
-    folder: &'a Path,
+/// Companion files of a source.
+#[derive(Default)]
+struct Beside<'a> {
+    /// Folder of the source. `None` = the source is not on disk and has no companions.
+    folder: Option<&'a Path>,
     /// Chain of scenarios that extend one another, ending with this one.
     row: Vec<PathBuf>,
     /// Files read so far.
     read: RefCell<Vec<PathBuf>>,
 }
 
-impl Companions for OnDisk<'_> {
+impl Companions for Beside<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A foreign scenario must not be able to show files of this machine.
         let inside = std::path::Path::new(name)
@@ -397,14 +377,17 @@ impl Companions for OnDisk<'_> {
         if !inside {
             return Err("it lies outside the scenario's folder".into());
         }
-        let path = self.folder.join(name);
+        let path = self.folder.ok_or(ALONE)?.join(name);
         let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
         self.read.borrow_mut().push(path);
         Ok(text)
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let path = self.folder.join(name);
+        let Some(folder) = self.folder else {
+            return Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)));
+        };
+        let path = folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
         let place = |path: &Path| std::fs::canonicalize(path).ok();
         if place(&path).is_some_and(|at| self.row.iter().any(|p| place(p).is_some_and(|p| p == at)))
@@ -418,10 +401,11 @@ impl Companions for OnDisk<'_> {
             let what = format!("{name:?} is extended over more than {DEEPEST} scenarios");
             return Err(NoBase::Name(what, "extend one that extends fewer".to_string()));
         }
-        let base = load_file(&path, &self.row).map_err(|e| match e {
-            LoadError::Input(e) => NoBase::Broken(e),
-            e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
-        })?;
+        let base =
+            single(&path, |take| load_with(&path, &self.row, take)).map_err(|e| match e {
+                LoadError::Input(e) => NoBase::Broken(e),
+                e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
+            })?;
         self.read.borrow_mut().extend(base.files.iter().cloned());
         Ok(base)
     }

@@ -110,13 +110,13 @@ impl<'a> Document<'a> {
     }
 
     /// Parses the members of an object.
-    pub(super) fn members(&self, expected: &str) -> Result<Members<'a>, InputError> {
-        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e, expected))
+    pub(super) fn members(&self) -> Result<Members<'a>, InputError> {
+        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e))
     }
 
     /// Returns the document as a value with parts that can be located in it.
-    pub(super) fn raw(&self, expected: &str) -> Result<&'a RawValue, InputError> {
-        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    pub(super) fn raw(&self) -> Result<&'a RawValue, InputError> {
+        serde_json::from_str(self.text).map_err(|e| self.error(&e))
     }
 
     /// Returns a value inside the document as a document.
@@ -126,20 +126,20 @@ impl<'a> Document<'a> {
     }
 
     /// Parses the text as any JSON value.
-    pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
-        escapes::from_str(self.text).map_err(|e| self.error(&e, expected))
+    pub(super) fn value(&self) -> Result<Value, InputError> {
+        escapes::from_str(self.text).map_err(|e| self.error(&e))
     }
 
-    fn error(&self, e: &serde_json::Error, expected: &str) -> InputError {
+    fn error(&self, e: &serde_json::Error) -> InputError {
         let line = self.line + e.line().max(1) - 1;
         let (what, fix) = if self.text.trim().is_empty() {
             ("the file is empty".to_string(), "export or copy it again")
         } else if e.is_eof() {
-            return broken_off(line, expected).at(self.file);
+            return broken_off(line).at(self.file);
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
-        InputError::new(line, what, expected, fix).at(self.file)
+        InputError::new(line, what, WHOLE, fix).at(self.file)
     }
 
     /// Returns the objects of a list in the document, if there is one. Other items are left out
@@ -168,8 +168,11 @@ impl<'a> Document<'a> {
     }
 }
 
-fn broken_off(line: usize, expected: &str) -> InputError {
-    InputError::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
+/// Valid content of a document, for errors.
+const WHOLE: &str = "a recording as its program wrote it";
+
+fn broken_off(line: usize) -> InputError {
+    InputError::new(line, "the JSON breaks off here", WHOLE, "export or copy it again, whole")
 }
 
 /// Finds the line numbers of successive parts of a text.
@@ -215,7 +218,7 @@ pub(super) fn streamed(
             let Some(byte) = byte else {
                 if item.is_empty() {
                     let cut = std::mem::take(&mut depth) > 0;
-                    return cut.then(|| Err(broken_off(line, "a list that ends with ]").at(file)));
+                    return cut.then(|| Err(broken_off(line).at(file)));
                 }
                 // The reader of a truncated item reports it.
                 depth *= usize::from(depth == 1 && !quoted);
@@ -287,7 +290,7 @@ mod tests {
     fn objects_of_a_list_have_their_lines() {
         let text = "{\n \"n\": 1,\n \"list\": [\n  {\"a\": 1},\n  7,\n  {\n   \"a\": 2\n  }\n ]\n}";
         let document = Document { line: 11, ..Document::new(text, "x.json") };
-        let members = document.members("an object").unwrap();
+        let members = document.members().unwrap();
         let mut notes = Recording::default();
         let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
@@ -300,18 +303,21 @@ mod tests {
         let text = r#"{"list":[{"a":"\ud83d"},{"a":2}],"b":"\ude00"}"#;
         let document = Document::new(text, "x.json");
         let mut notes = Recording::default();
-        let members = document.members("an object").unwrap();
+        let members = document.members().unwrap();
         let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!((lines[0].object["a"].as_str(), lines.len()), (Some("\u{fffd}"), 2));
         assert!(notes.warnings.is_empty(), "{:?}", notes.warnings);
-        assert_eq!(document.value("a value").unwrap()["b"], "\u{fffd}");
+        assert_eq!(document.value().unwrap()["b"], "\u{fffd}");
     }
 
     #[test]
     fn errors_say_where_it_breaks_off() {
-        let of = |text| Document::new(text, "x.json").members("a chat").err().unwrap().to_string();
+        let of = |text| Document::new(text, "x.json").members().err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
-        assert!(cut.starts_with("x.json:3: the JSON breaks off here; expected a chat"), "{cut}");
+        assert!(
+            cut.starts_with("x.json:3: the JSON breaks off here; expected a recording"),
+            "{cut}"
+        );
         assert!(of("").contains("the file is empty"));
         assert!(of("{\"a\" 1}").contains("x.json:1: not readable as JSON"));
     }
@@ -328,7 +334,7 @@ mod tests {
         assert_eq!(texts, expected.map(|(n, t)| (n, t.to_string())));
         assert!(items("[]").is_empty() && items("").is_empty());
         let ok = |n: usize, text: &str| Ok((n, text.to_string()));
-        let cut = || Err(broken_off(2, "a list that ends with ]").at("x.json"));
+        let cut = || Err(broken_off(2).at("x.json"));
         assert_eq!(items("[1, {\"a\":"), [ok(1, "1"), ok(1, "{\"a\":")]);
         assert_eq!(items("[1, \"a"), [ok(1, "1"), ok(1, "\"a")]);
         assert_eq!(items("[1, 2\n"), [ok(1, "1"), ok(1, "2\n"), cut()]);

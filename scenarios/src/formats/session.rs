@@ -67,43 +67,37 @@ fn start(steps: &[RecordingStep]) -> Option<i64> {
 /// Returns counted calls on branches that the session did not end with, once each, with line and
 /// time.
 fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
-    let key = |s: &RecordingStep, r: &RecordingReply| Some((s.agent.clone(), r.response.clone()?));
-    let replies: HashSet<Option<&String>> = steps
-        .iter()
-        .filter_map(|s| match &s.what {
-            StepKind::Reply(reply) => Some(reply.response.as_ref()),
-            _ => None,
-        })
-        .collect();
-    let replies = &replies;
-    let of = |wanted: bool| {
-        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(move |s| {
-            let reply = match &s.what {
-                StepKind::Reply(reply) => reply,
-                // The request for the summary of a compaction that was given up.
-                StepKind::Compaction(c) if wanted => {
-                    c.reply.as_deref().filter(|r| !replies.contains(&r.response.as_ref()))?
-                }
-                _ => return None,
-            };
-            Some((s, reply, key(s, reply)?))
-        })
-    };
-    let kept: HashSet<_> = of(false).map(|(.., key)| key).collect();
-    // The request for a summary belongs to its compaction.
-    let summaries: HashSet<&String> = steps
-        .iter()
-        .filter(|s| s.view != View::Calls)
-        .filter_map(|s| match &s.what {
-            StepKind::Compaction(c) if s.view != View::Calls => c.reply.as_ref()?.response.as_ref(),
-            _ => None,
-        })
-        .collect();
-    let elsewhere =
-        |key: &(Option<String>, String)| kept.contains(key) || summaries.contains(&key.1);
+    let (mut replies, mut kept, mut summaries) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for step in steps {
+        let is_kept = step.view != View::Calls;
+        match &step.what {
+            StepKind::Reply(reply) => {
+                replies.extend(&reply.response);
+                kept.extend(reply.response.iter().filter(|_| is_kept).map(|id| (&step.agent, id)));
+            }
+            // The request for a summary belongs to its compaction.
+            StepKind::Compaction(c) if is_kept => {
+                summaries.extend(c.reply.iter().filter_map(|r| r.response.as_ref()));
+            }
+            _ => {}
+        }
+    }
     let mut places = HashMap::new();
     let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
-    for (step, reply, key) in of(true).filter(|(.., key)| !elsewhere(key)) {
+    for step in steps.iter().filter(|s| s.view == View::Calls) {
+        let (reply, is_reply) = match &step.what {
+            StepKind::Reply(reply) => (reply, true),
+            // The request for the summary of a compaction that was given up.
+            StepKind::Compaction(RecordingCompaction { reply: Some(reply), .. }) => {
+                (&**reply, false)
+            }
+            _ => continue,
+        };
+        let Some(id) = &reply.response else { continue };
+        let key = (&step.agent, id);
+        if kept.contains(&key) || summaries.contains(id) || !is_reply && replies.contains(id) {
+            continue;
+        }
         let Some(usage) = counted(reply) else { continue };
         let at = *places.entry(key).or_insert(out.len());
         match out.get_mut(at) {

@@ -33,8 +33,6 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const HISTORY: &str = "api_conversation_history.json";
-const EXPECTED: &str = "the messages of a task of Cline";
-
 fn sniff(head: &Head) -> bool {
     unpacked(&head.name) == HISTORY
         || head.value().as_array().is_some_and(|messages| {
@@ -61,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let mut out = Recording::default();
-    let messages = document.objects(Some(document.raw(EXPECTED)?), &mut out);
+    let messages = document.objects(Some(document.raw()?), &mut out);
     let beside = companions(source);
     let [ui, metadata] = beside.each_ref().map(|path| path.as_deref().map(json_of));
     out.beside = beside.into_iter().flatten().collect();

@@ -34,8 +34,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str = "a chat of Gemini CLI: an object with \"sessionId\" and \"messages\"";
-
 fn sniff(head: &Head) -> bool {
     let is_head = |o: &Map<String, Value>| {
         o.contains_key("sessionId")
@@ -66,7 +64,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 }
 
 fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     out.title = members.text("summary");
     out.of_subagent = members.text("kind").is_some_and(|k| k == "subagent");
     Ok(document.objects(members.raw("messages"), out))

@@ -29,8 +29,6 @@ pub(super) const FORMAT: Format = Format {
     read,
 };
 
-const EXPECTED: &str = "a log of inspect_ai: an object with \"eval\" and \"samples\"";
-
 /// Members of an archive that describe its task: the final one, and the one during the run.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
@@ -74,7 +72,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         None => {
             let text = source.text()?;
             let document = Document::new(&text, source.name());
-            let members = document.members(EXPECTED)?;
+            let members = document.members()?;
             let model = model_of(&json!({"eval": members.value("eval")}));
             for raw in members.list("samples") {
                 if sink(sample::read(&document.part(raw), model.as_deref())).is_break() {

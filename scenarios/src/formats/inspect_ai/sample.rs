@@ -18,8 +18,6 @@ use super::messages::{attached, chat};
 use crate::error::InputError;
 use crate::escapes;
 
-const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
-
 /// Members of an event that are read. Other members may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -44,7 +42,7 @@ struct SampleCompaction {
 }
 
 pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let id = id(&members.value("id"), &members.value("epoch"));
     let mut out = Recording { id, ..Recording::default() };
     let attachments = match members.value("attachments") {

@@ -14,9 +14,6 @@ use super::content::{content, definitions, text_of};
 use super::{MessageReader, is_message};
 use crate::error::InputError;
 
-/// Expected contents of a file, for errors.
-const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
-
 /// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
 
@@ -93,7 +90,7 @@ fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recordin
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
-        items(document, Some(document.raw(EXPECTED)?), &mut reader, &mut out);
+        items(document, Some(document.raw()?), &mut reader, &mut out);
         out.id = id;
     } else {
         let mut found = ContainerHeader::default();
@@ -119,7 +116,7 @@ fn object(
     found: &mut ContainerHeader,
     depth: usize,
 ) -> Result<(), InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
     found.id = found.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
@@ -177,7 +174,7 @@ fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members
     } else if let list @ Value::Array(_) = members.value("output") {
         Some(json!({"object": "response", "output": list}))
     } else if members.text("role").is_some_and(|r| r == "assistant") {
-        document.value(EXPECTED).ok()
+        document.value().ok()
     } else {
         None
     };

@@ -27,9 +27,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str =
-    "a trajectory of mini-swe-agent: an object with \"messages\", or a list of them";
-
 /// Languages of fenced blocks that contain a command.
 const LANGUAGES: &[&str] = &["mswea_bash_command", "bash"];
 
@@ -54,9 +51,9 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let document = Document::new(&text, source.name());
     let (mut out, mut reader) = (Recording::default(), MessageReader::default());
     let lines = if text.trim_start().starts_with('[') {
-        document.objects(Some(document.raw(EXPECTED)?), &mut out)
+        document.objects(Some(document.raw()?), &mut out)
     } else {
-        let members = document.members(EXPECTED)?;
+        let members = document.members()?;
         let info = members.value("info");
         let model = info.pointer("/config/model/model_name").and_then(Value::as_str);
         reader.model = model.map(str::to_string);

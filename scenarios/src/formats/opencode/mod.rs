@@ -33,8 +33,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
-
 /// Stored session: its properties, and its messages with their parts.
 struct StoredSession {
     info: Map<String, Value>,
@@ -80,7 +78,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 }
 
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let mut out = Recording::default();
     let info = members.value("info").as_object().cloned().unwrap_or_default();
     let message = |RecordedLine { number: line, mut object }| {

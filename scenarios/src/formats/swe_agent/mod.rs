@@ -32,8 +32,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str = "a trajectory of SWE-agent: an object with \"history\" or \"trajectory\"";
-
 fn sniff(head: &Head) -> bool {
     let Some(object) = head.value().as_object() else { return false };
     let first = |key: &str| object.get(key)?.as_array()?.first()?.as_object();
@@ -48,7 +46,7 @@ fn sniff(head: &Head) -> bool {
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let whole = |key: &str| members.raw(key).is_some_and(|r| r.get().len() > 2);
     if whole("history") || whole("trajectory") || members.raw("attempts").is_none() {
         let _ = sink(Ok(read_attempt(&document, &members, None)));
@@ -57,7 +55,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     for (n, raw) in (1..).zip(members.list("attempts")) {
         let attempt = document.part(raw);
         let id = format!("{}-attempt-{n}", source.stem());
-        let recording = attempt.members(EXPECTED);
+        let recording = attempt.members();
         let recording = recording.map(|own| read_attempt(&attempt, &own.or(&members), Some(id)));
         if sink(recording).is_break() {
             break;
