@@ -187,7 +187,7 @@ pub(crate) fn load_with(
     path: &Path,
     extending: &[PathBuf],
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
+) -> ControlFlow<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
     let beside = Beside { folder: Some(folder), row, read: RefCell::default() };
@@ -206,7 +206,7 @@ pub(crate) fn load_source(
     source: &Source<'_>,
     place: &Path,
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
+) -> ControlFlow<()> {
     of_source(source, place, &Beside::default(), &mut |place, one| {
         take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
@@ -229,13 +229,13 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
 /// Returns the only scenario that `read` passes on, with its facts, or an error for several.
 fn single(
     path: &Path,
-    read: impl FnOnce(&mut Take<'_>) -> Result<(), LoadError>,
+    read: impl FnOnce(&mut Take<'_>) -> ControlFlow<()>,
 ) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
-    read(&mut |_, one| {
+    let _ = read(&mut |_, one| {
         all.push(one);
         ControlFlow::Continue(())
-    })?;
+    });
     match (all.len(), all.pop()) {
         (1, Some(one)) => one.map(|mut scenario| {
             scenario.find_facts();
@@ -245,12 +245,25 @@ fn single(
     }
 }
 
+/// Passes the sessions of a source to `take`, and an error where it cannot be read any further.
 fn of_source(
     source: &Source<'_>,
     path: &Path,
     beside: &dyn Companions,
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
+) -> ControlFlow<()> {
+    match read_source(source, path, beside, take) {
+        Ok(flow) => flow,
+        Err(e) => take(path, Err(e)),
+    }
+}
+
+fn read_source(
+    source: &Source<'_>,
+    path: &Path,
+    beside: &dyn Companions,
+    take: &mut Take<'_>,
+) -> Result<ControlFlow<()>, LoadError> {
     let shown = path.display().to_string();
     let bytes = || -> Result<Vec<u8>, LoadError> {
         let mut bytes = Vec::new();
@@ -274,6 +287,7 @@ fn of_source(
     let foreign = formats::foreign_program(&head);
     // Frees a long beginning before the rest is read.
     drop(head);
+    let mut flow = ControlFlow::Continue(());
     match kind {
         Some(InputKind::Scenario) => {
             let bytes = bytes()?;
@@ -282,7 +296,7 @@ fn of_source(
             }
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
-            let _ = take(path, Ok(scenario::read(text, &shown, beside)?));
+            return Ok(take(path, Ok(scenario::read(text, &shown, beside)?)));
         }
         Some(InputKind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
@@ -290,7 +304,8 @@ fn of_source(
                     let facts_found = loaded.session.facts.is_empty();
                     Scenario { facts_found, ..Scenario::of_session(loaded) }
                 });
-                take(path, scenario.map_err(LoadError::from))
+                flow = take(path, scenario.map_err(LoadError::from));
+                flow
             });
         }
         Some(InputKind::Recording(name)) => {
@@ -300,7 +315,8 @@ fn of_source(
                     facts_found: true,
                     ..Scenario::of_session(loaded)
                 });
-                take(path, scenario.map_err(LoadError::from))
+                flow = take(path, scenario.map_err(LoadError::from));
+                flow
             });
         }
         None if is_archive => {
@@ -322,35 +338,31 @@ fn of_source(
             ));
         }
     }
-    Ok(())
+    Ok(flow)
 }
 
 /// Reads the sessions of an archive member by member, if the archive itself is not a recording.
-fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
-    let mut ended = ControlFlow::Continue(());
+fn of_members(
+    archive: &Archive<'_>,
+    path: &Path,
+    take: &mut Take<'_>,
+) -> Result<ControlFlow<()>, LoadError> {
     let mut any = false;
     for name in archive.names() {
         let place = path.join(formats::below(&name));
-        let member = archive.member(&name).map_err(LoadError::from);
-        let read = member.and_then(|member| {
-            if corpus::may_hold_sessions(Path::new(&name), &member) {
-                any = true;
-                of_source(&member, &place, &Beside::default(), &mut |place, one| {
-                    ended = take(place, one);
-                    ended
-                })?;
+        let flow = match archive.member(&name) {
+            Err(e) => take(&place, Err(e.into())),
+            Ok(member) if corpus::may_hold_sessions(Path::new(&name), &member) => {
+                of_source(&member, &place, &Beside::default(), take)
             }
-            Ok(())
-        });
-        if let Err(e) = read {
-            any = true;
-            ended = take(&place, Err(e));
-        }
-        if ended.is_break() {
-            break;
+            Ok(_) => continue,
+        };
+        any = true;
+        if flow.is_break() {
+            return Ok(flow);
         }
     }
-    if any { Ok(()) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
+    if any { Ok(ControlFlow::Continue(())) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
 }
 
 /// Reason why companion files are missing.

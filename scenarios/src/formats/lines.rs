@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::recording::Recording;
 use super::source::Source;
-use super::{Sink, companions};
+use super::{Ended, Sink, companions};
 use crate::error::InputError;
 
 /// Reads the objects of a format with one object per line. Other text is left out with a note.
@@ -54,7 +54,7 @@ pub(super) fn session(
     beside: Vec<PathBuf>,
     sink: &mut Sink<'_>,
     read: fn(Vec<RecordedLine>, &str, &mut Recording),
-) -> Result<(), InputError> {
+) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
@@ -65,8 +65,7 @@ pub(super) fn session(
     out.last_line = lines.last().map_or(1, |l| l.number);
     out.beside = beside;
     read(lines, source.name(), &mut out);
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 /// Returns for each line whether it stands on a branch that was given up: its members `id` and

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::archive::{self, Archive, Seekable};
 use super::json;
-use super::unpack::{self, Damaged, Packing};
+use super::unpack::{self, Packing};
 use crate::error::InputError;
 use crate::escapes;
 use crate::jsonl::numbered;
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
-            return Err(self.unread(&Damaged::large(what).into()));
+            return Err(self.unread(&io::Error::other(what)));
         }
         Ok(decoded(Cow::Owned(bytes)))
     }
@@ -284,11 +284,9 @@ pub(crate) fn unpacked(name: &str) -> &str {
 pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
-    if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
-        return InputError::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
-    }
     let what = format!("it cannot be read ({e})");
-    InputError::new(line, what, "a file that may be read", "check that it exists").at(name)
+    let fix = "check that it exists and was copied whole";
+    InputError::new(line, what, "a whole file that may be read", fix).at(name)
 }
 
 /// Converts bytes to text, replacing invalid UTF-8.

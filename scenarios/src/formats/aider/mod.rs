@@ -19,7 +19,6 @@
 mod asked;
 mod requests;
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
@@ -29,8 +28,7 @@ use super::recording::{
     ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep,
     StepKind, View,
 };
-use super::{Format, Head, Sink, Source, time};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source, time};
 
 pub(super) const FORMAT: Format = Format {
     title: "Aider",
@@ -53,7 +51,7 @@ fn sniff(head: &Head) -> bool {
     head.entries.is_none() && lines.next().is_some_and(|l| l.starts_with(START))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
     let requests = match &beside {
@@ -70,16 +68,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             continue;
         };
         let next = Chat { line: number, started: started.trim().to_string(), ..Chat::default() };
-        if let Some(ended) = chat.replace(next)
-            && ended.hand_over(source, &requests, &beside, sink).is_break()
-        {
-            return Ok(());
+        if let Some(ended) = chat.replace(next) {
+            ended.hand_over(source, &requests, &beside, sink)?;
         }
     }
-    if let Some(last) = chat {
-        let _ = last.hand_over(source, &requests, &beside, sink);
-    }
-    Ok(())
+    chat.map_or(Ok(()), |last| last.hand_over(source, &requests, &beside, sink))
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -147,7 +140,7 @@ impl Chat {
         requests: &[(i64, String)],
         beside: &Option<PathBuf>,
         sink: &mut Sink<'_>,
-    ) -> ControlFlow<()> {
+    ) -> Result<(), Ended> {
         // Only the first message has a time.
         let mut stamp = time::normal(&self.started);
         let mut out = Recording {
@@ -206,7 +199,7 @@ impl Chat {
         }
         if !has_reply(&out.steps) {
             // Aider was started and closed without a message.
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         sink(Ok(out))
     }

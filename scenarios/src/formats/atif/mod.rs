@@ -21,8 +21,7 @@ use super::json::{Document, Members};
 use super::lines::{RecordedLine, list_of, object_of, objects, str_of};
 use super::messages::{MessageReader, definitions};
 use super::recording::{Recording, StepKind};
-use super::{Format, Head, Sink, Source};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -43,7 +42,7 @@ fn sniff(head: &Head) -> bool {
     version.is_some_and(|v| v.starts_with("ATIF-v1"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let members = document.members()?;
@@ -61,8 +60,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     reader.trajectory(&document, &members, &mut out);
     out.steps = reader.reader.steps;
     out.last_line = out.steps.last().map_or(1, |s| s.line);
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 struct AtifReader<'a> {
@@ -78,8 +76,7 @@ struct AtifReader<'a> {
 impl AtifReader<'_> {
     fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
         let agent = members.value("agent");
-        let subagents = members.list("subagent_trajectories").into_iter();
-        let subagents: Vec<Document<'_>> = subagents.map(|r| document.part(r)).collect();
+        let subagents = document.items(members.raw("subagent_trajectories"));
         let model = agent.get("model_name").and_then(Value::as_str).map(str::to_string);
         if let Some(tools) = definitions(agent.get("tool_definitions")) {
             self.reader.push(document.line, None, tools);

@@ -18,8 +18,7 @@ use super::lines::{RecordedLine, object_of, objects, str_of, string};
 use super::messages::MessageReader;
 use super::recording::{Counters, Recording, RecordingReply, RecordingStep, StepKind, View};
 use super::source::{Source, unpacked};
-use super::{Format, Head, Sink, time};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, time};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -55,7 +54,7 @@ struct BilledRequest {
     counters: Counters,
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let mut out = Recording::default();
@@ -69,8 +68,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let requests = ui.flatten().map(|ui| requests(&ui, &id)).unwrap_or_default();
     let models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
     out.steps = steps(messages, requests, &models, &mut out.last_line);
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 fn json_of(path: &Path) -> Option<Value> {

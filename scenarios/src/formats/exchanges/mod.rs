@@ -31,7 +31,7 @@ use ctxbench_core::request::StopReason;
 use ctxbench_provider::wire::{self, Wire};
 
 use super::recording::{ProviderRoute, Recording};
-use super::{Format, Head, Sink, Source, no_parts};
+use super::{Ended, Format, Head, Sink, Source, no_parts};
 use crate::error::InputError;
 use crate::escapes;
 use crate::formats::lines::str_of;
@@ -52,7 +52,7 @@ fn sniff(head: &Head) -> bool {
     head.objects().next().is_some_and(|o| str_of(o, "type") == Some("ctxbench_recording"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut told = Recording::default();
     let all = seen::read(source, &mut told)?;
     told.route = route(&all);
@@ -65,9 +65,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let several = recordings.len() > 1;
     for (n, recording) in (1..).zip(recordings) {
         let id = several.then(|| format!("{}-{n}", source.stem()));
-        if sink(Ok(Recording { id, ..recording })).is_break() {
-            break;
-        }
+        sink(Ok(Recording { id, ..recording }))?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use super::lines::{RecordedLine, object_of, objects, of_lines, str_of, string};
 use super::recording::{
     Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 
 pub(super) const FORMAT: Format = Format {
@@ -43,7 +43,7 @@ fn sniff(head: &Head) -> bool {
     head.value().as_object().is_some_and(is_head)
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
     let mut out = Recording::default();
     let whole = head.value().get("messages").is_some();
@@ -59,8 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     for (n, message) in (1..).zip(messages) {
         steps(n, message, session, &mut out.steps);
     }
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {

@@ -15,7 +15,7 @@ mod sample;
 use serde_json::{Value, json};
 
 use super::json::Document;
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -40,7 +40,7 @@ fn sniff(head: &Head) -> bool {
     value.pointer("/eval/task").is_some_and(Value::is_string) && value.get("version").is_some()
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     match source.archive()? {
         Some(archive) => {
             let names = archive.names();
@@ -64,9 +64,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
                     }
                     _ => continue,
                 };
-                if sink(read).is_break() {
-                    break;
-                }
+                sink(read)?;
             }
         }
         None => {
@@ -74,10 +72,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             let document = Document::new(&text, source.name());
             let members = document.members()?;
             let model = model_of(&json!({"eval": members.value("eval")}));
-            for raw in members.list("samples") {
-                if sink(sample::read(&document.part(raw), model.as_deref())).is_break() {
-                    break;
-                }
+            for one in document.items(members.raw("samples")) {
+                sink(sample::read(&one, model.as_deref()))?;
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::super::json::Document;
@@ -57,7 +56,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.object = whole;
         }
     }
-    let events = Events::new(&members.list("events"), &messages);
+    let events = Events::new(&document.items(members.raw("events")), &messages);
     let mut reader = MessageReader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
@@ -156,7 +155,7 @@ struct Events {
 }
 
 impl Events {
-    fn new(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
+    fn new(raw: &[Document<'_>], messages: &[RecordedLine]) -> Events {
         let places: HashMap<&str, usize> = messages
             .iter()
             .enumerate()
@@ -167,7 +166,7 @@ impl Events {
         let mut aside: Option<SampleEvent> = None;
         let mut waiting: Vec<SampleCompaction> = Vec::new();
         let mut known = HashSet::new();
-        for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.get()).ok()) {
+        for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.text).ok()) {
             match event.event.as_str() {
                 Some("model") => {
                     let id = event.message().and_then(|m| string(m, "id"));

@@ -1,7 +1,6 @@
 //! Files that contain conversations.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -9,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::json::{self, Document, Members};
 use super::super::lines::RecordedLine;
 use super::super::recording::{Recording, StepKind};
-use super::super::{Sink, Source, time};
+use super::super::{Ended, Sink, Source, time};
 use super::content::{content, definitions, text_of};
 use super::{MessageReader, is_message};
 use crate::error::InputError;
@@ -23,14 +22,18 @@ const REQUESTS: &[&str] = &["request", "body", "data", "kwargs", "inputs"];
 /// Maximum number of members around a conversation.
 const DEEPEST: usize = 3;
 
-pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
-    if head.text.trim_start().starts_with('[') && !of_messages(&head.text) {
-        return read_each(source, sink);
-    }
-    if head.is_document() {
+    let is_array = head.text.trim_start().starts_with('[') && !of_messages(&head.text);
+    if is_array || head.is_document() {
         let text = source.text()?;
-        let _ = sink(read_document(&Document::new(&text, source.name()), None));
+        let document = Document::new(&text, source.name());
+        if !is_array {
+            return sink(read_document(&document, None));
+        }
+        for (n, one) in (1..).zip(document.items(Some(document.raw()?))) {
+            sink(read_document(&one, Some(format!("{}-{n}", source.stem()))))?;
+        }
         return Ok(());
     }
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
@@ -44,9 +47,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
-        if sink(read_document(&document, id)).is_break() {
-            break;
-        }
+        sink(read_document(&document, id))?;
     }
     Ok(())
 }
@@ -59,21 +60,7 @@ fn of_messages(text: &str) -> bool {
     }
 }
 
-/// Reads an array of conversations, one at a time.
-fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
-        let read = item.and_then(|(line, text)| {
-            let document = Document { line, ..Document::new(&text, source.name()) };
-            read_document(&document, Some(format!("{}-{n}", source.stem())))
-        });
-        if sink(read).is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut reader = MessageReader::default();
     for line in super::super::lines::of_lines(source, &mut out)? {
@@ -81,8 +68,7 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
         reader.item(line.number, &line.object);
     }
     out.steps = reader.steps;
-    let _: ControlFlow<()> = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 /// Reads a document as one conversation. `id` is used if the document has none.

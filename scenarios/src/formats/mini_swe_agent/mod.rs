@@ -15,8 +15,7 @@ use super::json::Document;
 use super::lines::{RecordedLine, str_of};
 use super::messages::MessageReader;
 use super::recording::Recording;
-use super::{Format, Head, Sink, Source};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source};
 
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
@@ -46,7 +45,7 @@ fn sniff(head: &Head) -> bool {
         || (head.name.ends_with(".traj.json") && value.get("messages").is_some_and(of_messages))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let (mut out, mut reader) = (Recording::default(), MessageReader::default());
@@ -66,8 +65,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         reader.item(number, &object);
     }
     out.steps = reader.steps;
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::json::Document;
 use super::lines::{RecordedLine, objects, str_of, string};
 use super::recording::Recording;
 use super::source::DATABASE;
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 
 pub(super) const FORMAT: Format = Format {
@@ -64,17 +64,15 @@ fn sniff(head: &Head) -> bool {
         || info(value, "projectID") && info(value, "id")
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if let Some(folder) = source.path().filter(|p| p.is_dir()) {
-        stores::folder(folder, sink);
-        return Ok(());
+        return stores::folder(folder, sink);
     }
     if source.head()?.text.starts_with(DATABASE) {
         return stores::database(source, sink);
     }
     let text = source.text()?;
-    let _ = sink(export(&Document::new(&text, source.name())));
-    Ok(())
+    sink(export(&Document::new(&text, source.name())))
 }
 
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {

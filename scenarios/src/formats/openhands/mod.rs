@@ -23,7 +23,7 @@ use super::json::Document;
 use super::lines::{RecordedLine, first_line, str_of, string};
 use super::messages::counters;
 use super::recording::{Counters, Recording};
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -76,25 +76,21 @@ fn is_event(value: &Value) -> bool {
             && str_of(o, "kind").is_some_and(|k| k.ends_with("Event") || k == "Condensation"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if let Some(folder) = source.path().filter(|p| p.is_dir()) {
-        let _ = sink(sdk::folder(folder));
-        return Ok(());
+        return sink(sdk::folder(folder));
     }
     let head = source.head()?;
     if head.is_document() || head.value().is_array() {
         // A trajectory that was saved separately: only its events, or one row.
         let text = source.text()?;
-        let _ = sink(row(&Document::new(&text, source.name()), None));
-        return Ok(());
+        return sink(row(&Document::new(&text, source.name()), None));
     }
     for line in source.lines()? {
         let (number, text) = line?;
         let id = format!("{}-{number}", source.stem());
         let document = Document { line: number, ..Document::new(&text, source.name()) };
-        if sink(row(&document, Some(id))).is_break() {
-            break;
-        }
+        sink(row(&document, Some(id)))?;
     }
     Ok(())
 }
