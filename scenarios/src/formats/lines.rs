@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
+pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
@@ -62,7 +63,6 @@ pub(super) fn session(
         let others = others.collect::<Result<Vec<_>, _>>()?;
         lines = companions::merged(std::iter::once(lines).chain(others));
     }
-    out.last_line = lines.last().map_or(1, |l| l.number);
     out.beside = beside;
     read(lines, source.name(), &mut out);
     sink(Ok(out))
@@ -94,23 +94,12 @@ pub(super) fn given_up(
     left
 }
 
-pub(super) fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    object.get(key).and_then(Value::as_str)
-}
-
 pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
     str_of(object, key).map(str::to_string)
 }
 
 pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
-pub(super) fn object_of<'a>(
-    object: &'a Map<String, Value>,
-    key: &str,
-) -> Option<&'a Map<String, Value>> {
-    object.get(key).and_then(Value::as_object)
 }
 
 /// Returns the items of a list, or none if there is no list.

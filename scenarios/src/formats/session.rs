@@ -316,14 +316,8 @@ impl SessionBuilder {
         let mut all = self.take_held();
         all.extend(parts);
         let (text, parts) = single_text(all);
-        let entry = UserEntry {
-            id: self.unique(id),
-            text,
-            parts,
-            at: self.at(stamp),
-            agent: self.agent.clone(),
-            ..UserEntry::default()
-        };
+        let (id, at, agent) = (self.unique(id), self.at(stamp), self.agent.clone());
+        let entry = UserEntry { id, text, parts, at, agent };
         self.entry(line, Entry::User(entry));
     }
 
@@ -348,13 +342,8 @@ impl SessionBuilder {
         self.input(line, Input { pieces: earlier, ..Input::default() }, stamp);
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
-            match self
-                .items
-                .iter_mut()
-                .rev()
-                .map(|i| &mut i.entry)
-                .find(|e| e.agent() == agent.as_deref())
-            {
+            let mut entries = self.items.iter_mut().rev().map(|i| &mut i.entry);
+            match entries.find(|e| e.agent() == agent.as_deref()) {
                 Some(Entry::Tool(t)) => {
                     let mut all = t.content();
                     all.append(&mut self.held.remove(agent).unwrap_or_default());
@@ -373,19 +362,10 @@ impl SessionBuilder {
         let (text, parts) = single_text(parts);
         let at = self.at(stamp);
         let id = self.unique(id.as_deref());
-        self.entry(
-            line,
-            Entry::Assistant(AssistantEntry {
-                id,
-                text,
-                parts,
-                usage,
-                model,
-                at,
-                agent: self.agent.clone(),
-                ..AssistantEntry::default()
-            }),
-        );
+        let agent = self.agent.clone();
+        let entry =
+            AssistantEntry { id, text, parts, usage, model, at, agent, ..Default::default() };
+        self.entry(line, Entry::Assistant(entry));
         self.input(line, Input { pieces: own, ..Input::default() }, stamp);
     }
 
@@ -399,36 +379,21 @@ impl SessionBuilder {
     ) {
         let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
         let (output, parts) = single_text(parts);
-        let at = self.at(stamp);
-        self.entry(
-            line,
-            Entry::Tool(ToolEntry {
-                call_id,
-                output,
-                parts,
-                is_error,
-                at,
-                agent: self.agent.clone(),
-                ..ToolEntry::default()
-            }),
-        );
+        let (at, agent) = (self.at(stamp), self.agent.clone());
+        let entry = ToolEntry { call_id, output, parts, is_error, at, agent, ..Default::default() };
+        self.entry(line, Entry::Tool(entry));
     }
 
-    fn compaction(&mut self, line: usize, compaction: RecordingCompaction, stamp: Option<&str>) {
-        let RecordingCompaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
-            compaction;
-        let usage = reply.as_deref().and_then(counted);
-        let model = reply.and_then(|r| r.model);
-        let at = self.at(stamp);
+    fn compaction(&mut self, line: usize, c: RecordingCompaction, stamp: Option<&str>) {
         let entry = RecordedCompaction {
-            pre_tokens,
-            post_tokens,
-            summary,
-            trigger,
-            instructions,
-            model,
-            usage,
-            at,
+            pre_tokens: c.pre_tokens,
+            post_tokens: c.post_tokens,
+            summary: c.summary,
+            trigger: c.trigger,
+            instructions: c.instructions,
+            usage: c.reply.as_deref().and_then(counted),
+            model: c.reply.and_then(|reply| reply.model),
+            at: self.at(stamp),
         };
         self.entry(line, Entry::RecordedCompaction(entry));
     }

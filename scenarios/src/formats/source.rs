@@ -15,7 +15,7 @@ use super::json;
 use super::unpack::{self, Packing};
 use crate::error::InputError;
 use crate::escapes;
-use crate::jsonl::numbered;
+use crate::jsonl::{MARK, numbered};
 
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -307,19 +307,13 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match *bytes {
         [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
         [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
-        _ => {
-            let text = match bytes {
-                Cow::Borrowed(b) => String::from_utf8_lossy(b),
-                Cow::Owned(b) => Cow::Owned(text_of(b)),
-            };
-            match text {
-                Cow::Borrowed(t) => Cow::Borrowed(t.trim_start_matches('\u{feff}')),
-                Cow::Owned(t) if t.starts_with('\u{feff}') => {
-                    Cow::Owned(t.trim_start_matches('\u{feff}').to_string())
-                }
-                owned => owned,
+        _ => match bytes {
+            Cow::Borrowed(b) => String::from_utf8_lossy(b.strip_prefix(MARK).unwrap_or(b)),
+            Cow::Owned(mut b) => {
+                b.drain(..if b.starts_with(MARK) { MARK.len() } else { 0 });
+                Cow::Owned(text_of(b))
             }
-        }
+        },
     }
 }
 

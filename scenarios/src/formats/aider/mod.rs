@@ -25,8 +25,7 @@ use ctxbench_core::content::Part;
 use ctxbench_session::Billing;
 
 use super::recording::{
-    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep,
-    StepKind, View,
+    ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, View,
 };
 use super::{Ended, Format, Head, Sink, Source, time};
 
@@ -149,7 +148,6 @@ impl Chat {
                 source.stem().trim_start_matches('.'),
                 digits(&self.started)
             )),
-            route: ProviderRoute::Unknown("Aider records no request ids".into()),
             ..Recording::default()
         };
         // The two files write time stamps differently.
@@ -160,7 +158,6 @@ impl Chat {
             out.steps.push(RecordingStep::new(self.line, None, what));
             out.beside.extend(beside.clone());
         }
-        out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
         let (mut model, mut spent) = (None, 0.0);
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {

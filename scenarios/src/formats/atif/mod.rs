@@ -59,7 +59,6 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.steps = reader.reader.steps;
-    out.last_line = out.steps.last().map_or(1, |s| s.line);
     sink(Ok(out))
 }
 

@@ -67,7 +67,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let id = out.id.clone().unwrap_or_default();
     let requests = ui.flatten().map(|ui| requests(&ui, &id)).unwrap_or_default();
     let models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
-    out.steps = steps(messages, requests, &models, &mut out.last_line);
+    out.steps = steps(messages, requests, &models);
     sink(Ok(out))
 }
 
@@ -106,7 +106,6 @@ fn steps(
     messages: Vec<RecordedLine>,
     requests: Vec<BilledRequest>,
     models: &[(u64, String)],
-    last_line: &mut usize,
 ) -> Vec<RecordingStep> {
     let is_reply = |m: &RecordedLine| str_of(&m.object, "role") == Some("assistant");
     let at = |m: &RecordedLine| m.object.get("ts").and_then(Value::as_u64);
@@ -120,7 +119,6 @@ fn steps(
     let mut requests = requests.into_iter().peekable();
     for message in messages {
         let (number, ms) = (message.number, at(&message));
-        *last_line = number;
         let mut request = None;
         while is_reply(&message)
             && let Some(next) = requests.next_if(|next| ms.is_none() || next.at_ms <= ms)
@@ -147,7 +145,8 @@ fn steps(
             reply.counters = Ok(request.counters);
         }
     }
-    let rest = requests.map(|request| alone(*last_line, request, &model_at));
+    let line = reader.steps.last().map_or(1, |step| step.line);
+    let rest = requests.map(|request| alone(line, request, &model_at));
     reader.steps.extend(rest.collect::<Vec<_>>());
     reader.steps
 }

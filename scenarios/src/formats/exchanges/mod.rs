@@ -58,7 +58,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     told.route = route(&all);
     let sorted = sorted::sorted(&all);
     let mut recordings = steps::recordings(&all, &sorted, &told);
-    if recordings.is_empty() && told.last_line > 0 {
+    if recordings.is_empty() && told.warnings.len() + told.left_out.len() > 0 {
         // Notes on its lines explain why it is empty.
         recordings.push(told);
     }

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, object_of, objects, of_lines, str_of, string};
 use super::recording::{
-    Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind, known,
+    Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
 use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
@@ -54,8 +54,6 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     } else {
         changes(of_lines(source, &mut out)?, &mut out)
     };
-    out.last_line = messages.last().map_or(1, |m| m.number);
-    out.route = ProviderRoute::Unknown("Gemini CLI records no request ids".into());
     for (n, message) in (1..).zip(messages) {
         steps(n, message, session, &mut out.steps);
     }

@@ -100,10 +100,9 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
         }
         reader.item(line, &message);
-        out.last_line = line;
     }
     for SampleCompaction { what, stamp, .. } in compactions {
-        reader.push(out.last_line, stamp, StepKind::Compaction(what));
+        reader.push(document.line, stamp, StepKind::Compaction(what));
     }
     if events.others > 0 {
         let n = events.others;

@@ -64,7 +64,6 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
     let mut out = Recording::default();
     let mut reader = MessageReader::default();
     for line in super::super::lines::of_lines(source, &mut out)? {
-        out.last_line = line.number;
         reader.item(line.number, &line.object);
     }
     out.steps = reader.steps;
@@ -73,7 +72,7 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
 
 /// Reads a document as one conversation. `id` is used if the document has none.
 fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
-    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    let mut out = Recording::default();
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
         items(document, Some(document.raw()?), &mut reader, &mut out);
@@ -184,7 +183,6 @@ fn items(
     out: &mut Recording,
 ) {
     for RecordedLine { number, object } in document.objects(list, out) {
-        out.last_line = number;
         reader.item(number, &object);
     }
 }

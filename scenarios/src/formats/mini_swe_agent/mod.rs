@@ -60,7 +60,6 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     };
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
-        out.last_line = number;
         actions.convert(&mut object, |m| fenced(str_of(m, "content")?, LANGUAGES));
         reader.item(number, &object);
     }

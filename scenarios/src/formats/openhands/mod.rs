@@ -97,7 +97,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
 
 /// Returns the session of a row. `id` names it if the row does not.
 fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
-    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    let mut out = Recording::default();
     if document.text.trim_start().starts_with('[') {
         let events = events_of(document, Some(document.raw()?), &mut out);
         out.steps = events::steps(events, HashMap::new(), None);

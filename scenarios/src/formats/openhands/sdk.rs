@@ -44,7 +44,6 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
             }
         }
     }
-    out.last_line = events.last().map_or(1, |e| e.number);
     let text = |path: &str| state.pointer(path).and_then(Value::as_str).map(str::to_string);
     out.title = text("/title");
     let model = text("/agent/llm/model");

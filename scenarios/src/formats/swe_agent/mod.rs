@@ -75,7 +75,6 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
     let alone = lines.iter().filter(|l| is_demo(&l.object)).count() == 1;
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
-        out.last_line = number;
         if alone && is_demo(&object) && str_of(&object, "role") == Some("user") {
             reader.push(number, None, demonstration(&object));
             continue;
