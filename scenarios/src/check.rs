@@ -2,10 +2,11 @@
 //! rewinds that name messages.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path};
 
 use ctxbench_core::content::Part;
 use ctxbench_session::fact::Fact;
-use ctxbench_session::{Entry, Header, Session};
+use ctxbench_session::{Effect, Entry, Header, Session};
 use ctxbench_util::nearest;
 
 use crate::error::{InputError, Loaded};
@@ -27,58 +28,40 @@ pub(crate) fn assemble(
 ) -> Result<Loaded, InputError> {
     let mut out =
         Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
-    let mut messages: HashMap<String, usize> = HashMap::new();
+    let mut ids = Ids::default();
     let mut calls: Vec<(String, usize)> = Vec::new();
-    let mut known_calls: HashMap<String, usize> = HashMap::new();
     let mut answered: HashSet<String> = HashSet::new();
     let mut facts: Vec<(usize, Fact)> = Vec::new();
     let mut rewinds: Vec<(usize, String)> = Vec::new();
-    let mut on_disk: HashMap<String, usize> = HashMap::new();
     for Located { line, entry } in items {
         match &entry {
-            Entry::User(m) => unique("message", &mut messages, &m.id, line)?,
+            Entry::User(m) => ids.add("message", &m.id, line)?,
             Entry::Assistant(m) => {
-                unique("message", &mut messages, &m.id, line)?;
+                ids.add("message", &m.id, line)?;
                 for call in m.all_calls() {
-                    unique("call", &mut known_calls, &call.id, line)?;
+                    ids.add("call", &call.id, line)?;
                     calls.push((call.id.to_string(), line));
                 }
             }
             Entry::Tool(m) => {
-                if !known_calls.contains_key(&m.call_id) {
-                    out.warnings.push(format!(
-                        "{file}:{line}: result for {:?}, which no earlier reply called; left out",
-                        m.call_id
-                    ));
+                let id = &m.call_id;
+                let why = if !ids.has("call", id) {
+                    format!("result for {id:?}, which no earlier reply called")
+                } else if !answered.insert(id.clone()) {
+                    format!("second result for call {id:?}")
+                } else {
+                    String::new()
+                };
+                if !why.is_empty() {
+                    out.warnings.push(format!("{file}:{line}: {why}; left out"));
                     continue;
                 }
-                for e in &m.effects {
-                    inside(&e.path, line)?;
-                    if e.text.is_some() == e.removed {
-                        let what = format!(
-                            "the effect on {:?} has both or neither of \"text\" and \"removed\"",
-                            e.path
-                        );
-                        return Err(InputError::new(
-                            line,
-                            what,
-                            "text = \"…\" or removed = true",
-                            "write one of the two",
-                        ));
-                    }
-                }
-                if !answered.insert(m.call_id.clone()) {
-                    out.warnings.push(format!(
-                        "{file}:{line}: second result for call {:?}; left out",
-                        m.call_id
-                    ));
-                    continue;
-                }
+                m.effects.iter().try_for_each(|effect| check_effect(effect, line))?;
             }
             Entry::Rewind { to, .. } => rewinds.push((line, to.clone())),
             Entry::DiskFile { path, .. } => {
-                inside(path, line)?;
-                unique("disk file", &mut on_disk, path, line)?;
+                check_path(path, line)?;
+                ids.add("disk file", path, line)?;
             }
             _ => {}
         }
@@ -91,65 +74,56 @@ pub(crate) fn assemble(
     for (id, line) in calls.iter().filter(|(id, _)| !answered.contains(id)) {
         out.warnings.push(format!("{file}:{line}: call {id:?} has no result; kept as it is"));
     }
-    for (line, to) in rewinds {
-        if !messages.contains_key(&to) && !known_calls.contains_key(&to) {
-            return Err(unknown("rewind", "to", &to, &messages, line));
-        }
+    for (line, to) in rewinds.into_iter().filter(|(_, to)| !ids.is_named(to)) {
+        return Err(ids.unknown("rewind", "to", &to, line));
     }
-    let fact_ids: HashSet<String> = facts.iter().map(|(_, f)| f.id.clone()).collect();
-    let mut seen = HashMap::new();
-    let places = places(&out.session, facts.iter().map(|(_, f)| f));
+    for (line, fact) in &facts {
+        ids.add("fact", &fact.id, *line)?;
+    }
+    let spans = if facts.is_empty() { HashMap::new() } else { spans(&out.session) };
     for (line, mut fact) in facts {
-        unique("fact", &mut seen, &fact.id, line)?;
-        let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
-        let has_none = carriers.peek().is_none();
-        if has_none || carriers.any(|t| t.trim().is_empty()) {
-            let what = if has_none { "has no tokens" } else { "has an empty token" };
-            return Err(InputError::new(
-                line,
-                format!("fact {:?} {what}", fact.id),
-                "the literals (\"tokens\") or, without any, the stems (\"words\") that carry it",
-                "write them",
-            ));
+        let id = &fact.id;
+        let carriers = || fact.tokens.iter().chain(&fact.words);
+        if carriers().next().is_none() || carriers().any(|t| t.trim().is_empty()) {
+            let what = format!("fact {id:?} has no tokens, or an empty one");
+            let expected =
+                "the literals (\"tokens\") or, without any, the stems (\"words\") that carry it";
+            return Err(InputError::new(line, what, expected, "write them"));
         }
-        let there = |id: &String| messages.contains_key(id) || known_calls.contains_key(id);
-        if cut && (!there(&fact.arises) || fact.needs.iter().any(|n| !there(n))) {
+        if cut && !fact.needs.iter().chain([&fact.arises]).all(|id| ids.is_named(id)) {
             out.warnings.push(format!(
-                "{file}:{line}: fact {:?} names messages that the cut-off \
-                file lacks; left out there",
-                fact.id
+                "{file}:{line}: fact {id:?} names messages that the cut-off file lacks; left out \
+                 there"
             ));
-            fact.needs.retain(there);
-            if !there(&fact.arises) {
+            fact.needs.retain(|id| ids.is_named(id));
+            if !ids.is_named(&fact.arises) {
                 continue;
             }
         }
-        for (field, id) in
-            std::iter::once(("arises", &fact.arises)).chain(fact.needs.iter().map(|n| ("needs", n)))
-        {
-            if !there(id) {
-                return Err(unknown(&format!("fact {:?}", fact.id), field, id, &messages, line));
-            }
+        let named = fact.needs.iter().map(|need| ("needs", need)).chain([("arises", &fact.arises)]);
+        for (field, id) in named.filter(|(_, id)| !ids.is_named(id)) {
+            return Err(ids.unknown(&format!("fact {:?}", fact.id), field, id, line));
         }
-        if let Some(need) = fact.needs.iter().find(|n| !is_later(&places, n, &fact.arises)) {
-            return Err(InputError::new(
-                line,
-                format!("fact {:?} is needed in {need:?} and arises in {:?}", fact.id, fact.arises),
-                "needs that come after the message in which it arises",
-                "correct \"arises\" or \"needs\"",
-            ));
+        let arises = spans.get(&fact.arises).copied().unwrap_or_default();
+        let is_later = |need: &&String| {
+            **need != fact.arises && spans.get(*need).is_some_and(|n| n.1 > arises.0)
+        };
+        if let Some(need) = fact.needs.iter().find(|need| !is_later(need)) {
+            let what =
+                format!("fact {:?} is needed in {need:?} and arises in {:?}", fact.id, fact.arises);
+            let expected = "needs that come after the message in which it arises";
+            return Err(InputError::new(line, what, expected, "correct \"arises\" or \"needs\""));
         }
-        if let Some(by) = fact.superseded_by.as_ref().filter(|by| !cut && !fact_ids.contains(*by)) {
+        let by = fact.superseded_by.as_ref();
+        if let Some(by) = by.filter(|by| !cut && !ids.has("fact", by)) {
             let what = format!("fact {:?} is superseded by unknown fact {by:?}", fact.id);
-            return Err(InputError::new(
-                line,
-                what,
-                "the id of a fact of this session",
-                "correct the id or add that fact",
-            ));
+            let fix = "correct the id or add that fact";
+            return Err(InputError::new(line, what, "the id of a fact of this session", fix));
         }
-        let here = places.get(&fact.arises).is_some_and(|place| carry(&place.said, &fact));
-        if !here && !stands_anywhere(&out.session, &fact) {
+        let entries = &out.session.entries;
+        // Most facts are said where they arise.
+        let here = [&entries[arises.0], &entries[arises.1]];
+        if !carries(&here, &fact) && !entries.iter().any(|entry| carries(&[entry], &fact)) {
             out.warnings.push(format!(
                 "{file}:{line}: fact {:?} is said nowhere in the session, so nothing can keep it; \
                  correct its \"tokens\" ({})",
@@ -162,126 +136,84 @@ pub(crate) fn assemble(
     Ok(out)
 }
 
-/// A message, result or call that a fact names.
+/// Lines of the ids so far, by kind.
 #[derive(Default)]
-struct EntrySpan {
-    /// Index of the first and the last entry. The last entry of a call is its result.
-    first: Option<usize>,
-    last: usize,
-    said: Vec<Part>,
+struct Ids(HashMap<(&'static str, String), usize>);
+
+impl Ids {
+    fn add(&mut self, kind: &'static str, id: &str, line: usize) -> Result<(), InputError> {
+        let place = match self.0.insert((kind, id.to_string()), line) {
+            None => return Ok(()),
+            Some(0) => "in the scenario that this one extends".to_string(),
+            Some(first) => format!("on line {first}"),
+        };
+        let what = format!("{kind} id {id:?} was used before, {place}");
+        let expected = format!("a {kind} id that is unique in the session");
+        Err(InputError::new(line, what, expected, "rename one of the two"))
+    }
+
+    fn has(&self, kind: &'static str, id: &str) -> bool {
+        self.0.contains_key(&(kind, id.to_string()))
+    }
+
+    /// Returns whether a message or a call has this id.
+    fn is_named(&self, id: &str) -> bool {
+        self.has("message", id) || self.has("call", id)
+    }
+
+    fn unknown(&self, who: &str, field: &str, id: &str, line: usize) -> InputError {
+        let messages = self.0.keys().filter(|(kind, _)| *kind == "message");
+        let mut known: Vec<&str> = messages.map(|(_, id)| id.as_str()).collect();
+        known.sort_unstable();
+        let what = format!("{who} names unknown message {id:?} in {field:?}");
+        let fix = nearest::hint_or(id, &known, "correct the id or add that message");
+        InputError::new(line, what, "the id of a message or call of this session", fix)
+    }
 }
 
-/// Returns the entries in which facts arise or are needed, by id.
-fn places<'a>(
-    session: &Session,
-    facts: impl Iterator<Item = &'a Fact>,
-) -> HashMap<String, EntrySpan> {
-    let ids = facts.flat_map(|f| f.needs.iter().chain([&f.arises]));
-    let mut out: HashMap<String, EntrySpan> =
-        ids.map(|id| (id.clone(), EntrySpan::default())).collect();
-    if out.is_empty() {
-        return out;
-    }
+/// Returns the indices of the first and the last entry of each message and call, by id. The last
+/// entry of a call is its result.
+fn spans(session: &Session) -> HashMap<String, (usize, usize)> {
+    let mut out: HashMap<String, (usize, usize)> = HashMap::new();
     for (at, entry) in session.entries.iter().enumerate() {
         let content = entry.content();
-        for call in content.iter().filter_map(Part::as_call) {
-            if let Some(place) = out.get_mut(&*call.id) {
-                place.add(at, [Part::Call(call.clone())]);
-            }
-        }
-        if let Some(place) = entry.key().and_then(|id| out.get_mut(id)) {
-            place.add(at, content);
+        let calls = content.iter().filter_map(Part::as_call).map(|call| &*call.id);
+        for id in calls.chain(entry.key()) {
+            out.entry(id.to_string()).or_insert((at, at)).1 = at;
         }
     }
     out
 }
 
-impl EntrySpan {
-    fn add(&mut self, at: usize, parts: impl IntoIterator<Item = Part>) {
-        self.first.get_or_insert(at);
-        self.last = at;
-        self.said.extend(parts);
-    }
-}
-
-fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bool {
-    let (need_at, arises_at) = (places.get(need), places.get(arises));
-    let after = |n: &EntrySpan, a: &EntrySpan| a.first.is_some_and(|first| n.last > first);
-    need != arises && need_at.zip(arises_at).is_some_and(|(n, a)| after(n, a))
-}
-
-/// Returns whether parts contain a fact, either all of its literals or its whole text.
-fn carry(parts: &[Part], fact: &Fact) -> bool {
+/// Returns whether entries contain a fact, either all of its literals or its whole text.
+fn carries(entries: &[&Entry], fact: &Fact) -> bool {
+    let content: Vec<Part> = entries.iter().flat_map(|entry| entry.content()).collect();
     let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
-    let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
+    let texts: Vec<&str> = content.iter().filter_map(said_by).collect();
     let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
+    let standing = entries.iter().filter_map(|entry| entry.standing_text());
     !fact.tokens.is_empty() && fact.tokens.iter().all(said)
-        || texts.iter().any(|t| fact.occurs_in(t))
+        || texts.iter().copied().chain(standing).any(|t| fact.occurs_in(t))
 }
 
-/// Returns whether any text of a session contains a fact, including repository maps and files.
-fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
-    let carries = |e: &Entry| {
-        let standing = e.standing_text().is_some_and(|t| fact.occurs_in(t));
-        standing || carry(&e.content(), fact)
-    };
-    session.entries.iter().any(carries)
+fn check_effect(effect: &Effect, line: usize) -> Result<(), InputError> {
+    check_path(&effect.path, line)?;
+    if effect.text.is_some() != effect.removed {
+        return Ok(());
+    }
+    let what =
+        format!("the effect on {:?} has both or neither of \"text\" and \"removed\"", effect.path);
+    let expected = "text = \"…\" or removed = true";
+    Err(InputError::new(line, what, expected, "write one of the two"))
 }
 
 /// Returns an error unless a path lies below the session's folder.
-fn inside(path: &str, line: usize) -> Result<(), InputError> {
-    let normal = |c| matches!(c, std::path::Component::Normal(_));
-    if !path.is_empty() && std::path::Path::new(path).components().all(normal) {
+fn check_path(path: &str, line: usize) -> Result<(), InputError> {
+    let is_normal = |c| matches!(c, Component::Normal(_));
+    if !path.is_empty() && Path::new(path).components().all(is_normal) {
         return Ok(());
     }
+    let what = format!("{path:?} is not a file of the session");
     let expected = "a path below the session's folder, without `..`";
-    Err(InputError::new(
-        line,
-        format!("{path:?} is not a file of the session"),
-        expected,
-        "write it as src/main.rs",
-    ))
-}
-
-fn unique(
-    what: &str,
-    seen: &mut HashMap<String, usize>,
-    id: &str,
-    line: usize,
-) -> Result<(), InputError> {
-    match seen.insert(id.to_string(), line) {
-        None => Ok(()),
-        Some(first) => {
-            let place = if first == 0 {
-                "in the scenario that this one extends".to_string()
-            } else {
-                format!("on line {first}")
-            };
-            let fault = format!("{what} id {id:?} was used before, {place}");
-            Err(InputError::new(
-                line,
-                fault,
-                format!("a {what} id that is unique in the session"),
-                "rename one of the two",
-            ))
-        }
-    }
-}
-
-fn unknown(
-    who: &str,
-    field: &str,
-    id: &str,
-    messages: &HashMap<String, usize>,
-    line: usize,
-) -> InputError {
-    let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
-    known.sort_unstable();
-    let fix = nearest::hint_or(id, &known, "correct the id or add that message");
-    InputError::new(
-        line,
-        format!("{who} names unknown message {id:?} in {field:?}"),
-        "the id of a message or call of this session",
-        fix,
-    )
+    Err(InputError::new(line, what, expected, "write it as src/main.rs"))
 }

@@ -75,29 +75,13 @@ impl Corpus {
 /// Passes the sessions of a file to `take` one at a time, and an error for each session that cannot
 /// be read. Does not search for facts; see [`Scenario::find_facts`](crate::Scenario::find_facts).
 pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    until_broken(file, take, |take| load_with(file, &[], take))
+    load_with(file, &[], take)
 }
 
 /// Reads a source without companion files, such as standard input. Messages use `place` as its
 /// name.
 pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    until_broken(place, take, |take| load_source(source, place, take))
-}
-
-fn until_broken(
-    place: &Path,
-    take: &mut Take<'_>,
-    read: impl FnOnce(&mut Take<'_>) -> Result<(), LoadError>,
-) -> ControlFlow<()> {
-    let mut ended = ControlFlow::Continue(());
-    let read = read(&mut |place, one| {
-        ended = take(place, one);
-        ended
-    });
-    match read {
-        Err(e) if ended.is_continue() => take(place, Err(e)),
-        _ => ended,
-    }
+    load_source(source, place, take)
 }
 
 /// Makes a path absolute, so that two paths of the same file are equal.

@@ -41,9 +41,11 @@ pub(crate) fn fitted<T: DeserializeOwned>(
 ) -> Result<T, InputError> {
     serde_json::from_value(object.into()).map_err(|e| {
         let why = e.to_string();
-        let why =
-            toml_file::unknown(&why).unwrap_or_else(|| serde_error::describe(&why, "an object"));
-        let what = format!("{whose} does not fit: {why}; docs/formats.md describes it");
+        let why = toml_file::unknown(&why).unwrap_or_else(|| {
+            let why = serde_error::describe(&why, "an object");
+            format!("{why}; docs/formats.md describes its fields")
+        });
+        let what = format!("{whose} does not fit: {why}");
         InputError { file: String::new(), line, what }
     })
 }

@@ -73,7 +73,7 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
 const LINE: usize = 1 << 20;
 
 /// A byte order mark.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Session that is being read.
 struct Open {

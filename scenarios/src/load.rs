@@ -177,17 +177,6 @@ fn kind(head: &Head) -> Option<InputKind> {
     about_session.then_some(InputKind::Session)
 }
 
-/// Loads the single scenario that another one extends. `extending` is the chain of extending
-/// scenarios.
-fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> {
-    let mut all = Vec::new();
-    load_with(path, extending, &mut |_, one| {
-        all.push(one);
-        ControlFlow::Continue(())
-    })?;
-    only(all.into_iter(), path)
-}
-
 /// Receives a scenario (without found facts) or an error, with its location; `Break` ends the
 /// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
@@ -198,10 +187,10 @@ pub(crate) fn load_with(
     path: &Path,
     extending: &[PathBuf],
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
+) -> ControlFlow<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
-    let beside = OnDisk { folder, row, read: RefCell::default() };
+    let beside = Beside { folder: Some(folder), row, read: RefCell::default() };
     of_source(&Source::at(path), path, &beside, &mut |place, one| {
         let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
@@ -217,8 +206,8 @@ pub(crate) fn load_source(
     source: &Source<'_>,
     place: &Path,
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
-    of_source(source, place, &Alone, &mut |place, one| {
+) -> ControlFlow<()> {
+    of_source(source, place, &Beside::default(), &mut |place, one| {
         take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
 }
@@ -233,21 +222,21 @@ fn with_messages(scenario: Scenario, place: &Path) -> Result<Scenario, LoadError
 /// Reads bytes without companion files: one session, scenario or recording. `name` identifies
 /// scenarios and appears in messages.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
-    let mut all = Vec::new();
-    let source = Source::of_bytes(bytes, name);
-    of_source(&source, Path::new(name), &Alone, &mut |_, one| {
-        all.push(one);
-        ControlFlow::Continue(())
-    })?;
-    only(all.into_iter(), Path::new(name))
+    let (source, path) = (Source::of_bytes(bytes, name), Path::new(name));
+    single(path, |take| of_source(&source, path, &Beside::default(), take))
 }
 
-/// Returns the only scenario of a file, with its facts, or an error for several.
-fn only(
-    mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
+/// Returns the only scenario that `read` passes on, with its facts, or an error for several.
+fn single(
     path: &Path,
+    read: impl FnOnce(&mut Take<'_>) -> ControlFlow<()>,
 ) -> Result<Scenario, LoadError> {
-    match (all.len(), all.next()) {
+    let mut all = Vec::new();
+    let _ = read(&mut |_, one| {
+        all.push(one);
+        ControlFlow::Continue(())
+    });
+    match (all.len(), all.pop()) {
         (1, Some(one)) => one.map(|mut scenario| {
             scenario.find_facts();
             scenario
@@ -256,12 +245,25 @@ fn only(
     }
 }
 
+/// Passes the sessions of a source to `take`, and an error where it cannot be read any further.
 fn of_source(
     source: &Source<'_>,
     path: &Path,
     beside: &dyn Companions,
     take: &mut Take<'_>,
-) -> Result<(), LoadError> {
+) -> ControlFlow<()> {
+    match read_source(source, path, beside, take) {
+        Ok(flow) => flow,
+        Err(e) => take(path, Err(e)),
+    }
+}
+
+fn read_source(
+    source: &Source<'_>,
+    path: &Path,
+    beside: &dyn Companions,
+    take: &mut Take<'_>,
+) -> Result<ControlFlow<()>, LoadError> {
     let shown = path.display().to_string();
     let bytes = || -> Result<Vec<u8>, LoadError> {
         let mut bytes = Vec::new();
@@ -285,6 +287,7 @@ fn of_source(
     let foreign = formats::foreign_program(&head);
     // Frees a long beginning before the rest is read.
     drop(head);
+    let mut flow = ControlFlow::Continue(());
     match kind {
         Some(InputKind::Scenario) => {
             let bytes = bytes()?;
@@ -293,7 +296,7 @@ fn of_source(
             }
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
-            let _ = take(path, Ok(scenario::read(text, &shown, beside)?));
+            return Ok(take(path, Ok(scenario::read(text, &shown, beside)?)));
         }
         Some(InputKind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
@@ -301,7 +304,8 @@ fn of_source(
                     let facts_found = loaded.session.facts.is_empty();
                     Scenario { facts_found, ..Scenario::of_session(loaded) }
                 });
-                take(path, scenario.map_err(LoadError::from))
+                flow = take(path, scenario.map_err(LoadError::from));
+                flow
             });
         }
         Some(InputKind::Recording(name)) => {
@@ -311,7 +315,8 @@ fn of_source(
                     facts_found: true,
                     ..Scenario::of_session(loaded)
                 });
-                take(path, scenario.map_err(LoadError::from))
+                flow = take(path, scenario.map_err(LoadError::from));
+                flow
             });
         }
         None if is_archive => {
@@ -333,62 +338,49 @@ fn of_source(
             ));
         }
     }
-    Ok(())
+    Ok(flow)
 }
 
 /// Reads the sessions of an archive member by member, if the archive itself is not a recording.
-fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
-    let mut ended = ControlFlow::Continue(());
+fn of_members(
+    archive: &Archive<'_>,
+    path: &Path,
+    take: &mut Take<'_>,
+) -> Result<ControlFlow<()>, LoadError> {
     let mut any = false;
     for name in archive.names() {
         let place = path.join(formats::below(&name));
-        let member = archive.member(&name).map_err(LoadError::from);
-        let read = member.and_then(|member| {
-            if corpus::may_hold_sessions(Path::new(&name), &member) {
-                any = true;
-                of_source(&member, &place, &Alone, &mut |place, one| {
-                    ended = take(place, one);
-                    ended
-                })?;
+        let flow = match archive.member(&name) {
+            Err(e) => take(&place, Err(e.into())),
+            Ok(member) if corpus::may_hold_sessions(Path::new(&name), &member) => {
+                of_source(&member, &place, &Beside::default(), take)
             }
-            Ok(())
-        });
-        if let Err(e) = read {
-            any = true;
-            ended = take(&place, Err(e));
-        }
-        if ended.is_break() {
-            break;
+            Ok(_) => continue,
+        };
+        any = true;
+        if flow.is_break() {
+            return Ok(flow);
         }
     }
-    if any { Ok(()) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
+    if any { Ok(ControlFlow::Continue(())) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
 }
-
-struct Alone;
 
 /// Reason why companion files are missing.
 const ALONE: &str =
     "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
-impl Companions for Alone {
-    fn text(&self, _name: &str) -> Result<String, String> {
-        Err(ALONE.into())
-    }
-
-    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)))
-    }
-}
-
-struct OnDisk<'a> {
-    folder: &'a Path,
+/// Companion files of a source.
+#[derive(Default)]
+struct Beside<'a> {
+    /// Folder of the source. `None` = the source is not on disk and has no companions.
+    folder: Option<&'a Path>,
     /// Chain of scenarios that extend one another, ending with this one.
     row: Vec<PathBuf>,
     /// Files read so far.
     read: RefCell<Vec<PathBuf>>,
 }
 
-impl Companions for OnDisk<'_> {
+impl Companions for Beside<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A foreign scenario must not be able to show files of this machine.
         let inside = std::path::Path::new(name)
@@ -397,14 +389,17 @@ impl Companions for OnDisk<'_> {
         if !inside {
             return Err("it lies outside the scenario's folder".into());
         }
-        let path = self.folder.join(name);
+        let path = self.folder.ok_or(ALONE)?.join(name);
         let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
         self.read.borrow_mut().push(path);
         Ok(text)
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let path = self.folder.join(name);
+        let Some(folder) = self.folder else {
+            return Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)));
+        };
+        let path = folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
         let place = |path: &Path| std::fs::canonicalize(path).ok();
         if place(&path).is_some_and(|at| self.row.iter().any(|p| place(p).is_some_and(|p| p == at)))
@@ -418,10 +413,11 @@ impl Companions for OnDisk<'_> {
             let what = format!("{name:?} is extended over more than {DEEPEST} scenarios");
             return Err(NoBase::Name(what, "extend one that extends fewer".to_string()));
         }
-        let base = load_file(&path, &self.row).map_err(|e| match e {
-            LoadError::Input(e) => NoBase::Broken(e),
-            e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
-        })?;
+        let base =
+            single(&path, |take| load_with(&path, &self.row, take)).map_err(|e| match e {
+                LoadError::Input(e) => NoBase::Broken(e),
+                e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
+            })?;
         self.read.borrow_mut().extend(base.files.iter().cloned());
         Ok(base)
     }

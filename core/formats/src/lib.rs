@@ -14,7 +14,8 @@ use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
 use serde_json::{Map, Value};
 
-fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+/// Returns a member that is a text.
+pub fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
@@ -23,7 +24,8 @@ fn text_of<'a>(object: &'a Map<String, Value>, key: &str) -> &'a str {
     str_of(object, key).unwrap_or_default()
 }
 
-fn object_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Map<String, Value>> {
+/// Returns a member that is an object.
+pub fn object_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Map<String, Value>> {
     object.get(key).and_then(Value::as_object)
 }
 
@@ -31,6 +33,12 @@ fn object_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Map<St
 fn image(media_type: &str, url: String, name: Option<&str>) -> Part {
     let (media_type, name) = (media_type.to_string(), name.map(str::to_string));
     Part::Image(Media { media_type, url, name })
+}
+
+/// Creates an image from its address. The type comes from a data URL.
+pub fn image_at(url: &str) -> Part {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split([';', ',']).next());
+    image(inline.filter(|kind| !kind.is_empty()).unwrap_or("image/*"), url.to_string(), None)
 }
 
 fn reasoning(text: &str, encrypted: Option<&str>) -> Part {
@@ -51,7 +59,7 @@ fn arguments(text: &str, otherwise: Value) -> (Value, Option<&str>) {
 }
 
 /// Returns the text of arguments: `raw` if it is a text, otherwise the value as JSON.
-fn argument_text(raw: Option<&Value>, input: Option<&Value>) -> String {
+pub fn argument_text(raw: Option<&Value>, input: Option<&Value>) -> String {
     match raw.or(input) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => "{}".to_string(),

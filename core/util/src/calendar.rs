@@ -1,7 +1,6 @@
 //! Dates and times of the Gregorian calendar, in UTC.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 use jiff::tz::Offset;
 
 /// Formats a time in ms since 1970 as ISO 8601 in UTC, such as `2026-05-11T08:27:17.490Z`; times
@@ -11,10 +10,10 @@ pub fn iso(ms: u64) -> String {
     format!("{:.3}Z", Offset::UTC.to_datetime(time.unwrap_or(Timestamp::MAX)))
 }
 
-/// Returns the number of days from 1970-01-01 to a date, or `None` if the date does not exist.
-pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let date = Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?);
-    Some(Offset::UTC.to_timestamp(date.ok()?.at(0, 0, 0, 0)).ok()?.as_second() / 86_400)
+/// Returns milliseconds since 1970 for a time in RFC 3339 such as `2026-01-08T20:53:23.476Z` or
+/// `…+01:00`.
+pub fn millis(stamp: &str) -> Option<i64> {
+    stamp.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
 #[cfg(test)]
@@ -32,12 +31,21 @@ mod tests {
     }
 
     #[test]
-    fn days_rejects_dates_that_do_not_exist() {
-        assert_eq!(days(1970, 1, 1), Some(0));
-        assert_eq!(days(2000, 2, 29), Some(11_016));
-        assert_eq!(days(1969, 12, 31), Some(-1));
-        for (year, month, day) in [(2026, 2, 29), (2026, 2, 30), (2026, 4, 31), (2026, 13, 1)] {
-            assert_eq!(days(year, month, day), None, "{year}-{month}-{day}");
+    fn millis_reads_stamps_and_rejects_dates_that_do_not_exist() {
+        assert_eq!(millis("1970-01-01T00:00:00.000Z"), Some(0));
+        assert_eq!(millis("2000-02-29T12:00:00Z"), Some(951_825_600_000));
+        assert_eq!(millis("2026-01-08T20:53:23.476Z"), Some(1_767_905_603_476));
+        assert_eq!(millis("2026-01-08T21:53:23.4+01:00"), Some(1_767_905_603_400));
+        for bad in [
+            "",
+            "2026-01-08",
+            "2026-13-08T20:53:23Z",
+            "2026-02-30T20:53:23Z",
+            "2025-02-29T20:53:23Z",
+            "2026-01-08T20:53:23",
+            "2026-01-08T20:53:23.5+1:00",
+        ] {
+            assert_eq!(millis(bad), None, "{bad}");
         }
     }
 }

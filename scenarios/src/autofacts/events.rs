@@ -7,54 +7,12 @@ use std::sync::Arc;
 use crate::escapes;
 use ctxbench_core::content::Part;
 use ctxbench_session::{Entry, Session};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 /// A call with its arguments as JSON. Arguments that are not JSON become a string.
 pub(super) struct ToolUse {
     pub(super) tool: Arc<str>,
-    pub(super) arguments: Json,
-}
-
-/// Compact JSON value. The arguments of all calls stay in memory, and `serde_json::Value` allocates
-/// space for eleven members even if there is one.
-pub(super) enum Json {
-    Text(Box<str>),
-    Number(Number),
-    List(Box<[Json]>),
-    Object(Box<[(Box<str>, Json)]>),
-    /// A null or a bool, which has no text.
-    NullOrBool,
-}
-
-impl Json {
-    pub(super) fn as_str(&self) -> Option<&str> {
-        if let Json::Text(text) = self { Some(text) } else { None }
-    }
-
-    /// Returns the members of an object with their names.
-    pub(super) fn members(&self) -> &[(Box<str>, Json)] {
-        if let Json::Object(members) = self { members } else { &[] }
-    }
-
-    /// Returns the text of a member.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        let member = self.members().iter().find(|(n, _)| **n == *name);
-        member.and_then(|(_, value)| value.as_str())
-    }
-}
-
-impl From<Value> for Json {
-    fn from(value: Value) -> Json {
-        match value {
-            Value::String(s) => Json::Text(s.into()),
-            Value::Number(n) => Json::Number(n),
-            Value::Array(list) => Json::List(list.into_iter().map(Json::from).collect()),
-            Value::Object(map) => {
-                Json::Object(map.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
-            }
-            Value::Null | Value::Bool(_) => Json::NullOrBool,
-        }
-    }
+    pub(super) arguments: Value,
 }
 
 /// A reply of the model.
@@ -140,8 +98,8 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, FactEvent<'_>)> {
 }
 
 fn call(call: &ctxbench_core::content::ToolCall) -> ToolUse {
-    let arguments = escapes::from_str(&call.arguments)
-        .map_or_else(|_| Json::Text((&*call.arguments).into()), |value: Value| value.into());
+    let arguments =
+        escapes::from_str(&call.arguments).unwrap_or_else(|_| (&*call.arguments).into());
     ToolUse { tool: call.name.clone(), arguments }
 }
 
@@ -155,18 +113,18 @@ fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {
 
 /// Returns the strings and numbers of a call's arguments, each with the name of its member. Returns
 /// nothing if the arguments are not an object.
-pub(super) fn leaves(arguments: &Json) -> Vec<(&str, String)> {
+pub(super) fn leaves(arguments: &Value) -> Vec<(&str, String)> {
     let mut out = Vec::new();
     walk("", arguments, &mut out);
     out
 }
 
-fn walk<'a>(name: &'a str, value: &'a Json, out: &mut Vec<(&'a str, String)>) {
+fn walk<'a>(name: &'a str, value: &'a Value, out: &mut Vec<(&'a str, String)>) {
     match value {
-        Json::Text(s) => out.push((name, s.to_string())),
-        Json::Number(n) => out.push((name, n.to_string())),
-        Json::List(list) => list.iter().for_each(|v| walk(name, v, out)),
-        Json::Object(members) => members.iter().for_each(|(k, v)| walk(k, v, out)),
-        Json::NullOrBool => {}
+        Value::String(s) => out.push((name, s.to_string())),
+        Value::Number(n) => out.push((name, n.to_string())),
+        Value::Array(list) => list.iter().for_each(|v| walk(name, v, out)),
+        Value::Object(members) => members.iter().for_each(|(k, v)| walk(k, v, out)),
+        Value::Null | Value::Bool(_) => {}
     }
 }

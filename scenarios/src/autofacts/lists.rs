@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use ctxbench_session::fact::FactKind;
 use ctxbench_session::gist;
+use serde_json::Value;
 
-use super::events::{Agent, FactEvent, FactReply, Json, leaves};
+use super::events::{Agent, FactEvent, FactReply, leaves};
 use super::{GAP, Need};
 
 /// Names of members with the text of a task.
@@ -95,29 +96,29 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the texts of the tasks in a call's arguments. A task is an item of a list with a
 /// `status`.
-pub(super) fn tasks(arguments: &Json) -> Vec<&str> {
+pub(super) fn tasks(arguments: &Value) -> Vec<&str> {
     let mut out = Vec::new();
     collect(arguments, &mut out);
     out
 }
 
-fn collect<'a>(value: &'a Json, out: &mut Vec<&'a str>) {
+fn collect<'a>(value: &'a Value, out: &mut Vec<&'a str>) {
+    let is_task = |v: &Value| v["status"].is_string();
     match value {
-        Json::List(list) if !list.is_empty() && list.iter().all(|v| v.text("status").is_some()) => {
+        Value::Array(list) if !list.is_empty() && list.iter().all(is_task) => {
             out.extend(list.iter().filter_map(text_of));
         }
-        Json::List(list) => list.iter().for_each(|v| collect(v, out)),
-        Json::Object(members) => members.iter().for_each(|(_, v)| collect(v, out)),
+        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
+        Value::Object(members) => members.values().for_each(|v| collect(v, out)),
         _ => {}
     }
 }
 
-fn text_of(task: &Json) -> Option<&str> {
-    let members = || task.members().iter();
-    let named = members().filter(|(k, _)| TEXTS.contains(&&**k));
-    let others = members().filter(|(k, _)| **k != *"status");
-    named
-        .filter_map(|(_, v)| v.as_str())
-        .max_by_key(|t| t.len())
-        .or_else(|| others.filter_map(|(_, v)| v.as_str()).max_by_key(|t| t.len()))
+fn text_of(task: &Value) -> Option<&str> {
+    let members = || task.as_object().into_iter().flatten().filter(|(k, _)| *k != "status");
+    let longest = |is_named: bool| {
+        let members = members().filter(|(k, _)| !is_named || TEXTS.contains(&k.as_str()));
+        members.filter_map(|(_, v)| v.as_str()).max_by_key(|t| t.len())
+    };
+    longest(true).or_else(|| longest(false))
 }

@@ -131,7 +131,7 @@ pub(super) fn pieces(
         let tasks = lists::tasks(&call.arguments);
         out.extend(tasks.iter().map(|t| (ReplyPart::Task, t.to_string())));
         for (name, value) in leaves(&call.arguments) {
-            if !tasks.is_empty() && call.arguments.text(name) != Some(&*value) {
+            if !tasks.is_empty() && call.arguments[name] != *value {
                 // Other members of a task: its state, or its text again.
             } else if OLD.contains(&name) {
                 out.push((ReplyPart::Old, value));

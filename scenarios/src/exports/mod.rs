@@ -5,10 +5,9 @@
 //! (compact, rewind, clear) and actions of the recorded program have no equivalent in these
 //! formats, so rewound messages remain in the export.
 
-mod anthropic;
 mod atif;
 mod conversation;
-mod openai;
+mod requests;
 mod session;
 
 use std::collections::BTreeMap;
@@ -34,7 +33,7 @@ pub struct Export {
 
 /// All formats, ctxbench's own first.
 pub static ALL: &[&Export] =
-    &[&session::EXPORT, &atif::EXPORT, &openai::EXPORT, &anthropic::EXPORT];
+    &[&session::EXPORT, &atif::EXPORT, &requests::OPENAI, &requests::ANTHROPIC];
 
 /// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {

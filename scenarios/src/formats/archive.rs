@@ -7,7 +7,7 @@ use flate2::Crc;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::source::Source;
-use super::unpack::{Damaged, MAX_HELD_BYTES, Packing};
+use super::unpack::{MAX_HELD_BYTES, Packing};
 use crate::error::InputError;
 
 /// Returns whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
@@ -72,7 +72,7 @@ impl<'a> Archive<'a> {
         }
         if bytes.len() as u64 > MAX_HELD_BYTES {
             let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
-            return Err(Damaged::large(what).into());
+            return Err(io::Error::other(what));
         }
         let mut crc = Crc::new();
         crc.update(&bytes);

@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::io::BufRead;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::lines::RecordedLine;
 use super::recording::Recording;
-use super::source::unread;
 use crate::error::InputError;
 use crate::escapes;
 
@@ -81,11 +79,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns the items of a list, or none if there is no list.
-    pub(super) fn list(&self, key: &str) -> Vec<&'a RawValue> {
-        self.raw(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    }
-
     /// Adds the members of another object that this one lacks.
     pub(super) fn or(mut self, other: &Members<'a>) -> Members<'a> {
         for (key, raw) in &other.0 {
@@ -110,13 +103,13 @@ impl<'a> Document<'a> {
     }
 
     /// Parses the members of an object.
-    pub(super) fn members(&self, expected: &str) -> Result<Members<'a>, InputError> {
-        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e, expected))
+    pub(super) fn members(&self) -> Result<Members<'a>, InputError> {
+        serde_json::from_str(self.text).map(Members).map_err(|e| self.error(&e))
     }
 
     /// Returns the document as a value with parts that can be located in it.
-    pub(super) fn raw(&self, expected: &str) -> Result<&'a RawValue, InputError> {
-        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    pub(super) fn raw(&self) -> Result<&'a RawValue, InputError> {
+        serde_json::from_str(self.text).map_err(|e| self.error(&e))
     }
 
     /// Returns a value inside the document as a document.
@@ -125,21 +118,34 @@ impl<'a> Document<'a> {
         Document { text: raw.get(), file: self.file, line }
     }
 
-    /// Parses the text as any JSON value.
-    pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
-        escapes::from_str(self.text).map_err(|e| self.error(&e, expected))
+    /// Returns the items of a list in the document, or none if there is no list.
+    pub(super) fn items(&self, list: Option<&'a RawValue>) -> Vec<Document<'a>> {
+        let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
+        let items: Vec<&RawValue> = items.unwrap_or_default();
+        let mut lines = LineCounter { document: self, at: 0, line: self.line };
+        let mut item = |raw: &'a RawValue| Document {
+            text: raw.get(),
+            file: self.file,
+            line: lines.line_of(raw.get()),
+        };
+        items.into_iter().map(&mut item).collect()
     }
 
-    fn error(&self, e: &serde_json::Error, expected: &str) -> InputError {
+    /// Parses the text as any JSON value.
+    pub(super) fn value(&self) -> Result<Value, InputError> {
+        escapes::from_str(self.text).map_err(|e| self.error(&e))
+    }
+
+    fn error(&self, e: &serde_json::Error) -> InputError {
         let line = self.line + e.line().max(1) - 1;
         let (what, fix) = if self.text.trim().is_empty() {
             ("the file is empty".to_string(), "export or copy it again")
         } else if e.is_eof() {
-            return broken_off(line, expected).at(self.file);
+            return broken_off(line).at(self.file);
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
-        InputError::new(line, what, expected, fix).at(self.file)
+        InputError::new(line, what, WHOLE, fix).at(self.file)
     }
 
     /// Returns the objects of a list in the document, if there is one. Other items are left out
@@ -149,13 +155,9 @@ impl<'a> Document<'a> {
         list: Option<&'a RawValue>,
         notes: &mut Recording,
     ) -> Vec<RecordedLine> {
-        let items = list.and_then(|list| serde_json::from_str(list.get()).ok());
-        let items: Vec<&RawValue> = items.unwrap_or_default();
-        let mut lines = LineCounter { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
-        for (n, item) in (1..).zip(items) {
-            let number = lines.line_of(item.get());
-            match escapes::from_str(item.get()) {
+        for (n, Document { text, line: number, .. }) in (1..).zip(self.items(list)) {
+            match escapes::from_str(text) {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
                     let what = format!("item {n} is not an object ({e})");
@@ -168,8 +170,11 @@ impl<'a> Document<'a> {
     }
 }
 
-fn broken_off(line: usize, expected: &str) -> InputError {
-    InputError::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
+/// Valid content of a document, for errors.
+const WHOLE: &str = "a recording as its program wrote it";
+
+fn broken_off(line: usize) -> InputError {
+    InputError::new(line, "the JSON breaks off here", WHOLE, "export or copy it again, whole")
 }
 
 /// Finds the line numbers of successive parts of a text.
@@ -188,78 +193,6 @@ impl LineCounter<'_> {
         self.at = self.at.max(from);
         self.line
     }
-}
-
-/// Returns the items of a JSON array in a stream, each as text with its line; only one item is in
-/// memory. A truncated item comes last; an array that ends after an item without `]` ends with an
-/// error.
-pub(super) fn streamed(
-    mut from: impl BufRead,
-    file: &str,
-) -> impl Iterator<Item = Result<(usize, String), InputError>> {
-    let (mut line, mut depth, mut quoted, mut escaped) = (1, 0_usize, false, false);
-    let mut failed = false;
-    std::iter::from_fn(move || {
-        let (mut item, mut begun) = (Vec::new(), line);
-        loop {
-            if failed {
-                return None;
-            }
-            let byte = match from.fill_buf() {
-                Ok(bytes) => bytes.first().copied(),
-                Err(e) => {
-                    failed = true;
-                    return Some(Err(unread(file, line, &e)));
-                }
-            };
-            let Some(byte) = byte else {
-                if item.is_empty() {
-                    let cut = std::mem::take(&mut depth) > 0;
-                    return cut.then(|| Err(broken_off(line, "a list that ends with ]").at(file)));
-                }
-                // The reader of a truncated item reports it.
-                depth *= usize::from(depth == 1 && !quoted);
-                return Some(Ok((begun, String::from_utf8_lossy(&item).into_owned())));
-            };
-            from.consume(1);
-            line += usize::from(byte == b'\n');
-            if depth == 0 {
-                // Skips text before the array, such as a byte order mark, and after it.
-                depth = usize::from(byte == b'[');
-                continue;
-            }
-            if quoted {
-                item.push(byte);
-                quoted = escaped || byte != b'"';
-                escaped = byte == b'\\' && !escaped;
-                continue;
-            }
-            if depth == 1 && (byte == b',' || byte == b']') {
-                depth -= usize::from(byte == b']');
-                let text = String::from_utf8_lossy(&item).into_owned();
-                if !text.trim().is_empty() {
-                    return Some(Ok((begun, text)));
-                }
-                if depth == 0 {
-                    return None;
-                }
-                continue;
-            }
-            if item.is_empty() {
-                if byte.is_ascii_whitespace() {
-                    continue;
-                }
-                begun = line;
-            }
-            match byte {
-                b'"' => quoted = true,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth = depth.saturating_sub(1).max(1),
-                _ => {}
-            }
-            item.push(byte);
-        }
-    })
 }
 
 #[cfg(test)]
@@ -287,7 +220,7 @@ mod tests {
     fn objects_of_a_list_have_their_lines() {
         let text = "{\n \"n\": 1,\n \"list\": [\n  {\"a\": 1},\n  7,\n  {\n   \"a\": 2\n  }\n ]\n}";
         let document = Document { line: 11, ..Document::new(text, "x.json") };
-        let members = document.members("an object").unwrap();
+        let members = document.members().unwrap();
         let mut notes = Recording::default();
         let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
@@ -300,54 +233,22 @@ mod tests {
         let text = r#"{"list":[{"a":"\ud83d"},{"a":2}],"b":"\ude00"}"#;
         let document = Document::new(text, "x.json");
         let mut notes = Recording::default();
-        let members = document.members("an object").unwrap();
+        let members = document.members().unwrap();
         let lines = document.objects(members.raw("list"), &mut notes);
         assert_eq!((lines[0].object["a"].as_str(), lines.len()), (Some("\u{fffd}"), 2));
         assert!(notes.warnings.is_empty(), "{:?}", notes.warnings);
-        assert_eq!(document.value("a value").unwrap()["b"], "\u{fffd}");
+        assert_eq!(document.value().unwrap()["b"], "\u{fffd}");
     }
 
     #[test]
     fn errors_say_where_it_breaks_off() {
-        let of = |text| Document::new(text, "x.json").members("a chat").err().unwrap().to_string();
+        let of = |text| Document::new(text, "x.json").members().err().unwrap().to_string();
         let cut = of("{\n \"a\": [1,\n");
-        assert!(cut.starts_with("x.json:3: the JSON breaks off here; expected a chat"), "{cut}");
+        assert!(
+            cut.starts_with("x.json:3: the JSON breaks off here; expected a recording"),
+            "{cut}"
+        );
         assert!(of("").contains("the file is empty"));
         assert!(of("{\"a\" 1}").contains("x.json:1: not readable as JSON"));
-    }
-
-    #[test]
-    fn arrays_are_read_item_by_item() {
-        let text = "\u{feff}[ {\"a\":\"]},[\\\"\"},\n[1,[2]] ,\n\n \"x\" ] tail";
-        let items = |text: &str| -> Vec<Result<(usize, String), InputError>> {
-            streamed(text.as_bytes(), "x.json").collect()
-        };
-        let whole = items(text).into_iter().map(Result::unwrap);
-        let texts: Vec<_> = whole.map(|(n, t)| (n, t.trim().to_string())).collect();
-        let expected = [(1, "{\"a\":\"]},[\\\"\"}"), (2, "[1,[2]]"), (4, "\"x\"")];
-        assert_eq!(texts, expected.map(|(n, t)| (n, t.to_string())));
-        assert!(items("[]").is_empty() && items("").is_empty());
-        let ok = |n: usize, text: &str| Ok((n, text.to_string()));
-        let cut = || Err(broken_off(2, "a list that ends with ]").at("x.json"));
-        assert_eq!(items("[1, {\"a\":"), [ok(1, "1"), ok(1, "{\"a\":")]);
-        assert_eq!(items("[1, \"a"), [ok(1, "1"), ok(1, "\"a")]);
-        assert_eq!(items("[1, 2\n"), [ok(1, "1"), ok(1, "2\n"), cut()]);
-        assert_eq!(items("[1,\n"), [ok(1, "1"), cut()]);
-        assert_eq!(items("[\n"), [cut()]);
-        assert_eq!(items("[1]}]"), [ok(1, "1")]);
-    }
-
-    #[test]
-    fn a_stream_that_fails_ends_an_array_with_the_reason() {
-        struct Failing;
-        impl std::io::Read for Failing {
-            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                Err(std::io::Error::other("gone"))
-            }
-        }
-        let from = std::io::BufReader::new(std::io::Read::chain(&b"[1,"[..], Failing));
-        let items: Vec<_> = streamed(from, "x.json").take(9).collect();
-        assert_eq!(items.len(), 2);
-        assert!(items[1].as_ref().unwrap_err().what.contains("gone"), "{items:?}");
     }
 }

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 pub use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use ctxbench_formats::lines::{LineReader, path_to_last};
+pub(super) use ctxbench_formats::{object_of, str_of};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::recording::Recording;
 use super::source::Source;
-use super::{Sink, companions};
+use super::{Ended, Sink, companions};
 use crate::error::InputError;
 
 /// Reads the objects of a format with one object per line. Other text is left out with a note.
@@ -54,7 +55,7 @@ pub(super) fn session(
     beside: Vec<PathBuf>,
     sink: &mut Sink<'_>,
     read: fn(Vec<RecordedLine>, &str, &mut Recording),
-) -> Result<(), InputError> {
+) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut lines = of_lines(source, &mut out)?;
     if !beside.is_empty() {
@@ -62,11 +63,9 @@ pub(super) fn session(
         let others = others.collect::<Result<Vec<_>, _>>()?;
         lines = companions::merged(std::iter::once(lines).chain(others));
     }
-    out.last_line = lines.last().map_or(1, |l| l.number);
     out.beside = beside;
     read(lines, source.name(), &mut out);
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 /// Returns for each line whether it stands on a branch that was given up: its members `id` and
@@ -95,23 +94,12 @@ pub(super) fn given_up(
     left
 }
 
-pub(super) fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    object.get(key).and_then(Value::as_str)
-}
-
 pub(super) fn string(object: &Map<String, Value>, key: &str) -> Option<String> {
     str_of(object, key).map(str::to_string)
 }
 
 pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
-}
-
-pub(super) fn object_of<'a>(
-    object: &'a Map<String, Value>,
-    key: &str,
-) -> Option<&'a Map<String, Value>> {
-    object.get(key).and_then(Value::as_object)
 }
 
 /// Returns the items of a list, or none if there is no list.

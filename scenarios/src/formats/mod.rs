@@ -70,10 +70,9 @@ pub struct Format {
     pub untold: &'static str,
     /// Returns whether a source has this format, judging by its beginning.
     pub sniff: fn(&Head) -> bool,
-    /// Passes the sessions of a source to the sink one at a time, until the sink breaks. A session
-    /// that cannot be read is passed as an error. If the function itself returns an error, the
-    /// source ends.
-    pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
+    /// Passes the sessions of a source to the sink one at a time. A session that cannot be read is
+    /// passed as an error.
+    read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), Ended>,
     /// Returns the companion files that the sessions of a source include and that are recordings of
     /// the format themselves. Avoids reading the whole source where possible.
     pub parts: fn(&Source<'_>) -> Vec<PathBuf>,
@@ -84,8 +83,22 @@ fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Receives the sessions of a source; `Break` ends the reading.
-pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
+/// Receives the sessions of a source.
+type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> Result<(), Ended> + 'a;
+
+/// End of the reading of a source.
+enum Ended {
+    /// The receiver wants no more sessions.
+    Enough,
+    /// The source cannot be read any further.
+    Unreadable(InputError),
+}
+
+impl From<InputError> for Ended {
+    fn from(e: InputError) -> Ended {
+        Ended::Unreadable(e)
+    }
+}
 
 /// All recording formats, in the order in which they are tried.
 pub static ALL: &[&Format] = &[
@@ -148,26 +161,28 @@ pub fn titles() -> String {
 impl Format {
     /// Passes the recordings of a source to the sink, and an error for each unreadable one. A
     /// source without any recording is an error as well.
-    pub fn recordings(&self, source: &Source<'_>, sink: &mut Sink<'_>) {
+    pub fn recordings(
+        &self,
+        source: &Source<'_>,
+        sink: &mut dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()>,
+    ) {
         let mut any = false;
         let read = (self.read)(source, &mut |one| {
             any = true;
-            sink(one.map(|mut recording| {
+            let linked = one.map(|mut recording| {
                 recording.link();
                 recording
-            }))
+            });
+            if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
         });
-        let nothing = || {
-            let expected = format!("a recording of {}", self.title);
-            InputError::new(1, "nothing in it", expected, "check the format").at(source.name())
+        let expected = format!("a recording of {}", self.title);
+        let nothing = InputError::new(1, "nothing in it", expected, "check the format");
+        let error = match read {
+            Err(Ended::Unreadable(e)) => e,
+            Ok(()) if !any => nothing.at(source.name()),
+            _ => return,
         };
-        let ended = match read {
-            Ok(()) => (!any).then(nothing),
-            Err(e) => Some(e),
-        };
-        if let Some(e) = ended {
-            let _ = sink(Err(e));
-        }
+        let _ = sink(Err(error));
     }
 
     /// Converts a recording to a session.

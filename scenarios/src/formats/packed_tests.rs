@@ -96,8 +96,8 @@ fn damaged_data_is_an_error_that_names_the_file() {
         other[at] ^= 0x55;
         for bytes in [cut, &other] {
             let e = text(bytes, name).unwrap_err().to_string();
-            assert!(e.starts_with(&format!("{name}:1: the ")), "{e}");
-            assert!(e.ends_with("data; check that it was copied whole"), "{e}");
+            assert!(e.starts_with(&format!("{name}:1: it cannot be read (the ")), "{e}");
+            assert!(e.ends_with("check that it exists and was copied whole"), "{e}");
             assert!(lines(bytes, name).is_err());
         }
     }
@@ -121,7 +121,11 @@ fn damaged_data_is_an_error_that_names_the_file() {
 fn what_grows_beyond_measure_is_refused() {
     let bomb = gzip(&vec![b' '; 1 << 20]).repeat(65);
     let e = text(&bomb, "bomb.json.gz").unwrap_err().to_string();
-    assert!(e.contains("bomb.json.gz:1: its first ") && e.contains("no session does"), "{e}");
+    assert!(
+        e.contains("bomb.json.gz:1: it cannot be read (its first ")
+            && e.contains("no session does"),
+        "{e}"
+    );
     assert!(lines(&bomb, "bomb.json.gz").is_err());
     assert!(Source::of_bytes(&bomb, "b").head().is_ok());
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::o200k;
+use ctxbench_formats::{argument_text, image_at};
 use ctxbench_session::{Billing, Trigger};
 use serde_json::{Map, Value};
 
@@ -35,7 +36,6 @@ pub struct Recording {
     /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
     /// compared.
     pub broken: Option<(usize, String)>,
-    pub last_line: usize,
     /// Companion files that were read as well.
     pub beside: Vec<PathBuf>,
     /// Warnings about lines that cannot be read.
@@ -272,11 +272,7 @@ impl MessagePart {
 
     /// Creates a call of the model. Arguments that are not text are written as JSON.
     pub(super) fn call(id: &str, name: &str, arguments: Option<&Value>) -> MessagePart {
-        let arguments = match arguments {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => "{}".to_string(),
-            Some(other) => other.to_string(),
-        };
+        let arguments = argument_text(None, arguments);
         MessagePart::Said(Part::Call(ToolCall::new(id, name, arguments)))
     }
 
@@ -288,8 +284,7 @@ impl MessagePart {
 
     /// Creates an image from its address. The type comes from a data URL.
     pub(super) fn image(url: &str) -> MessagePart {
-        let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
-        MessagePart::image_of(inline.map_or("image/*", |(kind, _)| kind), url)
+        MessagePart::Said(image_at(url))
     }
 
     /// Creates an image of this type.
@@ -471,7 +466,7 @@ pub enum ProviderRoute {
 
 impl Default for ProviderRoute {
     fn default() -> ProviderRoute {
-        ProviderRoute::Unknown("the recording names no provider".into())
+        ProviderRoute::Unknown("the recording names neither a provider nor request ids".into())
     }
 }
 

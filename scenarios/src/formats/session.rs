@@ -69,43 +69,37 @@ fn start(steps: &[RecordingStep]) -> Option<i64> {
 /// Returns counted calls on branches that the session did not end with, once each, with line and
 /// time.
 fn given_up(steps: &[RecordingStep]) -> Vec<(usize, RecordedCall, Option<String>)> {
-    let key = |s: &RecordingStep, r: &RecordingReply| Some((s.agent.clone(), r.response.clone()?));
-    let replies: HashSet<Option<&String>> = steps
-        .iter()
-        .filter_map(|s| match &s.what {
-            StepKind::Reply(reply) => Some(reply.response.as_ref()),
-            _ => None,
-        })
-        .collect();
-    let replies = &replies;
-    let of = |wanted: bool| {
-        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(move |s| {
-            let reply = match &s.what {
-                StepKind::Reply(reply) => reply,
-                // The request for the summary of a compaction that was given up.
-                StepKind::Compaction(c) if wanted => {
-                    c.reply.as_deref().filter(|r| !replies.contains(&r.response.as_ref()))?
-                }
-                _ => return None,
-            };
-            Some((s, reply, key(s, reply)?))
-        })
-    };
-    let kept: HashSet<_> = of(false).map(|(.., key)| key).collect();
-    // The request for a summary belongs to its compaction.
-    let summaries: HashSet<&String> = steps
-        .iter()
-        .filter(|s| s.view != View::Calls)
-        .filter_map(|s| match &s.what {
-            StepKind::Compaction(c) if s.view != View::Calls => c.reply.as_ref()?.response.as_ref(),
-            _ => None,
-        })
-        .collect();
-    let elsewhere =
-        |key: &(Option<String>, String)| kept.contains(key) || summaries.contains(&key.1);
+    let (mut replies, mut kept, mut summaries) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for step in steps {
+        let is_kept = step.view != View::Calls;
+        match &step.what {
+            StepKind::Reply(reply) => {
+                replies.extend(&reply.response);
+                kept.extend(reply.response.iter().filter(|_| is_kept).map(|id| (&step.agent, id)));
+            }
+            // The request for a summary belongs to its compaction.
+            StepKind::Compaction(c) if is_kept => {
+                summaries.extend(c.reply.iter().filter_map(|r| r.response.as_ref()));
+            }
+            _ => {}
+        }
+    }
     let mut places = HashMap::new();
     let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
-    for (step, reply, key) in of(true).filter(|(.., key)| !elsewhere(key)) {
+    for step in steps.iter().filter(|s| s.view == View::Calls) {
+        let (reply, is_reply) = match &step.what {
+            StepKind::Reply(reply) => (reply, true),
+            // The request for the summary of a compaction that was given up.
+            StepKind::Compaction(RecordingCompaction { reply: Some(reply), .. }) => {
+                (&**reply, false)
+            }
+            _ => continue,
+        };
+        let Some(id) = &reply.response else { continue };
+        let key = (&step.agent, id);
+        if kept.contains(&key) || summaries.contains(id) || !is_reply && replies.contains(id) {
+            continue;
+        }
         let Some(usage) = counted(reply) else { continue };
         let at = *places.entry(key).or_insert(out.len());
         match out.get_mut(at) {
@@ -324,14 +318,8 @@ impl SessionBuilder {
         let mut all = self.take_held();
         all.extend(parts);
         let (text, parts) = single_text(all);
-        let entry = UserEntry {
-            id: self.unique(id),
-            text,
-            parts,
-            at: self.at(stamp),
-            agent: self.agent.clone(),
-            ..UserEntry::default()
-        };
+        let (id, at, agent) = (self.unique(id), self.at(stamp), self.agent.clone());
+        let entry = UserEntry { id, text, parts, at, agent };
         self.entry(line, Entry::User(entry));
     }
 
@@ -356,13 +344,8 @@ impl SessionBuilder {
         self.input(line, Input { pieces: earlier, ..Input::default() }, stamp);
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
-            match self
-                .items
-                .iter_mut()
-                .rev()
-                .map(|i| &mut i.entry)
-                .find(|e| e.agent() == agent.as_deref())
-            {
+            let mut entries = self.items.iter_mut().rev().map(|i| &mut i.entry);
+            match entries.find(|e| e.agent() == agent.as_deref()) {
                 Some(Entry::Tool(t)) => {
                     let mut all = t.content();
                     all.append(&mut self.held.remove(agent).unwrap_or_default());
@@ -381,19 +364,10 @@ impl SessionBuilder {
         let (text, parts) = single_text(parts);
         let at = self.at(stamp);
         let id = self.unique(id.as_deref());
-        self.entry(
-            line,
-            Entry::Assistant(AssistantEntry {
-                id,
-                text,
-                parts,
-                usage,
-                model,
-                at,
-                agent: self.agent.clone(),
-                ..AssistantEntry::default()
-            }),
-        );
+        let agent = self.agent.clone();
+        let entry =
+            AssistantEntry { id, text, parts, usage, model, at, agent, ..Default::default() };
+        self.entry(line, Entry::Assistant(entry));
         self.input(line, Input { pieces: own, ..Input::default() }, stamp);
     }
 
@@ -407,36 +381,21 @@ impl SessionBuilder {
     ) {
         let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
         let (output, parts) = single_text(parts);
-        let at = self.at(stamp);
-        self.entry(
-            line,
-            Entry::Tool(ToolEntry {
-                call_id,
-                output,
-                parts,
-                is_error,
-                at,
-                agent: self.agent.clone(),
-                ..ToolEntry::default()
-            }),
-        );
+        let (at, agent) = (self.at(stamp), self.agent.clone());
+        let entry = ToolEntry { call_id, output, parts, is_error, at, agent, ..Default::default() };
+        self.entry(line, Entry::Tool(entry));
     }
 
-    fn compaction(&mut self, line: usize, compaction: RecordingCompaction, stamp: Option<&str>) {
-        let RecordingCompaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
-            compaction;
-        let usage = reply.as_deref().and_then(counted);
-        let model = reply.and_then(|r| r.model);
-        let at = self.at(stamp);
+    fn compaction(&mut self, line: usize, c: RecordingCompaction, stamp: Option<&str>) {
         let entry = RecordedCompaction {
-            pre_tokens,
-            post_tokens,
-            summary,
-            trigger,
-            instructions,
-            model,
-            usage,
-            at,
+            pre_tokens: c.pre_tokens,
+            post_tokens: c.post_tokens,
+            summary: c.summary,
+            trigger: c.trigger,
+            instructions: c.instructions,
+            usage: c.reply.as_deref().and_then(counted),
+            model: c.reply.and_then(|reply| reply.model),
+            at: self.at(stamp),
         };
         self.entry(line, Entry::RecordedCompaction(entry));
     }

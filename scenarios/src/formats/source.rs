@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 
 use super::archive::{self, Archive, Seekable};
 use super::json;
-use super::unpack::{self, Damaged, Packing};
+use super::unpack::{self, Packing};
 use crate::error::InputError;
 use crate::escapes;
-use crate::jsonl::numbered;
+use crate::jsonl::{MARK, numbered};
 
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
-            return Err(self.unread(&Damaged::large(what).into()));
+            return Err(self.unread(&io::Error::other(what)));
         }
         Ok(decoded(Cow::Owned(bytes)))
     }
@@ -284,11 +284,9 @@ pub(crate) fn unpacked(name: &str) -> &str {
 pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
-    if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
-        return InputError::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
-    }
     let what = format!("it cannot be read ({e})");
-    InputError::new(line, what, "a file that may be read", "check that it exists").at(name)
+    let fix = "check that it exists and was copied whole";
+    InputError::new(line, what, "a whole file that may be read", fix).at(name)
 }
 
 /// Converts bytes to text, replacing invalid UTF-8.
@@ -309,19 +307,13 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match *bytes {
         [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
         [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
-        _ => {
-            let text = match bytes {
-                Cow::Borrowed(b) => String::from_utf8_lossy(b),
-                Cow::Owned(b) => Cow::Owned(text_of(b)),
-            };
-            match text {
-                Cow::Borrowed(t) => Cow::Borrowed(t.trim_start_matches('\u{feff}')),
-                Cow::Owned(t) if t.starts_with('\u{feff}') => {
-                    Cow::Owned(t.trim_start_matches('\u{feff}').to_string())
-                }
-                owned => owned,
+        _ => match bytes {
+            Cow::Borrowed(b) => String::from_utf8_lossy(b.strip_prefix(MARK).unwrap_or(b)),
+            Cow::Owned(mut b) => {
+                b.drain(..if b.starts_with(MARK) { MARK.len() } else { 0 });
+                Cow::Owned(text_of(b))
             }
-        }
+        },
     }
 }
 

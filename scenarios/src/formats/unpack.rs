@@ -1,7 +1,7 @@
 //! Decompression of gzip and Zstandard, which are recognised by their first bytes.
 //!
-//! A small file may expand to terabytes. Unpacked bytes are streamed. The length of a line, which
-//! readers keep in memory, is bounded, and so is the ratio of output to input.
+//! A small file may expand to terabytes. Unpacked bytes are streamed, and the ratio of output to
+//! input is bounded.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
@@ -59,42 +59,12 @@ impl Packing {
         let decoder: Box<dyn Read + 'a> = match self {
             Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
             Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
-            Packing::Zstd => Box::new(Frames::Between(packed)),
+            Packing::Zstd => Box::new(Frames { source: packed, frame: None }),
         };
         Box::new(BufReader::with_capacity(
             64 << 10,
             Guarded { decoder, packing: self, taken, given: 0 },
         ))
-    }
-}
-
-/// Error of unpacking compressed bytes.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub(super) struct Damaged {
-    what: String,
-    pub(super) expected: String,
-    pub(super) fix: &'static str,
-}
-
-impl Damaged {
-    pub(super) fn new(what: impl Into<String>, title: &str) -> Damaged {
-        Damaged {
-            what: what.into(),
-            expected: format!("whole {title} data"),
-            fix: "check that it was copied whole",
-        }
-    }
-
-    pub(super) fn large(what: String) -> Damaged {
-        let fix = "unpack it first if it is genuine";
-        Damaged { what, expected: "a session".into(), fix }
-    }
-}
-
-impl From<Damaged> for io::Error {
-    fn from(e: Damaged) -> io::Error {
-        io::Error::other(e)
     }
 }
 
@@ -137,9 +107,9 @@ impl Read for Guarded<'_> {
         let n = self.decoder.read(buf).map_err(|e| match e.kind() {
             io::ErrorKind::Interrupted => e,
             io::ErrorKind::UnexpectedEof => {
-                Damaged::new(format!("the {title} data in it breaks off"), title).into()
+                io::Error::other(format!("the {title} data in it breaks off"))
             }
-            _ => Damaged::new(format!("the {title} data in it is damaged ({e})"), title).into(),
+            _ => io::Error::other(format!("the {title} data in it is damaged: {e}")),
         })?;
         self.given += n as u64;
         if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
@@ -148,56 +118,49 @@ impl Read for Guarded<'_> {
                 "its first {} bytes give more than {mib} MiB, which no session does",
                 self.taken.get()
             );
-            return Err(Damaged::large(what).into());
+            return Err(io::Error::other(what));
         }
         Ok(n)
     }
 }
 
 /// Zstandard reader for successive frames, skipping skippable ones.
-enum Frames<R: Read> {
-    Between(R),
-    Inside(R, Box<FrameDecoder>),
-    Ended,
+struct Frames<R> {
+    source: R,
+    frame: Option<FrameDecoder>,
 }
 
 impl<R: BufRead> Read for Frames<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
-            match std::mem::replace(self, Frames::Ended) {
-                Frames::Ended => return Ok(0),
-                Frames::Between(mut source) => {
-                    if source.fill_buf()?.is_empty() {
-                        return Ok(0);
-                    }
-                    let mut decoder = FrameDecoder::new();
-                    *self = match decoder.init(&mut source) {
-                        Ok(()) => Frames::Inside(source, Box::new(decoder)),
-                        Err(FrameDecoderError::ReadFrameHeaderError(
-                            ReadFrameHeaderError::SkipFrame { length, .. },
-                        )) => {
-                            io::copy(&mut (&mut source).take(length.into()), &mut io::sink())?;
-                            Frames::Between(source)
-                        }
-                        Err(e) => return Err(io::Error::other(e)),
-                    };
+            if let Some(frame) = &mut self.frame {
+                while frame.can_collect() == 0 && !frame.is_finished() {
+                    let one = BlockDecodingStrategy::UptoBlocks(1);
+                    frame.decode_blocks(&mut self.source, one).map_err(io::Error::other)?;
                 }
-                Frames::Inside(mut source, mut frame) => {
-                    while frame.can_collect() == 0 && !frame.is_finished() {
-                        let one = BlockDecodingStrategy::UptoBlocks(1);
-                        frame.decode_blocks(&mut source, one).map_err(io::Error::other)?;
-                    }
-                    let n = frame.read(buf)?;
-                    if n > 0 || buf.is_empty() {
-                        *self = Frames::Inside(source, frame);
-                        return Ok(n);
-                    }
-                    let told = frame.get_checksum_from_data();
-                    if told.is_some() && told != frame.get_calculated_checksum() {
-                        return Err(io::Error::other("its checksum is another"));
-                    }
-                    *self = Frames::Between(source);
+                let n = frame.read(buf)?;
+                if n > 0 || buf.is_empty() {
+                    return Ok(n);
                 }
+                let told = frame.get_checksum_from_data();
+                if told.is_some() && told != frame.get_calculated_checksum() {
+                    return Err(io::Error::other("its checksum is another"));
+                }
+                self.frame = None;
+            }
+            if self.source.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            let mut decoder = FrameDecoder::new();
+            match decoder.init(&mut self.source) {
+                Ok(()) => self.frame = Some(decoder),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    io::copy(&mut (&mut self.source).take(length.into()), &mut io::sink())?;
+                }
+                Err(e) => return Err(io::Error::other(e)),
             }
         }
     }

@@ -9,7 +9,7 @@ mod reconstruct;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value, json};
 
-use super::{argument_text, image, reasoning, str_of, text_of};
+use super::{argument_text, image_at, reasoning, str_of, text_of};
 pub use reconstruct::{Record, ResumedSession, TokenTotals, reconstruct, surviving};
 
 /// Converts a part of a message or a tool's output: a text or an image.
@@ -17,10 +17,7 @@ pub fn content_part(content: &Map<String, Value>) -> Option<Part> {
     if str_of(content, "type") != Some("input_image") {
         return Some(Part::Text(str_of(content, "text")?.into()));
     }
-    let url = str_of(content, "image_url")?.to_string();
-    let media_type = url.strip_prefix("data:").and_then(|u| u.split([';', ',']).next());
-    let media_type = media_type.filter(|m| !m.is_empty()).unwrap_or("image/*").to_string();
-    Some(image(&media_type, url, None))
+    str_of(content, "image_url").map(image_at)
 }
 
 /// Converts an item of the model other than a message: reasoning, a call, or a compaction by the

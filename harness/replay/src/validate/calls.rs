@@ -121,7 +121,8 @@ impl Calls {
         }
         if b.calls.is_empty() {
             let what = "no model call with counters up to here".into();
-            return Err(wrong(file, recording.last_line, what, "at least one reply with usage"));
+            let line = recording.steps.last().map_or(1, |step| step.line);
+            return Err(wrong(file, line, what, "at least one reply with usage"));
         }
         Ok(Calls {
             format,

@@ -19,18 +19,15 @@
 mod asked;
 mod requests;
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use ctxbench_core::content::Part;
 use ctxbench_session::Billing;
 
 use super::recording::{
-    ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep,
-    StepKind, View,
+    ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, View,
 };
-use super::{Format, Head, Sink, Source, time};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source, time};
 
 pub(super) const FORMAT: Format = Format {
     title: "Aider",
@@ -53,7 +50,7 @@ fn sniff(head: &Head) -> bool {
     head.entries.is_none() && lines.next().is_some_and(|l| l.starts_with(START))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
     let requests = match &beside {
@@ -70,16 +67,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             continue;
         };
         let next = Chat { line: number, started: started.trim().to_string(), ..Chat::default() };
-        if let Some(ended) = chat.replace(next)
-            && ended.hand_over(source, &requests, &beside, sink).is_break()
-        {
-            return Ok(());
+        if let Some(ended) = chat.replace(next) {
+            ended.hand_over(source, &requests, &beside, sink)?;
         }
     }
-    if let Some(last) = chat {
-        let _ = last.hand_over(source, &requests, &beside, sink);
-    }
-    Ok(())
+    chat.map_or(Ok(()), |last| last.hand_over(source, &requests, &beside, sink))
 }
 
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -147,7 +139,7 @@ impl Chat {
         requests: &[(i64, String)],
         beside: &Option<PathBuf>,
         sink: &mut Sink<'_>,
-    ) -> ControlFlow<()> {
+    ) -> Result<(), Ended> {
         // Only the first message has a time.
         let mut stamp = time::normal(&self.started);
         let mut out = Recording {
@@ -156,7 +148,6 @@ impl Chat {
                 source.stem().trim_start_matches('.'),
                 digits(&self.started)
             )),
-            route: ProviderRoute::Unknown("Aider records no request ids".into()),
             ..Recording::default()
         };
         // The two files write time stamps differently.
@@ -167,7 +158,6 @@ impl Chat {
             out.steps.push(RecordingStep::new(self.line, None, what));
             out.beside.extend(beside.clone());
         }
-        out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
         let (mut model, mut spent) = (None, 0.0);
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
@@ -206,7 +196,7 @@ impl Chat {
         }
         if !has_reply(&out.steps) {
             // Aider was started and closed without a message.
-            return ControlFlow::Continue(());
+            return Ok(());
         }
         sink(Ok(out))
     }

@@ -14,18 +14,14 @@
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-use ctxbench_core::content::Part;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::json::{Document, Members};
-use super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
-use super::messages::{self, content as any_content, definitions};
-use super::recording::{
-    ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
-};
-use super::{Format, Head, Sink, Source, time};
-use crate::error::InputError;
+use super::lines::{RecordedLine, list_of, object_of, objects, str_of};
+use super::messages::{MessageReader, definitions};
+use super::recording::{Recording, StepKind};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -38,8 +34,6 @@ pub(super) const FORMAT: Format = Format {
     parts,
 };
 
-const EXPECTED: &str = "an ATIF trajectory: an object with \"schema_version\" and \"steps\"";
-
 /// Maximum depth of references between trajectories.
 const DEEPEST: usize = 8;
 
@@ -48,10 +42,10 @@ fn sniff(head: &Head) -> bool {
     version.is_some_and(|v| v.starts_with("ATIF-v1"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let mut out = Recording::default();
     if source.stem() == "trajectory" {
         out.id = ["trajectory_id", "session_id"].iter().find_map(|k| members.text(k));
@@ -61,17 +55,15 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     }
     let beside = source.folder();
     let folder = beside.as_deref().and_then(Path::parent);
-    let mut reader =
-        AtifReader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
+    let reader = MessageReader::default();
+    let mut reader = AtifReader { reader, agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
-    out.last_line = reader.steps.last().map_or(1, |s| s.line);
-    out.steps = reader.steps;
-    let _ = sink(Ok(out));
-    Ok(())
+    out.steps = reader.reader.steps;
+    sink(Ok(out))
 }
 
 struct AtifReader<'a> {
-    steps: Vec<RecordingStep>,
+    reader: MessageReader,
     /// Subagents of the current steps, the innermost last.
     agents: Vec<String>,
     /// Ids of the subagents that were read. A trajectory appears where it is first named.
@@ -80,97 +72,62 @@ struct AtifReader<'a> {
     folder: Option<&'a Path>,
 }
 
-/// Properties that apply to all steps of a trajectory.
-struct Trajectory<'a> {
-    model: Option<String>,
-    subagents: Vec<Document<'a>>,
-}
-
 impl AtifReader<'_> {
     fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
         let agent = members.value("agent");
-        let subagents = members.list("subagent_trajectories").into_iter();
-        let whole = Trajectory {
-            model: agent.get("model_name").and_then(Value::as_str).map(str::to_string),
-            subagents: subagents.map(|r| document.part(r)).collect(),
-        };
+        let subagents = document.items(members.raw("subagent_trajectories"));
+        let model = agent.get("model_name").and_then(Value::as_str).map(str::to_string);
         if let Some(tools) = definitions(agent.get("tool_definitions")) {
-            self.push(document.line, &None, tools);
+            self.reader.push(document.line, None, tools);
         }
-        let steps = document.objects(members.raw("steps"), out);
-        for (n, step) in steps.into_iter().enumerate() {
-            self.step(n, step, &whole, out);
+        for step in document.objects(members.raw("steps"), out) {
+            self.reader.model.clone_from(&model);
+            self.step(step, &subagents, out);
         }
     }
 
-    fn push(&mut self, line: usize, stamp: &Option<String>, what: StepKind) {
-        let agent = self.agents.last().cloned();
-        self.steps.push(RecordingStep { agent, ..RecordingStep::new(line, stamp.clone(), what) });
-    }
-
-    fn step(&mut self, n: usize, line: RecordedLine, whole: &Trajectory<'_>, out: &mut Recording) {
+    fn step(&mut self, line: RecordedLine, subagents: &[Document<'_>], out: &mut Recording) {
         let RecordedLine { number: line, object: o } = line;
-        let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        let said = content(o.get("message"));
-        match str_of(&o, "source") {
-            Some("system") => {
-                let begun =
-                    |s: &RecordingStep| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_));
-                let agent = self.agents.last();
-                let begun = self.steps.iter().any(|s| s.agent.as_ref() == agent && begun(s));
-                for piece in said {
-                    let what = match piece {
-                        MessagePart::Said(Part::Text(text)) if !begun => {
-                            StepKind::System(text.to_string())
-                        }
-                        other => StepKind::input(vec![other.added(ContextPlace::Message)]),
-                    };
-                    self.push(line, &stamp, what);
-                }
-            }
-            Some("user") => self.push(line, &stamp, StepKind::question(None, said)),
-            Some("agent") => {
-                let reply = reply(n, &o, said, whole, self.agents.len());
-                self.push(line, &stamp, StepKind::Reply(reply));
-            }
+        let role = match str_of(&o, "source") {
+            Some("agent") => "assistant",
+            Some(other @ ("system" | "user")) => other,
             other => {
                 let what = format!("step of the source {:?}", other.unwrap_or_default());
-                self.push(line, &stamp, StepKind::Unknown(what));
+                return self.reader.push(line, None, StepKind::Unknown(what));
             }
-        }
+        };
+        self.reader.item(line, &message(role, &o));
         let ids: Vec<&str> =
             objects(&o, "tool_calls").filter_map(|c| str_of(c, "tool_call_id")).collect();
         let results = object_of(&o, "observation").into_iter().flat_map(|o| list_of(o, "results"));
         for (n, result) in results.enumerate() {
             for reference in subagents_of(result) {
-                self.subagent(reference, whole, out);
+                self.subagent(reference, subagents, out);
             }
-            let pieces = content(result.get("content"));
             let named = result.get("source_call_id").and_then(Value::as_str);
-            let what = match named.or(ids.get(n).copied()) {
-                Some(call_id) => {
-                    // The format has no such member. The exporter of ctxbench writes it to `extra`.
-                    let is_error = result.pointer("/extra/is_error").is_some_and(|e| *e == true);
-                    StepKind::result(call_id.to_string(), pieces, is_error)
-                }
-                None => {
-                    let added = pieces.into_iter().map(|p| p.added(ContextPlace::Message));
-                    StepKind::input(added.collect())
-                }
+            // The format has no such member. The exporter of ctxbench writes it to `extra`.
+            let is_error = result.pointer("/extra/is_error").is_some_and(|e| *e == true);
+            let time = o.get("timestamp");
+            let content = blocks(result.get("content"));
+            let message = match named.or(ids.get(n).copied()) {
+                Some(id) => json!({"role": "tool", "tool_call_id": id, "content": content,
+                    "is_error": is_error, "timestamp": time}),
+                // The program tells it with the next message.
+                None => json!({"role": "system", "content": content, "timestamp": time}),
             };
-            self.push(line, &stamp, what);
+            message.as_object().into_iter().for_each(|message| self.reader.item(line, message));
         }
     }
 
     /// Returns the trajectory of a reference: inside the document, or in a companion file.
-    fn subagent(&mut self, reference: &Value, whole: &Trajectory<'_>, out: &mut Recording) {
+    fn subagent(&mut self, reference: &Value, subagents: &[Document<'_>], out: &mut Recording) {
         let text = |key: &str| reference.get(key).and_then(Value::as_str);
         if self.agents.len() >= DEEPEST {
             return;
         }
         let id = |members: &Members<'_>| members.text("trajectory_id");
-        for document in &whole.subagents {
-            let Ok(members) = document.members(EXPECTED) else { continue };
+        for document in subagents {
+            let Ok(members) = document.members() else { continue };
             if let Some(id) = id(&members).filter(|id| Some(&**id) == text("trajectory_id")) {
                 return self.enter(id, document, &members, out);
             }
@@ -184,7 +141,7 @@ impl AtifReader<'_> {
         let source = Source::at(&path);
         let Ok(text) = source.text() else { return };
         let document = Document::new(&text, source.name());
-        match document.members(EXPECTED) {
+        match document.members() {
             Ok(members) => {
                 out.beside.push(path.clone());
                 let id = id(&members).unwrap_or_else(|| source.stem().to_string());
@@ -205,8 +162,10 @@ impl AtifReader<'_> {
             return;
         }
         self.agents.push(id);
+        self.reader.agent = self.agents.last().cloned();
         self.trajectory(document, members, out);
         self.agents.pop();
+        self.reader.agent = self.agents.last().cloned();
     }
 }
 
@@ -249,52 +208,51 @@ fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
     Some(folder.join(name)).filter(|path| path.is_file())
 }
 
-fn reply(
-    n: usize,
-    o: &Map<String, Value>,
-    said: Vec<MessagePart>,
-    whole: &Trajectory<'_>,
-    depth: usize,
-) -> RecordingReply {
-    let thought = str_of(o, "reasoning_content").filter(|t| !t.is_empty());
-    let thought = thought.map(|t| MessagePart::reasoning(t, None));
-    let calls = objects(o, "tool_calls").map(|call| {
-        let text = |key: &str| str_of(call, key).unwrap_or_default();
-        MessagePart::call(text("tool_call_id"), text("function_name"), call.get("arguments"))
-    });
-    let pieces = thought.into_iter().chain(said).chain(calls).collect();
-    let calls = o.get("llm_call_count").and_then(Value::as_u64);
-    let counters = match calls {
-        Some(n) if n > 1 => Err(format!("counters of {n} requests together")),
-        _ => known(counters(o)),
+/// Converts a step to a chat message.
+fn message(role: &str, o: &Map<String, Value>) -> Map<String, Value> {
+    let call = |call: &Map<String, Value>| {
+        let function =
+            json!({"name": call.get("function_name"), "arguments": call.get("arguments")});
+        json!({"id": call.get("tool_call_id"), "function": function})
     };
-    RecordingReply {
-        model: string(o, "model_name").or(whole.model.clone()),
-        counters,
-        ..RecordingReply::new(format!("step {n} of {depth}"), pieces)
-    }
+    let calls: Vec<Value> = objects(o, "tool_calls").map(call).collect();
+    let counted = o.get("llm_call_count").and_then(Value::as_u64).is_none_or(|calls| calls <= 1);
+    let usage = object_of(o, "metrics").filter(|_| counted).map(|metrics| {
+        let mut usage = object_of(metrics, "extra").cloned().unwrap_or_default();
+        usage.extend(metrics.clone());
+        usage
+    });
+    let mut out = o.clone();
+    out.retain(|key, _| matches!(key.as_str(), "timestamp" | "reasoning_content"));
+    let content = blocks(o.get("message"));
+    let more = [
+        ("role", role.into()),
+        ("content", content),
+        ("tool_calls", calls.into()),
+        ("usage", json!(usage)),
+        ("model", o.get("model_name").cloned().unwrap_or_default()),
+    ];
+    out.extend(more.map(|(key, value)| (key.to_string(), value)));
+    out
 }
 
-fn counters(o: &Map<String, Value>) -> Option<Counters> {
-    let metrics = object_of(o, "metrics")?;
-    let mut flat = object_of(metrics, "extra").cloned().unwrap_or_default();
-    flat.extend(metrics.clone());
-    messages::counters(&flat)
-}
-
-/// Converts a text, or a list of texts, images and sounds.
-fn content(value: Option<&Value>) -> Vec<MessagePart> {
-    let Some(Value::Array(list)) = value else { return any_content(value) };
-    let piece = |part: &Value| match part.get("source") {
+/// Converts a text, or a list of texts, images and sounds, to blocks of an API.
+fn blocks(value: Option<&Value>) -> Value {
+    let Some(Value::Array(list)) = value else { return value.cloned().unwrap_or_default() };
+    let block = |part: &Value| match part.get("source") {
         Some(source) => {
             let text = |key: &str| source.get(key).and_then(Value::as_str);
             let media_type = text("media_type").unwrap_or("image/*");
-            let path = text("path").filter(|_| media_type.starts_with("image/"));
-            vec![path.map_or(MessagePart::Opaque, |url| MessagePart::image_of(media_type, url))]
+            match text("path").filter(|_| media_type.starts_with("image/")) {
+                Some(path) => {
+                    json!({"type": "image", "source": {"media_type": media_type, "url": path}})
+                }
+                None => json!({"type": "file"}),
+            }
         }
-        None => any_content(Some(part)),
+        None => part.clone(),
     };
-    list.iter().flat_map(piece).collect()
+    list.iter().map(block).collect()
 }
 
 #[cfg(test)]

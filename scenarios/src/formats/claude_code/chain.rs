@@ -38,11 +38,7 @@ pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
 /// Returns the numbers of the lines between a message and an earlier one that it follows, where a
 /// boundary lies between them. A compaction may preserve messages before it, which others follow.
 fn given_up(lines: &[&RecordedLine]) -> HashSet<usize> {
-    let by_uuid: HashMap<&str, usize> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i)))
-        .collect();
+    let by_uuid = by_uuid(lines);
     let boundaries: Vec<usize> = (0..lines.len()).filter(|i| is_boundary(lines[*i])).collect();
     let mut out = HashSet::new();
     if boundaries.is_empty() {
@@ -75,11 +71,7 @@ fn preserves(boundary: &RecordedLine, uuid: &str) -> bool {
 }
 
 fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
-    let by_uuid: HashMap<&str, usize> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i)))
-        .collect();
+    let by_uuid = by_uuid(lines);
     let parent =
         |i: usize| str_of(&lines[i].object, "parentUuid").and_then(|p| by_uuid.get(p).copied());
     let mut on_chain: HashSet<usize> = HashSet::new();
@@ -112,6 +104,12 @@ fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
             keep.insert(line.number);
         }
     }
+}
+
+/// Returns the index of each line, by its id.
+fn by_uuid<'a>(lines: &[&'a RecordedLine]) -> HashMap<&'a str, usize> {
+    let lines = lines.iter().enumerate();
+    lines.filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i))).collect()
 }
 
 fn is_boundary(line: &RecordedLine) -> bool {

@@ -7,9 +7,9 @@
 //! - `usage` counts once per response. `output_tokens` of a line without `stop_reason` is a stub
 //!   from the start of the stream: the o200k count of the reply's parts replaces it, marked
 //!   `output_estimated`.
-//! - Lines with `isSidechain` belong to a subagent, and so do messages that progress lines repeat:
-//!   they become messages of that `agent`, or the session where the whole file is one. Subagents in
-//!   separate files are imported too; see `companions.rs`.
+//! - Lines with `isSidechain` belong to a subagent: they become messages of that `agent`, or the
+//!   session where the whole file is one. Subagents in separate files are imported too; see
+//!   `companions.rs`.
 //! - `isMeta` lines and the traces of local commands were sent to the model, though the user did
 //!   not write them as a turn. They join the next user message, or the tool result before a reply.
 //!   Those at the end of the file, which no request carried, are left out. Lines that are
@@ -45,7 +45,7 @@ use super::recording::{
     RecordingReply, RecordingStep, StepKind, View, tokens,
 };
 use super::{Format, Head};
-use sidechains::{LineOrigin, Spoken};
+use sidechains::Spoken;
 
 pub(super) const FORMAT: Format = Format {
     title: "Claude Code",
@@ -79,9 +79,6 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     }
     let mut reader = TranscriptReader::default();
     for spoken in conversations.lines {
-        if spoken.origin == LineOrigin::Repeated && left.contains(&spoken.line.number) {
-            continue;
-        }
         let from = reader.steps.len();
         let number = spoken.line.number;
         let is_aside = spoken.agent.as_ref().is_some_and(|a| conversations.asides.contains(a));
@@ -92,63 +89,10 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     }
     out.version = reader.version;
     let mut steps = reader.steps;
-    for (agent, call) in &conversations.repeated {
-        if let Some((place, last)) = last_reply(&steps, agent, call) {
-            steps.insert(place, last);
-        }
-    }
     compactions::commands(&mut steps);
     out.left_out.extend(compactions::summaries(&mut steps).map(|why| format!("{file}: {why}")));
     out.steps = steps;
     out.route = reader.ids.route();
-}
-
-/// Returns the last reply of a subagent with messages in progress lines. These leave it out, and
-/// the result of its call contains it. Also returns its index among the steps, before that result.
-fn last_reply(steps: &[RecordingStep], agent: &str, call: &str) -> Option<(usize, RecordingStep)> {
-    let mut responses = HashSet::new();
-    let own = || steps.iter().filter(|s| s.agent.as_deref() == Some(agent));
-    let (mut ends_with_reply, mut model) = (None, None);
-    for step in own().filter(|s| s.view != View::Calls) {
-        match &step.what {
-            StepKind::Reply(r) => {
-                model = r.model.clone().or(model);
-                if responses.insert(&r.response) {
-                    ends_with_reply = Some(true);
-                }
-            }
-            StepKind::Input(i) if i.pieces.is_empty() => {}
-            StepKind::Input(_) | StepKind::Summary(_) | StepKind::Compaction(_) => {
-                ends_with_reply = Some(false);
-            }
-            _ => {}
-        }
-    }
-    if ends_with_reply? {
-        return None;
-    }
-    let result = |s: &RecordingStep| match &s.what {
-        StepKind::Input(input) if s.agent.is_none() && s.view != View::Calls => {
-            input.pieces.iter().find_map(|p| match p {
-                MessagePart::Result { call_id, pieces, .. } if call_id == call => {
-                    Some(pieces.clone())
-                }
-                _ => None,
-            })
-        }
-        _ => None,
-    };
-    let (place, said) = steps.iter().enumerate().find_map(|(i, s)| Some((i, result(s)?)))?;
-    // The program adds a line after the subagent's text.
-    let by_program = |p: &MessagePart| matches!(p, MessagePart::Said(Part::Text(text)) if text.starts_with("agentId: "));
-    let pieces: Vec<MessagePart> = said.into_iter().filter(|p| !by_program(p)).collect();
-    let id = Some(format!("{agent}-last"));
-    let reply = RecordingReply { id: id.clone(), model, ..RecordingReply::new(id, pieces) };
-    let shown = !reply.pieces.is_empty();
-    let (line, stamp) = (steps[place].line.saturating_sub(1), steps[place].stamp.clone());
-    let step = RecordingStep::new(line, stamp, StepKind::Reply(reply));
-    let (agent, view) = (Some(agent.to_string()), View::Session);
-    shown.then_some((place, RecordingStep { agent, view, ..step }))
 }
 
 #[derive(Default)]
@@ -164,16 +108,11 @@ struct TranscriptReader {
 
 impl TranscriptReader {
     fn line(&mut self, spoken: Spoken) {
-        let Spoken { agent, origin, line } = spoken;
+        let Spoken { agent, line } = spoken;
         let o = &line.object;
         let step = RecordingStep::new(line.number, string(o, "timestamp"), StepKind::Link);
         let (name, parent) = (string(o, "uuid"), string(o, "parentUuid"));
         let step = RecordingStep { name, parent, agent, ..step };
-        if origin == LineOrigin::Repeated {
-            // The message itself was counted already.
-            let what = TranscriptReader::default().step_kind(&line);
-            return self.steps.push(RecordingStep { view: View::Session, what, ..step });
-        }
         self.note_version(&step, o);
         let unknown = match str_of(o, "type").unwrap_or_default() {
             "attachment" => unknown_attachment(o),

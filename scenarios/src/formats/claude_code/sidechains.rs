@@ -1,11 +1,9 @@
-//! Lines of a Claude Code transcript that belong to a subagent: sidechain lines and, in later
-//! versions, progress lines that repeat its messages. A subagent's last reply is not repeated,
-//! because it is the result of its call.
+//! Lines of a Claude Code transcript that belong to a subagent, the sidechain lines.
 //!
 //! Files of side questions and of requests for summaries begin with the lines of the session, and
 //! copies of such files with each other's. A line that stands twice is taken once.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::tokens::content_hash;
 use serde_json::{Map, Value};
@@ -16,8 +14,6 @@ use super::{RecordedLine, flag, object_of, str_of, string};
 pub(super) struct Conversations {
     /// Lines in file order.
     pub(super) lines: Vec<Spoken>,
-    /// Subagents with messages in progress lines only, each with the call that started it.
-    pub(super) repeated: BTreeMap<String, String>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,
     /// Subagents that continue the main conversation.
@@ -27,24 +23,14 @@ pub(super) struct Conversations {
 /// A line and the subagent that it belongs to.
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
-    pub(super) origin: LineOrigin,
     pub(super) line: RecordedLine,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineOrigin {
-    Own,
-    /// A progress line that repeats a subagent's message. It only links its neighbours.
-    Progress,
-    /// A message repeated by a progress line.
-    Repeated,
 }
 
 impl Conversations {
     /// Returns the lines of each conversation.
     pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
         let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
-        for spoken in self.lines.iter().filter(|s| s.origin != LineOrigin::Progress) {
+        for spoken in &self.lines {
             let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
             windows.entry(agent).or_default().push(&spoken.line);
         }
@@ -62,32 +48,20 @@ pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
     lines.retain(|line| !is_main(line) || !standing.add_main(line));
     let mut asides = HashSet::new();
     let mut roots: HashMap<String, String> = HashMap::new();
-    let mut own: HashSet<String> = HashSet::new();
-    let mut calls: BTreeMap<String, Option<String>> = BTreeMap::new();
     let mut out = Vec::new();
     for line in lines {
-        if flag(&line.object, "isSidechain") {
-            let agent = sidechain(&line.object, &mut roots);
-            own.insert(agent.clone());
-            match standing.owner(&line, &agent) {
-                Some(None) => drop(asides.insert(agent)),
-                Some(Some(_)) => {}
-                None => out.push(Spoken { agent: Some(agent), origin: LineOrigin::Own, line }),
-            }
-        } else if let Some((agent, repeats)) = progress(&line).filter(|_| !of_subagent) {
-            calls.entry(agent.clone()).or_insert_with(|| string(&line.object, "parentToolUseID"));
-            out.push(Spoken { agent: None, origin: LineOrigin::Progress, line });
-            out.push(Spoken { agent: Some(agent), origin: LineOrigin::Repeated, line: repeats });
-        } else {
-            out.push(Spoken { agent: None, origin: LineOrigin::Own, line });
+        if !flag(&line.object, "isSidechain") {
+            out.push(Spoken { agent: None, line });
+            continue;
+        }
+        let agent = sidechain(&line.object, &mut roots);
+        match standing.owner(&line, &agent) {
+            Some(None) => drop(asides.insert(agent)),
+            Some(Some(_)) => {}
+            None => out.push(Spoken { agent: Some(agent), line }),
         }
     }
-    let is_own = |agent: &Option<String>| agent.as_ref().is_some_and(|a| own.contains(a));
-    out.retain(|s| s.origin != LineOrigin::Repeated || !is_own(&s.agent));
-    let begun_by = |(agent, call): (String, Option<String>)| Some((agent, call?));
-    let repeated =
-        calls.into_iter().filter(|(a, _)| !own.contains(a)).filter_map(begun_by).collect();
-    Conversations { lines: out, repeated, of_subagent, asides }
+    Conversations { lines: out, of_subagent, asides }
 }
 
 /// Messages so far, by what identifies them, each with its conversation.
@@ -139,18 +113,6 @@ fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -
     str_of(object, "agentId").map_or(root, str::to_string)
 }
 
-/// Returns the message that a progress line repeats, as a line of its subagent.
-fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
-    let data = object_of(&line.object, "data")?;
-    if str_of(data, "type") != Some("agent_progress") {
-        return None;
-    }
-    let agent = str_of(data, "agentId")?;
-    let mut object = object_of(data, "message")?.clone();
-    object.insert("isSidechain".into(), true.into());
-    Some((agent.to_string(), RecordedLine { number: line.number, object }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::lines::of_text;
@@ -159,7 +121,7 @@ mod tests {
     fn agents(text: &str) -> (Vec<usize>, Vec<(String, Vec<usize>)>) {
         let found = split(of_text(text));
         let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
-        for s in found.lines.iter().filter(|s| s.origin != LineOrigin::Progress) {
+        for s in &found.lines {
             let Some(id) = &s.agent else {
                 main.push(s.line.number);
                 continue;
@@ -186,18 +148,5 @@ mod tests {
             found,
             [("side-2".to_string(), vec![2, 4]), ("side-3".into(), vec![3]), ("x".into(), vec![5])]
         );
-    }
-
-    #[test]
-    fn progress_lines_repeat_what_no_sidechain_holds() {
-        let (main, found) = agents(
-            r#"{"type":"user","uuid":"1"}
-{"type":"progress","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p"}}}
-{"type":"progress","data":{"type":"agent_progress","agentId":"y","message":{"type":"user","uuid":"q"}}}
-{"type":"progress","data":{"type":"hook_progress"}}
-{"type":"user","uuid":"2","isSidechain":true,"agentId":"y"}"#,
-        );
-        assert_eq!(main, [1, 4]);
-        assert_eq!(found, [("x".to_string(), vec![2]), ("y".into(), vec![5])]);
     }
 }

@@ -18,8 +18,7 @@ use super::lines::{RecordedLine, object_of, objects, str_of, string};
 use super::messages::MessageReader;
 use super::recording::{Counters, Recording, RecordingReply, RecordingStep, StepKind, View};
 use super::source::{Source, unpacked};
-use super::{Format, Head, Sink, time};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, time};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -33,8 +32,6 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const HISTORY: &str = "api_conversation_history.json";
-const EXPECTED: &str = "the messages of a task of Cline";
-
 fn sniff(head: &Head) -> bool {
     unpacked(&head.name) == HISTORY
         || head.value().as_array().is_some_and(|messages| {
@@ -57,11 +54,11 @@ struct BilledRequest {
     counters: Counters,
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let mut out = Recording::default();
-    let messages = document.objects(Some(document.raw(EXPECTED)?), &mut out);
+    let messages = document.objects(Some(document.raw()?), &mut out);
     let beside = companions(source);
     let [ui, metadata] = beside.each_ref().map(|path| path.as_deref().map(json_of));
     out.beside = beside.into_iter().flatten().collect();
@@ -70,9 +67,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let id = out.id.clone().unwrap_or_default();
     let requests = ui.flatten().map(|ui| requests(&ui, &id)).unwrap_or_default();
     let models = metadata.flatten().map(|m| models(&m)).unwrap_or_default();
-    out.steps = steps(messages, requests, &models, &mut out.last_line);
-    let _ = sink(Ok(out));
-    Ok(())
+    out.steps = steps(messages, requests, &models);
+    sink(Ok(out))
 }
 
 fn json_of(path: &Path) -> Option<Value> {
@@ -110,7 +106,6 @@ fn steps(
     messages: Vec<RecordedLine>,
     requests: Vec<BilledRequest>,
     models: &[(u64, String)],
-    last_line: &mut usize,
 ) -> Vec<RecordingStep> {
     let is_reply = |m: &RecordedLine| str_of(&m.object, "role") == Some("assistant");
     let at = |m: &RecordedLine| m.object.get("ts").and_then(Value::as_u64);
@@ -124,7 +119,6 @@ fn steps(
     let mut requests = requests.into_iter().peekable();
     for message in messages {
         let (number, ms) = (message.number, at(&message));
-        *last_line = number;
         let mut request = None;
         while is_reply(&message)
             && let Some(next) = requests.next_if(|next| ms.is_none() || next.at_ms <= ms)
@@ -151,7 +145,8 @@ fn steps(
             reply.counters = Ok(request.counters);
         }
     }
-    let rest = requests.map(|request| alone(*last_line, request, &model_at));
+    let line = reader.steps.last().map_or(1, |step| step.line);
+    let rest = requests.map(|request| alone(line, request, &model_at));
     reader.steps.extend(rest.collect::<Vec<_>>());
     reader.steps
 }

@@ -151,8 +151,12 @@ impl RolloutReader {
     }
 
     fn push(&mut self, at: RecordingStep, what: StepKind) {
-        self.steps.push(RecordingStep { what, ..at });
-        self.records.push(Record::Item { item: (), user: false });
+        self.record(RecordingStep { what, ..at }, Record::Item { item: (), user: false });
+    }
+
+    fn record(&mut self, step: RecordingStep, record: Record<()>) {
+        self.steps.push(step);
+        self.records.push(record);
     }
 
     /// Adds a step that follows the newest one.
@@ -212,18 +216,14 @@ impl RolloutReader {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
                 self.window = number("model_context_window").or(self.window);
-                self.push(at, StepKind::Link);
-                self.records.pop();
-                self.records.push(Record::TurnStarted);
+                self.record(at, Record::TurnStarted);
             }
             Some("user_message") => self.said_by_event(at, payload),
             Some("thread_rolled_back") => {
                 let turns = number("num_turns").unwrap_or(1).max(1);
                 let turns = usize::try_from(turns).unwrap_or(usize::MAX);
                 self.end_call();
-                self.push(at, StepKind::Link);
-                self.records.pop();
-                self.records.push(Record::RolledBack { turns });
+                self.record(at, Record::RolledBack { turns });
                 let kept = surviving(&self.records);
                 self.tip = kept.iter().rev().find_map(|i| self.steps[*i].name.clone());
                 self.said.clear();

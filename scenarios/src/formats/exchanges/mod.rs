@@ -31,7 +31,7 @@ use ctxbench_core::request::StopReason;
 use ctxbench_provider::wire::{self, Wire};
 
 use super::recording::{ProviderRoute, Recording};
-use super::{Format, Head, Sink, Source, no_parts};
+use super::{Ended, Format, Head, Sink, Source, no_parts};
 use crate::error::InputError;
 use crate::escapes;
 use crate::formats::lines::str_of;
@@ -52,22 +52,20 @@ fn sniff(head: &Head) -> bool {
     head.objects().next().is_some_and(|o| str_of(o, "type") == Some("ctxbench_recording"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut told = Recording::default();
     let all = seen::read(source, &mut told)?;
     told.route = route(&all);
     let sorted = sorted::sorted(&all);
     let mut recordings = steps::recordings(&all, &sorted, &told);
-    if recordings.is_empty() && told.last_line > 0 {
+    if recordings.is_empty() && told.warnings.len() + told.left_out.len() > 0 {
         // Notes on its lines explain why it is empty.
         recordings.push(told);
     }
     let several = recordings.len() > 1;
     for (n, recording) in (1..).zip(recordings) {
         let id = several.then(|| format!("{}-{n}", source.stem()));
-        if sink(Ok(Recording { id, ..recording })).is_break() {
-            break;
-        }
+        sink(Ok(Recording { id, ..recording }))?;
     }
     Ok(())
 }

@@ -78,7 +78,6 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     let mut lines = source.lines()?.peekable();
     while let Some(line) = lines.next() {
         let (number, text) = line?;
-        out.last_line = number;
         match escapes::from_str::<Line>(&text) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);

@@ -19,9 +19,9 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, object_of, objects, of_lines, str_of, string};
 use super::recording::{
-    Counters, MessagePart, ProviderRoute, Recording, RecordingReply, RecordingStep, StepKind, known,
+    Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
 };
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 
 pub(super) const FORMAT: Format = Format {
@@ -34,8 +34,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str = "a chat of Gemini CLI: an object with \"sessionId\" and \"messages\"";
-
 fn sniff(head: &Head) -> bool {
     let is_head = |o: &Map<String, Value>| {
         o.contains_key("sessionId")
@@ -45,7 +43,7 @@ fn sniff(head: &Head) -> bool {
     head.value().as_object().is_some_and(is_head)
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
     let mut out = Recording::default();
     let whole = head.value().get("messages").is_some();
@@ -56,17 +54,14 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     } else {
         changes(of_lines(source, &mut out)?, &mut out)
     };
-    out.last_line = messages.last().map_or(1, |m| m.number);
-    out.route = ProviderRoute::Unknown("Gemini CLI records no request ids".into());
     for (n, message) in (1..).zip(messages) {
         steps(n, message, session, &mut out.steps);
     }
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     out.title = members.text("summary");
     out.of_subagent = members.text("kind").is_some_and(|k| k == "subagent");
     Ok(document.objects(members.raw("messages"), out))

@@ -15,7 +15,7 @@ mod sample;
 use serde_json::{Value, json};
 
 use super::json::Document;
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -29,8 +29,6 @@ pub(super) const FORMAT: Format = Format {
     read,
 };
 
-const EXPECTED: &str = "a log of inspect_ai: an object with \"eval\" and \"samples\"";
-
 /// Members of an archive that describe its task: the final one, and the one during the run.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
@@ -42,7 +40,7 @@ fn sniff(head: &Head) -> bool {
     value.pointer("/eval/task").is_some_and(Value::is_string) && value.get("version").is_some()
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     match source.archive()? {
         Some(archive) => {
             let names = archive.names();
@@ -66,20 +64,16 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
                     }
                     _ => continue,
                 };
-                if sink(read).is_break() {
-                    break;
-                }
+                sink(read)?;
             }
         }
         None => {
             let text = source.text()?;
             let document = Document::new(&text, source.name());
-            let members = document.members(EXPECTED)?;
+            let members = document.members()?;
             let model = model_of(&json!({"eval": members.value("eval")}));
-            for raw in members.list("samples") {
-                if sink(sample::read(&document.part(raw), model.as_deref())).is_break() {
-                    break;
-                }
+            for one in document.items(members.raw("samples")) {
+                sink(sample::read(&one, model.as_deref()))?;
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::super::json::Document;
@@ -17,8 +16,6 @@ use super::bare;
 use super::messages::{attached, chat};
 use crate::error::InputError;
 use crate::escapes;
-
-const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 
 /// Members of an event that are read. Other members may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
@@ -44,7 +41,7 @@ struct SampleCompaction {
 }
 
 pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let id = id(&members.value("id"), &members.value("epoch"));
     let mut out = Recording { id, ..Recording::default() };
     let attachments = match members.value("attachments") {
@@ -59,7 +56,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.object = whole;
         }
     }
-    let events = Events::new(&members.list("events"), &messages);
+    let events = Events::new(&document.items(members.raw("events")), &messages);
     let mut reader = MessageReader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
@@ -103,10 +100,9 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
             message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
         }
         reader.item(line, &message);
-        out.last_line = line;
     }
     for SampleCompaction { what, stamp, .. } in compactions {
-        reader.push(out.last_line, stamp, StepKind::Compaction(what));
+        reader.push(document.line, stamp, StepKind::Compaction(what));
     }
     if events.others > 0 {
         let n = events.others;
@@ -158,7 +154,7 @@ struct Events {
 }
 
 impl Events {
-    fn new(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
+    fn new(raw: &[Document<'_>], messages: &[RecordedLine]) -> Events {
         let places: HashMap<&str, usize> = messages
             .iter()
             .enumerate()
@@ -169,7 +165,7 @@ impl Events {
         let mut aside: Option<SampleEvent> = None;
         let mut waiting: Vec<SampleCompaction> = Vec::new();
         let mut known = HashSet::new();
-        for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.get()).ok()) {
+        for event in raw.iter().filter_map(|r| escapes::from_str::<SampleEvent>(r.text).ok()) {
             match event.event.as_str() {
                 Some("model") => {
                     let id = event.message().and_then(|m| string(m, "id"));

@@ -1,7 +1,6 @@
 //! Files that contain conversations.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -9,13 +8,10 @@ use serde_json::{Map, Value, json};
 use super::super::json::{self, Document, Members};
 use super::super::lines::RecordedLine;
 use super::super::recording::{Recording, StepKind};
-use super::super::{Sink, Source, time};
+use super::super::{Ended, Sink, Source, time};
 use super::content::{content, definitions, text_of};
 use super::{MessageReader, is_message};
 use crate::error::InputError;
-
-/// Expected contents of a file, for errors.
-const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
 
 /// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
@@ -26,14 +22,18 @@ const REQUESTS: &[&str] = &["request", "body", "data", "kwargs", "inputs"];
 /// Maximum number of members around a conversation.
 const DEEPEST: usize = 3;
 
-pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let head = source.head()?;
-    if head.text.trim_start().starts_with('[') && !of_messages(&head.text) {
-        return read_each(source, sink);
-    }
-    if head.is_document() {
+    let is_array = head.text.trim_start().starts_with('[') && !of_messages(&head.text);
+    if is_array || head.is_document() {
         let text = source.text()?;
-        let _ = sink(read_document(&Document::new(&text, source.name()), None));
+        let document = Document::new(&text, source.name());
+        if !is_array {
+            return sink(read_document(&document, None));
+        }
+        for (n, one) in (1..).zip(document.items(Some(document.raw()?))) {
+            sink(read_document(&one, Some(format!("{}-{n}", source.stem()))))?;
+        }
         return Ok(());
     }
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
@@ -47,9 +47,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
-        if sink(read_document(&document, id)).is_break() {
-            break;
-        }
+        sink(read_document(&document, id))?;
     }
     Ok(())
 }
@@ -62,38 +60,22 @@ fn of_messages(text: &str) -> bool {
     }
 }
 
-/// Reads an array of conversations, one at a time.
-fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
-        let read = item.and_then(|(line, text)| {
-            let document = Document { line, ..Document::new(&text, source.name()) };
-            read_document(&document, Some(format!("{}-{n}", source.stem())))
-        });
-        if sink(read).is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let mut out = Recording::default();
     let mut reader = MessageReader::default();
     for line in super::super::lines::of_lines(source, &mut out)? {
-        out.last_line = line.number;
         reader.item(line.number, &line.object);
     }
     out.steps = reader.steps;
-    let _: ControlFlow<()> = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 /// Reads a document as one conversation. `id` is used if the document has none.
 fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
-    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    let mut out = Recording::default();
     let mut reader = MessageReader::default();
     if document.text.trim_start().starts_with('[') {
-        items(document, Some(document.raw(EXPECTED)?), &mut reader, &mut out);
+        items(document, Some(document.raw()?), &mut reader, &mut out);
         out.id = id;
     } else {
         let mut found = ContainerHeader::default();
@@ -119,7 +101,7 @@ fn object(
     found: &mut ContainerHeader,
     depth: usize,
 ) -> Result<(), InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let text = |key: &str| members.text(key);
     let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
     found.id = found.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
@@ -177,7 +159,7 @@ fn answer(document: &Document<'_>, reader: &mut MessageReader, members: &Members
     } else if let list @ Value::Array(_) = members.value("output") {
         Some(json!({"object": "response", "output": list}))
     } else if members.text("role").is_some_and(|r| r == "assistant") {
-        document.value(EXPECTED).ok()
+        document.value().ok()
     } else {
         None
     };
@@ -201,7 +183,6 @@ fn items(
     out: &mut Recording,
 ) {
     for RecordedLine { number, object } in document.objects(list, out) {
-        out.last_line = number;
         reader.item(number, &object);
     }
 }

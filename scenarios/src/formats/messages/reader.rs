@@ -104,8 +104,9 @@ impl MessageReader {
     /// Returns a text before the conversation. After the first message, it joins a message instead.
     fn standing(&self, o: &Map<String, Value>) -> Option<StepKind> {
         let text = Some(text_of(&content(o.get("content")))).filter(|t| !t.is_empty())?;
+        let own = self.steps.iter().filter(|s| s.agent == self.agent);
         let begun =
-            self.steps.iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)));
+            own.into_iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)));
         Some(if begun {
             let added = MessagePart::Added(Part::Text(text.into()), ContextPlace::System);
             StepKind::input(vec![added])

@@ -15,8 +15,7 @@ use super::json::Document;
 use super::lines::{RecordedLine, str_of};
 use super::messages::MessageReader;
 use super::recording::Recording;
-use super::{Format, Head, Sink, Source};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source};
 
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
@@ -26,9 +25,6 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts: super::no_parts,
 };
-
-const EXPECTED: &str =
-    "a trajectory of mini-swe-agent: an object with \"messages\", or a list of them";
 
 /// Languages of fenced blocks that contain a command.
 const LANGUAGES: &[&str] = &["mswea_bash_command", "bash"];
@@ -49,14 +45,14 @@ fn sniff(head: &Head) -> bool {
         || (head.name.ends_with(".traj.json") && value.get("messages").is_some_and(of_messages))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
     let (mut out, mut reader) = (Recording::default(), MessageReader::default());
     let lines = if text.trim_start().starts_with('[') {
-        document.objects(Some(document.raw(EXPECTED)?), &mut out)
+        document.objects(Some(document.raw()?), &mut out)
     } else {
-        let members = document.members(EXPECTED)?;
+        let members = document.members()?;
         let info = members.value("info");
         let model = info.pointer("/config/model/model_name").and_then(Value::as_str);
         reader.model = model.map(str::to_string);
@@ -64,13 +60,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     };
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
-        out.last_line = number;
         actions.convert(&mut object, |m| fenced(str_of(m, "content")?, LANGUAGES));
         reader.item(number, &object);
     }
     out.steps = reader.steps;
-    let _ = sink(Ok(out));
-    Ok(())
+    sink(Ok(out))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::json::Document;
 use super::lines::{RecordedLine, objects, str_of, string};
 use super::recording::Recording;
 use super::source::DATABASE;
-use super::{Format, Head, Sink, Source};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 
 pub(super) const FORMAT: Format = Format {
@@ -32,8 +32,6 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts: super::no_parts,
 };
-
-const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
 
 /// Stored session: its properties, and its messages with their parts.
 struct StoredSession {
@@ -66,21 +64,19 @@ fn sniff(head: &Head) -> bool {
         || info(value, "projectID") && info(value, "id")
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if let Some(folder) = source.path().filter(|p| p.is_dir()) {
-        stores::folder(folder, sink);
-        return Ok(());
+        return stores::folder(folder, sink);
     }
     if source.head()?.text.starts_with(DATABASE) {
         return stores::database(source, sink);
     }
     let text = source.text()?;
-    let _ = sink(export(&Document::new(&text, source.name())));
-    Ok(())
+    sink(export(&Document::new(&text, source.name())))
 }
 
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let mut out = Recording::default();
     let info = members.value("info").as_object().cloned().unwrap_or_default();
     let message = |RecordedLine { number: line, mut object }| {

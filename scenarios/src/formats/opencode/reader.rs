@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::messages::text_of;
 use super::super::recording::{
-    self, ContextPlace, Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind, weigh_reasoning,
+    self, ContextPlace, Counters, MessagePart, Recording, RecordingCompaction, RecordingReply,
+    RecordingStep, StepKind, weigh_reasoning,
 };
 use super::super::time;
 use super::{MessageRow, StoredSession, parent_of};
@@ -31,7 +31,6 @@ pub(super) fn recording(
     out.title = string(&stored.info, "title");
     out.version = string(&stored.info, "version");
     out.of_subagent = parent_of(&stored.info).is_some();
-    out.route = ProviderRoute::Unknown("OpenCode records no request ids".into());
     let mut reader = OpenCodeReader {
         find,
         steps: Vec::new(),
@@ -46,7 +45,6 @@ pub(super) fn recording(
             "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
     }
-    out.last_line = steps.last().map_or(1, |s| s.line);
     out.steps = steps;
     told
 }

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value};
 
 use super::super::recording::Recording;
-use super::super::{Sink, Source};
+use super::super::{Ended, Sink, Source};
 use super::{MessageRow, StoredSession, id_of, parent_of, reader};
 use crate::error::InputError;
 use crate::escapes;
@@ -29,7 +29,7 @@ fn read_each(
     mut left: Vec<SessionRef>,
     find: &mut dyn FnMut(&str) -> Result<Option<StoredSession>, InputError>,
     sink: &mut Sink<'_>,
-) {
+) -> Result<(), Ended> {
     let mut told: HashSet<String> = HashSet::new();
     while !left.is_empty() {
         let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
@@ -59,17 +59,16 @@ fn read_each(
                 }
                 Err(e) => Err(e),
             };
-            if sink(recording).is_break() {
-                return;
-            }
+            sink(recording)?;
         }
         left = later;
     }
+    Ok(())
 }
 
 /// Reads the sessions of a storage folder: `session/PROJECT/ID.json`, `message/SESSION/ID.json`,
 /// `part/MESSAGE/ID.json`.
-pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
+pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let projects = listed(&root.join("session"));
     let files = projects.iter().flat_map(|p| if p.is_dir() { listed(p) } else { vec![p.clone()] });
     let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
@@ -84,7 +83,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
         Some(path) => Ok(of_folder(root, object(path)?)),
         None => Ok(None),
     };
-    read_each(held, &mut find, sink);
+    read_each(held, &mut find, sink)
 }
 
 fn of_folder(root: &Path, info: Map<String, Value>) -> Option<StoredSession> {
@@ -122,7 +121,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
 }
 
 /// Reads the sessions of a database, which is opened read-only.
-pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let wrong = |what: String| {
         let expected = "a database of OpenCode, with the tables session, message and part";
         InputError::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
@@ -147,8 +146,7 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
         }
         None => Ok(None),
     };
-    read_each(held.collect(), &mut find, sink);
-    Ok(())
+    read_each(held.collect(), &mut find, sink)
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
 use super::super::messages::{content, counters, definitions};
 use super::super::recording::{
-    self, ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind,
+    ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
+    StepKind, known,
 };
 use super::super::time;
 
@@ -48,56 +48,76 @@ pub(super) fn steps(
     reader.steps
 }
 
+/// Reader of the events of both generations.
 #[derive(Default)]
-struct EventReader {
+pub(super) struct EventReader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
-    steps: Vec<RecordingStep>,
-    /// Responses with a text that was added already.
+    pub(super) steps: Vec<RecordingStep>,
+    /// Responses that were added already, with their text and counters.
     said: HashSet<String>,
     /// Ids of calls, by the ids of their events.
     calls: HashMap<u64, String>,
     /// The user requested a condensation.
-    asked: bool,
+    pub(super) asked: bool,
 }
 
 impl EventReader {
     fn event(&mut self, event: RecordedLine) {
         let RecordedLine { number: line, object: o } = event;
+        let what = match str_of(&o, "kind") {
+            Some(kind) => self.sdk_event(kind, &o),
+            None => self.legacy_event(line, &o),
+        };
+        let stamp = str_of(&o, "timestamp").and_then(time::normal);
+        self.steps.extend(what.into_iter().map(|w| RecordingStep::new(line, stamp.clone(), w)));
+    }
+
+    /// Returns the compaction of a condensation, which the user may have requested.
+    pub(super) fn condensation(&mut self, o: &Map<String, Value>) -> Vec<StepKind> {
+        let trigger = if std::mem::take(&mut self.asked) { Trigger::Manual } else { Trigger::Auto };
+        vec![StepKind::Compaction(RecordingCompaction {
+            summary: string(o, "summary"),
+            trigger: Some(trigger),
+            ..RecordingCompaction::default()
+        })]
+    }
+
+    /// Returns a part of the reply with this id. Its counters belong to its first part.
+    pub(super) fn part_of_reply(&mut self, id: String, pieces: Vec<MessagePart>) -> RecordingReply {
+        let first = self.said.insert(id.clone());
+        RecordingReply {
+            model: self.model.clone(),
+            counters: known(self.usages.get(&id).filter(|_| first).cloned()),
+            ..RecordingReply::new(id, pieces)
+        }
+    }
+
+    fn legacy_event(&mut self, line: usize, o: &Map<String, Value>) -> Vec<StepKind> {
         let empty = Map::new();
-        let args = object_of(&o, "args").unwrap_or(&empty);
-        let from_user = str_of(&o, "source") == Some("user");
-        let what = match (str_of(&o, "action"), str_of(&o, "observation")) {
+        let args = object_of(o, "args").unwrap_or(&empty);
+        let from_user = str_of(o, "source") == Some("user");
+        match (str_of(o, "action"), str_of(o, "observation")) {
             (Some(kind), _) | (None, Some(kind)) if UNSEEN.contains(&kind) => vec![],
             (Some("system"), _) => system(args),
             (Some("message"), _) if from_user => vec![StepKind::question(None, message(args))],
-            (Some("message"), _) => vec![self.reply(line, &o, args, None)],
+            (Some("message"), _) => vec![self.reply(line, o, args, None)],
             (Some("recall"), _) => vec![],
             (Some("condensation_request"), _) => {
                 self.asked = true;
                 vec![]
             }
-            (Some("condensation"), _) => {
-                let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
-                self.asked = false;
-                vec![StepKind::Compaction(RecordingCompaction {
-                    summary: string(args, "summary"),
-                    trigger: Some(trigger),
-                    ..RecordingCompaction::default()
-                })]
-            }
-            (Some(kind), _) if !from_user => vec![self.reply(line, &o, args, Some(kind))],
+            (Some("condensation"), _) => self.condensation(args),
+            (Some(kind), _) if !from_user => vec![self.reply(line, o, args, Some(kind))],
             // Actions of the user. Their observation joins the next message.
             (Some(_), _) => vec![],
-            (None, Some("recall")) => self.recalled(&o).into_iter().collect(),
-            (None, Some(_)) => vec![self.observed(&o)],
+            (None, Some("recall")) => self.recalled(o).into_iter().collect(),
+            (None, Some(_)) => vec![self.observed(o)],
             (None, None) => {
                 let what = "event that is neither an action nor an observation";
                 vec![StepKind::Unknown(what.into())]
             }
-        };
-        let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        self.steps.extend(what.into_iter().map(|w| RecordingStep::new(line, stamp.clone(), w)));
+        }
     }
 
     /// Converts a reply, or a part of one for an action.
@@ -114,7 +134,7 @@ impl EventReader {
         let message = response.and_then(|r| r.get("choices")?.get(0)?.get("message")?.as_object());
         let event = o.get("id").and_then(Value::as_u64).unwrap_or_default();
         let mut pieces = Vec::new();
-        let first = id.as_ref().is_none_or(|id| self.said.insert(id.clone()));
+        let first = id.as_ref().is_none_or(|id| !self.said.contains(id));
         match message {
             Some(message) if first => {
                 let thought = str_of(message, "reasoning_content").filter(|t| !t.is_empty());
@@ -136,15 +156,15 @@ impl EventReader {
             pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
             self.calls.insert(event, call_id);
         }
-        let known = id.as_ref().and_then(|id| self.usages.get(id).cloned());
         let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_ref()?));
-        let counted = recording::known(known.or_else(usage).filter(|_| first));
-        let response_id = id.unwrap_or_else(|| format!("event {event} of line {line}"));
-        StepKind::Reply(RecordingReply {
-            model: response.and_then(|r| string(r, "model")).or(self.model.clone()),
-            counters: counted,
-            ..RecordingReply::new(response_id, pieces)
-        })
+        let usage = usage().filter(|_| first);
+        let mut reply = self
+            .part_of_reply(id.unwrap_or_else(|| format!("event {event} of line {line}")), pieces);
+        if let (Err(_), Some(usage)) = (&reply.counters, usage) {
+            reply.counters = Ok(usage);
+        }
+        reply.model = response.and_then(|r| string(r, "model")).or(reply.model);
+        StepKind::Reply(reply)
     }
 
     fn observed(&self, o: &Map<String, Value>) -> StepKind {

@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use super::json::Document;
 use super::lines::{RecordedLine, first_line, str_of, string};
 use super::messages::counters;
-use super::recording::{Counters, Recording, RecordingStep};
-use super::{Format, Head, Sink, Source};
+use super::recording::{Counters, Recording};
+use super::{Ended, Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
 
@@ -36,8 +36,6 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts: super::no_parts,
 };
-
-const EXPECTED: &str = "an object with \"history\", the events of an OpenHands agent";
 
 /// Name of the file with the state of a conversation. Next to it is the folder of its events.
 const STATE: &str = "base_state.json";
@@ -78,38 +76,34 @@ fn is_event(value: &Value) -> bool {
             && str_of(o, "kind").is_some_and(|k| k.ends_with("Event") || k == "Condensation"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     if let Some(folder) = source.path().filter(|p| p.is_dir()) {
-        let _ = sink(sdk::folder(folder));
-        return Ok(());
+        return sink(sdk::folder(folder));
     }
     let head = source.head()?;
     if head.is_document() || head.value().is_array() {
         // A trajectory that was saved separately: only its events, or one row.
         let text = source.text()?;
-        let _ = sink(row(&Document::new(&text, source.name()), None));
-        return Ok(());
+        return sink(row(&Document::new(&text, source.name()), None));
     }
     for line in source.lines()? {
         let (number, text) = line?;
         let id = format!("{}-{number}", source.stem());
         let document = Document { line: number, ..Document::new(&text, source.name()) };
-        if sink(row(&document, Some(id))).is_break() {
-            break;
-        }
+        sink(row(&document, Some(id)))?;
     }
     Ok(())
 }
 
 /// Returns the session of a row. `id` names it if the row does not.
 fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
-    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    let mut out = Recording::default();
     if document.text.trim_start().starts_with('[') {
-        let events = events_of(document, Some(document.raw(EXPECTED)?), &mut out);
-        out.steps = steps(events, HashMap::new(), None);
+        let events = events_of(document, Some(document.raw()?), &mut out);
+        out.steps = events::steps(events, HashMap::new(), None);
         return Ok(out);
     }
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     out.id = id.map(|id| members.text("instance_id").unwrap_or(id));
     let metadata = members.value("metadata");
     let model = ["llm_config", "llm"].iter().find_map(|k| metadata.get(*k)?.get("model"));
@@ -121,7 +115,7 @@ fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputEr
         out.left_out.push(format!("{}:{}: the run failed: {first}", document.file, document.line));
     }
     let events = events_of(document, members.raw("history"), &mut out);
-    out.steps = steps(events, usages(&members.value("metrics")), model);
+    out.steps = events::steps(events, usages(&members.value("metrics")), model);
     Ok(out)
 }
 
@@ -143,16 +137,6 @@ fn events_of(
     let pairs =
         items.into_iter().filter_map(|p| if let Value::Array(p) = p { Some(p) } else { None });
     pairs.flatten().filter_map(object).collect()
-}
-
-/// Converts events of either generation to steps.
-fn steps(
-    events: Vec<RecordedLine>,
-    usages: HashMap<String, Counters>,
-    model: Option<String>,
-) -> Vec<RecordingStep> {
-    let of_sdk = events.iter().any(|e| e.object.contains_key("kind"));
-    if of_sdk { sdk::steps(events, usages, model) } else { events::steps(events, usages, model) }
 }
 
 /// Returns counters by the id of the response. `metrics` contains a single list, or one per

@@ -1,20 +1,16 @@
 //! Events of the OpenHands SDK, and the folder of a conversation.
 
-use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbench_session::Trigger;
 use serde_json::{Map, Value};
 
+use super::super::Source;
 use super::super::json::Document;
 use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
 use super::super::messages::{content, definitions, text_of};
-use super::super::recording::{
-    ContextPlace, Counters, MessagePart, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, known,
-};
-use super::super::{Source, time};
+use super::super::recording::{ContextPlace, MessagePart, Recording, StepKind};
+use super::events::{self, EventReader};
 use super::{EVENTS, STATE, usages};
 use crate::error::InputError;
 use crate::escapes;
@@ -25,8 +21,7 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let state = folder.join(STATE);
     let source = Source::at(&state);
     let text = source.text()?;
-    let state =
-        Document::new(&text, source.name()).value("the state of an OpenHands conversation")?;
+    let state = Document::new(&text, source.name()).value()?;
     let name = folder.join(EVENTS);
     let listed = fs::read_dir(&name).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
     let mut files: Vec<PathBuf> =
@@ -49,56 +44,31 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
             }
         }
     }
-    out.last_line = events.last().map_or(1, |e| e.number);
     let text = |path: &str| state.pointer(path).and_then(Value::as_str).map(str::to_string);
     out.title = text("/title");
     let model = text("/agent/llm/model");
     let counted = state.get("stats").map(usages).unwrap_or_default();
-    out.steps = super::steps(events, counted, model);
+    out.steps = events::steps(events, counted, model);
     Ok(out)
 }
 
-pub(super) fn steps(
-    events: Vec<RecordedLine>,
-    usages: HashMap<String, Counters>,
-    model: Option<String>,
-) -> Vec<RecordingStep> {
-    let mut reader = SdkReader { usages, model, ..SdkReader::default() };
-    events.into_iter().for_each(|e| reader.event(e));
-    reader.steps
-}
-
-#[derive(Default)]
-struct SdkReader {
-    usages: HashMap<String, Counters>,
-    model: Option<String>,
-    steps: Vec<RecordingStep>,
-    /// Responses with counters that were used already.
-    counted: HashSet<String>,
-    /// The user requested a condensation.
-    asked: bool,
-    /// Number of replies without a response id.
-    unnamed: usize,
-}
-
-impl SdkReader {
-    fn event(&mut self, event: RecordedLine) {
-        let RecordedLine { number: line, object: o } = event;
+impl EventReader {
+    pub(super) fn sdk_event(&mut self, kind: &str, o: &Map<String, Value>) -> Vec<StepKind> {
         let result = |pieces: Vec<MessagePart>, is_error: bool| {
-            let call_id = string(&o, "tool_call_id").unwrap_or_default();
+            let call_id = string(o, "tool_call_id").unwrap_or_default();
             vec![StepKind::result(call_id, pieces, is_error)]
         };
-        let what = match str_of(&o, "kind").unwrap_or_default() {
-            "SystemPromptEvent" => system(&o),
-            "MessageEvent" => vec![self.message(&o)],
+        match kind {
+            "SystemPromptEvent" => system(o),
+            "MessageEvent" => vec![self.message(o)],
             "ActionEvent" => {
-                let mut pieces = thoughts(&o);
+                let mut pieces = thoughts(o);
                 pieces.extend(content(o.get("thought")));
-                pieces.push(call(&o));
-                vec![self.reply(&o, pieces)]
+                pieces.push(call(o));
+                vec![self.sdk_reply(o, pieces)]
             }
             "ObservationEvent" => {
-                let observation = object_of(&o, "observation");
+                let observation = object_of(o, "observation");
                 let mut pieces = observation.map(content_pieces).unwrap_or_default();
                 pieces.extend(content(o.get("extended_content")));
                 let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
@@ -108,24 +78,14 @@ impl SdkReader {
             "UserRejectObservation" => result(content(o.get("rejection_reason")), true),
             "CondensationRequest" => {
                 // The program requests the others when the context is full.
-                self.asked = str_of(&o, "reason").is_none_or(|r| r == "manual");
+                self.asked = str_of(o, "reason").is_none_or(|r| r == "manual");
                 vec![]
             }
-            "Condensation" => {
-                let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
-                self.asked = false;
-                vec![StepKind::Compaction(RecordingCompaction {
-                    summary: string(&o, "summary"),
-                    trigger: Some(trigger),
-                    ..RecordingCompaction::default()
-                })]
-            }
+            "Condensation" => self.condensation(o),
             // States, tokens and pauses, which are not sent to the model.
             kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => vec![],
             kind => vec![StepKind::Unknown(format!("event {kind:?}"))],
-        };
-        let stamp = str_of(&o, "timestamp").and_then(time::normal);
-        self.steps.extend(what.into_iter().map(|w| RecordingStep::new(line, stamp.clone(), w)));
+        }
     }
 
     fn message(&mut self, o: &Map<String, Value>) -> StepKind {
@@ -135,7 +95,7 @@ impl SdkReader {
         if str_of(o, "source") == Some("agent") && role != Some("user") {
             let mut all = message.map(thoughts).unwrap_or_default();
             all.extend(pieces);
-            return self.reply(o, all);
+            return self.sdk_reply(o, all);
         }
         let mut what = StepKind::question(string(o, "id"), pieces);
         if let StepKind::Input(input) = &mut what {
@@ -147,18 +107,10 @@ impl SdkReader {
         what
     }
 
-    fn reply(&mut self, o: &Map<String, Value>, pieces: Vec<MessagePart>) -> StepKind {
+    fn sdk_reply(&mut self, o: &Map<String, Value>, pieces: Vec<MessagePart>) -> StepKind {
         let response = string(o, "llm_response_id").filter(|id| !id.is_empty());
-        let response = response.unwrap_or_else(|| {
-            self.unnamed += 1;
-            format!("reply {}", self.unnamed)
-        });
-        let first = self.counted.insert(response.clone());
-        StepKind::Reply(RecordingReply {
-            model: self.model.clone(),
-            counters: known(self.usages.get(&response).filter(|_| first).cloned()),
-            ..RecordingReply::new(response, pieces)
-        })
+        let response = response.unwrap_or_else(|| format!("reply {}", self.steps.len()));
+        StepKind::Reply(self.part_of_reply(response, pieces))
     }
 }
 

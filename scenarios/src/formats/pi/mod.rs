@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, given_up, object_of, str_of, string};
 use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
-    RecordingCompaction, RecordingReply, RecordingStep, StepKind, View, tokens, weigh_reasoning,
+    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
+    RecordingReply, RecordingStep, StepKind, View, tokens, weigh_reasoning,
 };
 use super::{Format, Head};
 
@@ -50,7 +50,6 @@ fn sniff(head: &Head) -> bool {
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let is_message = |l: &RecordedLine| str_of(&l.object, "type") == Some("message");
     let left = given_up(&lines, ["id", "parentId"], is_message, file, out);
-    out.route = ProviderRoute::Unknown("pi records no request ids".into());
     let mut reader = PiReader::default();
     for (line, left) in lines.iter().zip(left) {
         reader.line(line, if left { View::Calls } else { View::Both });

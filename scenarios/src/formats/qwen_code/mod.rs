@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 use super::gemini_cli::content;
 use super::lines::{self, RecordedLine, given_up, list_of, object_of, str_of, string};
 use super::recording::{
-    Counters, MessagePart, ProviderRoute, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, View, known, tokens,
+    Counters, MessagePart, Recording, RecordingCompaction, RecordingReply, RecordingStep, StepKind,
+    View, known, tokens,
 };
 use super::{Format, Head};
 
@@ -39,7 +39,6 @@ fn sniff(head: &Head) -> bool {
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let is_message = |l: &RecordedLine| l.object.contains_key("message");
     let left = given_up(&lines, ["uuid", "parentUuid"], is_message, file, out);
-    out.route = ProviderRoute::Unknown("Qwen Code records no request ids".into());
     let mut context = None;
     for (line, left) in lines.iter().zip(left) {
         let o = &line.object;

@@ -18,8 +18,7 @@ use super::json::{Document, Members};
 use super::lines::{RecordedLine, first_line, flag, list_of, str_of, string};
 use super::messages::{MessageReader, content};
 use super::recording::{ContextPlace, Input, Recording, StepKind};
-use super::{Format, Head, Sink, Source};
-use crate::error::InputError;
+use super::{Ended, Format, Head, Sink, Source};
 use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
@@ -32,8 +31,6 @@ pub(super) const FORMAT: Format = Format {
     parts: super::no_parts,
 };
 
-const EXPECTED: &str = "a trajectory of SWE-agent: an object with \"history\" or \"trajectory\"";
-
 fn sniff(head: &Head) -> bool {
     let Some(object) = head.value().as_object() else { return false };
     let first = |key: &str| object.get(key)?.as_array()?.first()?.as_object();
@@ -45,23 +42,19 @@ fn sniff(head: &Head) -> bool {
         || first("history").is_some_and(|m| m.contains_key("role") && m.contains_key("agent"))
 }
 
-fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Ended> {
     let text = source.text()?;
     let document = Document::new(&text, source.name());
-    let members = document.members(EXPECTED)?;
+    let members = document.members()?;
     let whole = |key: &str| members.raw(key).is_some_and(|r| r.get().len() > 2);
     if whole("history") || whole("trajectory") || members.raw("attempts").is_none() {
-        let _ = sink(Ok(read_attempt(&document, &members, None)));
-        return Ok(());
+        return sink(Ok(read_attempt(&document, &members, None)));
     }
-    for (n, raw) in (1..).zip(members.list("attempts")) {
-        let attempt = document.part(raw);
+    for (n, attempt) in (1..).zip(document.items(members.raw("attempts"))) {
         let id = format!("{}-attempt-{n}", source.stem());
-        let recording = attempt.members(EXPECTED);
+        let recording = attempt.members();
         let recording = recording.map(|own| read_attempt(&attempt, &own.or(&members), Some(id)));
-        if sink(recording).is_break() {
-            break;
-        }
+        sink(recording)?;
     }
     Ok(())
 }
@@ -82,7 +75,6 @@ fn read_attempt(document: &Document<'_>, members: &Members<'_>, id: Option<Strin
     let alone = lines.iter().filter(|l| is_demo(&l.object)).count() == 1;
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
-        out.last_line = number;
         if alone && is_demo(&object) && str_of(&object, "role") == Some("user") {
             reader.push(number, None, demonstration(&object));
             continue;
