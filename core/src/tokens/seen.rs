@@ -18,12 +18,12 @@ struct Slot {
 }
 
 thread_local! {
-    static SEEN: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
+    static COUNTED: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Returns the number of tokens of a text.
 pub(super) fn count(text: &str) -> u64 {
-    SEEN.with_borrow_mut(|slots| {
+    COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());
         }
