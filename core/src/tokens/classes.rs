@@ -55,10 +55,6 @@ impl Class {
         Some((NUMBERED[TABLE[BLOCKS + block * 256 + (code & 255)] as usize], c.len_utf8()))
     }
 
-    pub(super) fn is_letter(self) -> bool {
-        matches!(self, Upper | Lower | Caseless)
-    }
-
     pub(super) fn is_space(self) -> bool {
         matches!(self, Blank | Newline)
     }

@@ -4,29 +4,16 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use tiktoken_rs::CoreBPE;
 
+use super::seen;
 use super::words::words;
-use super::{Encoding, seen};
-
-const ENCODINGS: [Encoding; 2] = [Encoding::O200k, Encoding::Cl100k];
-
-fn tiktoken(encoding: Encoding) -> &'static CoreBPE {
-    match encoding {
-        Encoding::O200k => tiktoken_rs::o200k_base_singleton(),
-        Encoding::Cl100k => tiktoken_rs::cl100k_base_singleton(),
-    }
-}
 
 /// Describes the first difference, if any.
 fn difference(text: &str) -> Option<String> {
-    ENCODINGS.into_iter().find_map(|encoding| {
-        let theirs = tiktoken(encoding).encode_ordinary(text).len() as u64;
-        let ours = seen::count(encoding, text);
-        let cut: Vec<&str> = words(encoding, text).collect();
-        (ours != theirs || cut.concat() != text)
-            .then(|| format!("{encoding:?}: {ours} for {theirs}, cut as {cut:?}"))
-    })
+    let theirs = tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len() as u64;
+    let ours = seen::count(text);
+    let cut: Vec<&str> = words(text).collect();
+    (ours != theirs || cut.concat() != text).then(|| format!("{ours} for {theirs}, cut as {cut:?}"))
 }
 
 /// Compares a long text in groups of lines, so that a reported difference is small.
@@ -73,8 +60,7 @@ fn a_long_blank_run_is_counted_where_an_engine_overflows() {
     // As many as tiktoken can still take, and far more.
     let text = |n: usize| " ".repeat(n) + "x";
     assert_eq!(difference(&text(200_000)), None);
-    let [small, large] =
-        [500_000, 5_000_000].map(|n| seen::count(Encoding::O200k, &text(n)) as f64);
+    let [small, large] = [500_000, 5_000_000].map(|n| seen::count(&text(n)) as f64);
     assert!((large / small - 10.0).abs() < 0.01, "{small} {large}");
 }
 

@@ -1,7 +1,6 @@
 //! Token counts: fast estimates with each product's rounding, and exact counts.
 //!
-//! Exact counts use the o200k and cl100k vocabularies and splitting rules of tiktoken-rs 0.12, read at
-//! build time: `words` splits text, `vocabulary` merges tokens. Tests compare the counts with
+//! Exact counts use the o200k vocabulary and splitting rules of tiktoken-rs 0.12, read at build time: `words` splits text, `vocabulary` merges tokens. Tests compare the counts with
 //! tiktoken's on random and real texts. Counts are cached by content hash, so that each text is
 //! tokenised once per process. For the provider's counting endpoint see
 //! [`crate::Host::count`].
@@ -43,45 +42,25 @@ pub fn bytes_div4_down(text: &str) -> u64 {
     text.len() as u64 / 4
 }
 
-/// A vocabulary with exact counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// GPT-4o and later; the basis of counting models.
-    O200k,
-    /// GPT-3.5 and GPT-4.
-    Cl100k,
-}
-
 /// Returns a 64-bit content hash, the same on every machine.
 pub fn content_hash(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }
 
-type Memo = RwLock<LruMap<(u64, usize), u64>>;
-
-/// Maximum number of cached counts per vocabulary, 26 MB. A server that runs for weeks evicts the least
-/// recently used.
+/// Maximum number of cached counts, 26 MB. A server that runs for weeks evicts the least recently used.
 const MAX_MEMO_ENTRIES: usize = 800_000;
-
-fn memo(encoding: Encoding) -> &'static Memo {
-    static O200K: OnceLock<Memo> = OnceLock::new();
-    static CL100K: OnceLock<Memo> = OnceLock::new();
-    match encoding {
-        Encoding::O200k => O200K.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES))),
-        Encoding::Cl100k => CL100K.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES))),
-    }
-}
 
 /// Minimum size of cached texts: for shorter ones, hashing and locking cost as much as counting.
 const MIN_MEMO_BYTES: usize = 24;
 
-/// Returns the exact number of tokens of a text. Cached.
-pub fn exact(encoding: Encoding, text: &str) -> u64 {
+/// Returns the exact number of o200k tokens of a text. Cached.
+pub fn o200k(text: &str) -> u64 {
+    static MEMO: OnceLock<RwLock<LruMap<(u64, usize), u64>>> = OnceLock::new();
     if text.len() < MIN_MEMO_BYTES {
-        return tokenise(encoding, text);
+        return count_uncached(text);
     }
     let key = (content_hash(text.as_bytes()), text.len());
-    let memo = memo(encoding);
+    let memo = MEMO.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES)));
     let known = memo.read().ok().and_then(|m| m.peek(&key).map(|(n, is_old)| (*n, is_old)));
     if let Some((n, is_old)) = known {
         if is_old && let Ok(mut m) = memo.write() {
@@ -89,21 +68,11 @@ pub fn exact(encoding: Encoding, text: &str) -> u64 {
         }
         return n;
     }
-    let n = tokenise(encoding, text);
+    let n = count_uncached(text);
     if let Ok(mut m) = memo.write() {
         m.insert(key, n);
     }
     n
-}
-
-/// Returns the exact number of tokens of a text without the cache, to benchmark the tokenizer.
-pub fn count_uncached(encoding: Encoding, text: &str) -> u64 {
-    tokenise(encoding, text)
-}
-
-/// Returns the exact o200k count of a text. Cached.
-pub fn o200k(text: &str) -> u64 {
-    exact(Encoding::O200k, text)
 }
 
 /// The size of content that a provider counts; [`Counting`](crate::model::Counting) converts it to
@@ -136,13 +105,11 @@ impl Size {
     }
 }
 
-#[cfg(feature = "tokenizers")]
-fn tokenise(encoding: Encoding, text: &str) -> u64 {
-    seen::count(encoding, text)
-}
-
-#[cfg(not(feature = "tokenizers"))]
-fn tokenise(_: Encoding, text: &str) -> u64 {
+/// Returns the exact number of o200k tokens of a text without the cache.
+pub fn count_uncached(text: &str) -> u64 {
+    #[cfg(feature = "tokenizers")]
+    return seen::count(text);
+    #[cfg(not(feature = "tokenizers"))]
     bytes_div4_up(text)
 }
 
@@ -182,9 +149,7 @@ mod tests {
     #[cfg(feature = "tokenizers")]
     #[test]
     fn exact_equals_published_counts() {
-        // Published examples of the two vocabularies.
         assert_eq!(o200k("hello world"), 2);
-        assert_eq!(exact(Encoding::Cl100k, "tiktoken is great!"), 6);
         assert_eq!(o200k(""), 0);
     }
 
@@ -192,7 +157,7 @@ mod tests {
     #[test]
     fn cached_counts_equal_fresh_ones() {
         let text = "the quick brown fox jumps over the lazy dog, again and again";
-        assert_eq!(o200k(text), tokenise(Encoding::O200k, text));
+        assert_eq!(o200k(text), count_uncached(text));
         assert_eq!(o200k(text), o200k(text));
     }
 }

@@ -1,10 +1,11 @@
-//! Caches the token counts of words, because most words of a text were counted before.
+//! Counts of words that the thread has seen, in a table with one word per slot. Most words of a text
+//! were counted before.
 
 use std::cell::RefCell;
 
+use super::content_hash;
 use super::vocabulary::Vocabulary;
 use super::words::words;
-use super::{Encoding, content_hash};
 
 /// Number of slots per thread, a power of two; 16 bytes each.
 const SLOTS: usize = 1 << 16;
@@ -17,18 +18,12 @@ struct Slot {
 }
 
 thread_local! {
-    static O200K: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
-    static CL100K: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
+    static COUNTED: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Returns the number of tokens of a text.
-pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
-    let table = match encoding {
-        Encoding::O200k => &O200K,
-        Encoding::Cl100k => &CL100K,
-    };
-    let vocabulary = Vocabulary::get(encoding);
-    table.with_borrow_mut(|slots| {
+pub(super) fn count(text: &str) -> u64 {
+    COUNTED.with_borrow_mut(|slots| {
         if slots.is_empty() {
             slots.resize(SLOTS, Slot::default());
         }
@@ -37,10 +32,10 @@ pub(super) fn count(encoding: Encoding, text: &str) -> u64 {
             let slot = &mut slots[hash as usize & (SLOTS - 1)];
             // Every word has tokens, so 0 marks an empty slot.
             if slot.hash != hash || slot.tokens == 0 {
-                *slot = Slot { hash, tokens: vocabulary.count(word.as_bytes()) as u64 };
+                *slot = Slot { hash, tokens: Vocabulary::O200K.count(word.as_bytes()) as u64 };
             }
             slot.tokens
         };
-        words(encoding, text).map(count).sum()
+        words(text).map(count).sum()
     })
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Encoding, content_hash};
+use super::content_hash;
 
 /// A vocabulary as `build.rs` writes it.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +33,8 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl Vocabulary {
-    pub(super) fn get(encoding: Encoding) -> &'static Vocabulary {
-        static O200K: Vocabulary =
-            Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
-        static CL100K: Vocabulary =
-            Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k.bin")));
-        match encoding {
-            Encoding::O200k => &O200K,
-            Encoding::Cl100k => &CL100K,
-        }
-    }
+    pub(super) const O200K: Vocabulary =
+        Vocabulary::read(include_bytes!(concat!(env!("OUT_DIR"), "/o200k.bin")));
 
     const fn read(bytes: &'static [u8]) -> Vocabulary {
         let (head, rest) = bytes.split_at(8);

@@ -1,30 +1,25 @@
-//! Splits text into words like the regular expressions of the vocabularies (tiktoken-rs 0.12.1,
+//! Splits text into words like the regular expression of the vocabulary (tiktoken-rs 0.12.1,
 //! `openai_public.rs`), without a regex engine.
 //!
-//! An expression is a list of alternatives, and the first match wins. Each function below is such a
-//! list in order; comments give the result where an alternative backtracks.
+//! The expression is a list of alternatives, and the first match wins. [`word_end`] is this list in
+//! order; comments give the result where an alternative backtracks.
 
-use super::Encoding;
 use super::classes::Class;
 
 /// Splits a text into words. Joined, they are the text.
-pub(super) fn words(encoding: Encoding, text: &str) -> impl Iterator<Item = &str> {
-    let word = match encoding {
-        Encoding::O200k => o200k,
-        Encoding::Cl100k => cl100k,
-    };
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut start = 0;
     std::iter::from_fn(move || {
         (start < text.len()).then(|| {
             let from = start;
-            start = word(text, from);
+            start = word_end(text, from);
             &text[from..start]
         })
     })
 }
 
 /// Returns the end of the word at `from`, which is before the end of the text.
-fn o200k(text: &str, from: usize) -> usize {
+fn word_end(text: &str, from: usize) -> usize {
     let Some((first, len)) = Class::at(text, from) else { return text.len() };
     // [^\r\n\p{L}\p{N}]? then letters, then (?i:'s|'t|'re|'ve|'m|'ll|'d)?
     let led = first.leads().then_some(from + len);
@@ -37,9 +32,7 @@ fn o200k(text: &str, from: usize) -> usize {
         // \p{N}{1,3}
         Class::Number => up_to_three(text, from),
         // ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
-        _ => signs(text, from, |b| matches!(b, b'\r' | b'\n' | b'/'))
-            // \s*[\r\n]+|\s+(?!\S)|\s+
-            .unwrap_or_else(|| blanks(text, from).o200k()),
+        _ => signs(text, from).unwrap_or_else(|| blanks(text, from)),
     }
 }
 
@@ -79,30 +72,6 @@ fn contraction(text: &str, at: usize) -> usize {
     }
 }
 
-/// Returns the end of the word at `from`, which is before the end of the text.
-fn cl100k(text: &str, from: usize) -> usize {
-    // '(?i:[sdmt]|ll|ve|re)
-    let short = contraction(text, from);
-    if short > 0 {
-        return from + short;
-    }
-    let Some((first, len)) = Class::at(text, from) else { return text.len() };
-    // [^\r\n\p{L}\p{N}]?+\p{L}++, which gives nothing back
-    let letters = if first.leads() { from + len } else { from };
-    let end = run(text, letters, Class::is_letter);
-    if end > letters {
-        return end;
-    }
-    match first {
-        // \p{N}{1,3}+
-        Class::Number => up_to_three(text, from),
-        // ` ?[^\s\p{L}\p{N}]++[\r\n]*+`
-        _ => signs(text, from, |b| matches!(b, b'\r' | b'\n'))
-            // \s++$|\s*[\r\n]|\s+(?!\S)|\s
-            .unwrap_or_else(|| blanks(text, from).cl100k(text)),
-    }
-}
-
 /// Returns the end of a run of characters.
 #[inline]
 fn run(text: &str, from: usize, of: impl Fn(Class) -> bool) -> usize {
@@ -124,51 +93,27 @@ fn up_to_three(text: &str, from: usize) -> usize {
     at
 }
 
-/// ` ?[^\s\p{L}\p{N}]+`, then bytes that may follow.
-fn signs(text: &str, from: usize, follows: impl Fn(u8) -> bool) -> Option<usize> {
+/// ` ?[^\s\p{L}\p{N}]+[\r\n/]*`
+fn signs(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let start = from + usize::from(bytes[from] == b' ');
     let end = run(text, start, Class::is_sign);
-    let follow = bytes[end..].iter().take_while(|&&b| follows(b)).count();
+    let follow = bytes[end..].iter().take_while(|b| matches!(b, b'\r' | b'\n' | b'/')).count();
     (end > start).then_some(end + follow)
 }
 
-/// A run of white space.
-struct Blanks {
-    /// Start of the last character.
-    last: usize,
-    end: usize,
-    /// End of the last line break.
-    line: Option<usize>,
-    /// Whether the run is a single character.
-    single: bool,
-    /// Whether more text follows the run.
-    followed: bool,
-}
-
-fn blanks(text: &str, from: usize) -> Blanks {
+/// `\s*[\r\n]+|\s+(?!\S)|\s+`: up to the last line break, else without the last blank, which belongs
+/// to the next word.
+fn blanks(text: &str, from: usize) -> usize {
     let (mut at, mut last, mut line) = (from, from, None);
     while let Some((class, len)) = Class::at(text, at).filter(|(class, _)| class.is_space()) {
         last = at;
         at += len;
         line = if class == Class::Newline { Some(at) } else { line };
     }
-    Blanks { last, end: at, line, single: last == from, followed: at < text.len() }
-}
-
-impl Blanks {
-    /// `\s*[\r\n]+|\s+(?!\S)|\s+`: up to the last line break, else without the last blank, which belongs
-    /// to the next word.
-    fn o200k(&self) -> usize {
-        match self.line {
-            Some(line) => line,
-            None if self.followed && !self.single => self.last,
-            None => self.end,
-        }
-    }
-
-    /// `\s++$|\s*[\r\n]|\s+(?!\S)|\s`: like [`Blanks::o200k`], but the whole run at the end of a text.
-    fn cl100k(&self, text: &str) -> usize {
-        if self.end == text.len() { self.end } else { self.o200k() }
+    match line {
+        Some(line) => line,
+        None if at < text.len() && last > from => last,
+        None => at,
     }
 }

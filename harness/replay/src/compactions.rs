@@ -44,32 +44,40 @@ pub(super) fn measured(
     }
 }
 
-/// Returns the records of the compactions of a conversation, in order.
-pub(super) fn records(
-    conversation: &Conversation,
+/// Completes the records of the compactions of a conversation by its requests.
+pub(super) fn complete(
+    conversation: &mut Conversation,
     background: &[BackgroundRecord],
     model: &Model,
-) -> Vec<CompactionRecord> {
-    let compacted: Vec<&CompactionRecord> = conversation.compacted().collect();
+) {
     let completed = conversation.status().0 == Status::Completed;
-    let requests: Vec<&RequestRecord> = conversation.requests().collect();
-    // The number of a request is its index.
+    let mut compactions = std::mem::take(&mut conversation.compactions);
+    let requests = &conversation.requests;
     let within = |from: u64, to: u64| {
-        let last = requests.len() as u64;
-        requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
+        let last = requests.len();
+        &requests[(from as usize).min(last)..(to as usize).min(last)]
     };
-    let mut out: Vec<CompactionRecord> = Vec::new();
+    let next: Vec<u64> = compactions.iter().skip(1).map(|c| c.before_request).collect();
     let mut from = 0;
-    for (i, c) in compacted.iter().enumerate() {
+    for (i, c) in compactions.iter_mut().enumerate() {
         let at = c.before_request;
-        let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
-        let waited: Millis =
-            own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
-        // The part of a normal request that the provider spent on a compaction.
-        let inside = || within(from, at).filter(|r| r.purpose == Purpose::Sample);
-        let inside_usd = inside().fold(0.0, |usd, r| usd + r.compaction_usd);
-        let inside_ms: Millis = inside().map(|r| r.compaction_ms).sum();
-        let cost_usd = own().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
+        let (mut waited, mut inside_ms, mut cost_usd, mut inside_usd) = (0, 0, 0.0, 0.0);
+        for r in within(from, at) {
+            match r.purpose {
+                Purpose::Summary => {
+                    cost_usd += r.cost_usd;
+                    let waits = r.phase != Some(Phase::Background);
+                    waited += if waits { r.latency_ms } else { 0 };
+                }
+                // The part of a normal request that the provider spent on a compaction.
+                Purpose::Sample => {
+                    inside_usd += r.compaction_usd;
+                    inside_ms += r.compaction_ms;
+                }
+                Purpose::Ping | Purpose::Edit => {}
+            }
+        }
+        cost_usd += inside_usd;
         // A background summary that the conversation waited for is used at the time of its
         // compaction.
         let taken =
@@ -81,24 +89,19 @@ pub(super) fn records(
         let saved = c.before_tokens.saturating_sub(c.after_tokens.unwrap_or_default());
         from = at;
         let even = break_even(model, saved, c.invalidated_tokens, cost_usd);
-        let next = compacted.get(i + 1).map(|c| c.before_request);
-        let following = within(at, next.unwrap_or(u64::MAX));
+        let next = next.get(i).copied();
         let answered =
             |r: &&RequestRecord| r.purpose == Purpose::Sample && r.status == RequestStatus::Ok;
-        let calls_after = following.filter(answered).count() as u64;
+        let following = within(at, next.unwrap_or(u64::MAX));
+        c.calls_after = following.iter().filter(answered).count() as u64;
+        c.seq = i as u64;
+        c.blocked_ms = Some(waited + inside_ms + raced);
+        c.cost_usd = Some(cost_usd);
+        c.break_even_calls = Some(even);
         // An interrupted run does not complete the last one.
-        let over = completed || next.is_some();
-        out.push(CompactionRecord {
-            seq: i as u64,
-            blocked_ms: Some(waited + inside_ms + raced),
-            cost_usd: Some(cost_usd),
-            break_even_calls: Some(even),
-            calls_after,
-            paid_off: paid_off(even, calls_after, over),
-            ..CompactionRecord::clone(c)
-        });
+        c.paid_off = paid_off(even, c.calls_after, completed || next.is_some());
     }
-    out
+    conversation.compactions = compactions;
 }
 
 /// Returns whether `calls` exceed the break-even point, which is false if there is no such point.
@@ -120,74 +123,52 @@ pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f
 }
 
 /// Returns the broken rules that concern compactions, not single requests.
-pub(super) fn broken_rules(
-    compactions: &[CompactionRecord],
-    triggers: &[TriggerRecord],
-) -> Vec<IntegrityFailure> {
+pub(super) fn broken_rules(c: &Conversation, triggers: &[TriggerRecord]) -> Vec<IntegrityFailure> {
     let mut out = Vec::new();
+    let mut fail = |request: u64, rule: Rule, detail: String| {
+        out.push(IntegrityFailure { request, rule, detail });
+    };
+    let summaries: Vec<&CompactionRecord> =
+        c.compactions.iter().filter(|c| c.kind == CompactionKind::Summarise).collect();
     let mut row = 0;
-    for (i, c) in compactions.iter().enumerate() {
-        if c.kind != CompactionKind::Summarise {
-            continue;
-        }
+    for (i, c) in summaries.iter().enumerate() {
         let Some(after) = c.after_tokens else { continue };
         if after > c.before_tokens {
             let detail =
                 format!("compaction {}: {} tokens became {}", c.seq, c.before_tokens, after);
-            out.push(IntegrityFailure {
-                request: c.before_request,
-                rule: Rule::LargerSummary,
-                detail,
-            });
+            fail(c.before_request, Rule::LargerSummary, detail);
         }
-        let next = compactions[i + 1..].iter().find(|n| n.kind == CompactionKind::Summarise);
-        let at_once = next.is_some_and(|n| {
+        let at_once = summaries.get(i + 1).is_some_and(|n| {
+            let between = c.before_request..=n.before_request;
             n.before_request <= c.before_request + 2
-                && triggers
-                    .iter()
-                    .any(|t| (c.before_request..=n.before_request).contains(&t.before_request))
+                && triggers.iter().any(|t| between.contains(&t.before_request))
         });
         row = if at_once { row + 1 } else { 0 };
         if row == 2 {
             let detail = "three summaries in a row, each leaving the trigger true".to_string();
-            out.push(IntegrityFailure {
-                request: c.before_request,
-                rule: Rule::CompactionLoop,
-                detail,
-            });
+            fail(c.before_request, Rule::CompactionLoop, detail);
         }
     }
-    out
-}
-
-/// Remains of a failed compaction: its marker, and a history that is sent again in full.
-pub(super) fn failed(
-    conversation: &Conversation,
-    compactions: &[CompactionRecord],
-) -> Vec<IntegrityFailure> {
-    let failure =
-        |request: u64, rule: Rule, detail: String| IntegrityFailure { request, rule, detail };
-    let mut out = Vec::new();
-    for e in conversation.noted() {
+    // Remains of a failed compaction: its marker, and a history that is sent again in full.
+    for e in &c.noted {
         let Noted::CompactionFailed { mechanism, dangling } = e.event else { continue };
+        let at = e.before_request;
         if dangling {
             let detail = format!(
                 "`{mechanism}` failed and its marker stays in the context without a summary"
             );
-            out.push(failure(e.before_request, Rule::DanglingMarker, detail));
+            fail(at, Rule::DanglingMarker, detail);
         }
-        let before = conversation.samples().filter(|r| r.seq < e.before_request).last();
-        let after = conversation.samples().find(|r| r.seq >= e.before_request);
+        let before = c.samples().filter(|r| r.seq < at).last();
+        let after = c.samples().find(|r| r.seq >= at);
         if let (Some(before), Some(after)) = (before, after) {
-            let helped = compactions
-                .iter()
-                .any(|c| c.before_request >= e.before_request && c.before_request <= after.seq);
-            if after.context_tokens >= before.context_tokens && !helped {
+            let helped = |c: &CompactionRecord| (at..=after.seq).contains(&c.before_request);
+            if after.context_tokens >= before.context_tokens && !c.compactions.iter().any(helped) {
                 let detail = format!(
                     "`{mechanism}` failed; {} tokens before it, {} after",
                     before.context_tokens, after.context_tokens
                 );
-                out.push(failure(after.seq, Rule::HistoryUncut, detail));
+                fail(after.seq, Rule::HistoryUncut, detail);
             }
         }
     }

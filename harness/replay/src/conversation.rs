@@ -1,129 +1,180 @@
-//! Events of one conversation, and the figures that follow from them alone.
+//! Everything that a replay measures in one conversation, collected while it runs.
 
 use std::collections::HashSet;
-use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::Millis;
 use ctxbench_core::host::{Event as Noted, TimedEvent};
 use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_reports::record::{
-    CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status,
-    TriggerRecord,
+    CompactionRecord, FactLife, FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule,
+    Status, TriggerRecord,
 };
 use ctxbench_util::plural::pluralize;
 
-use super::events::{Begun, Logged, ReplayEvent, SentRequest};
 use super::rewinds::Compared;
 
-#[derive(Debug, Default)]
-pub(super) struct Conversation(pub(super) Vec<ReplayEvent>);
+/// A conversation that its world measures and the replay takes at the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedConversation(Arc<Mutex<Conversation>>);
 
-/// Splits the log into the main conversation and the subagents. A conversation without events never
-/// began.
-pub(super) fn conversations(
-    log: Receiver<Logged>,
-    agents: usize,
-) -> (Conversation, Vec<Conversation>) {
-    let mut main = Conversation::default();
-    let mut others: Vec<Conversation> = Vec::new();
-    others.resize_with(agents, Conversation::default);
-    for Logged { window, event } in log.try_iter() {
-        match window {
-            None => main.0.push(event),
-            Some(agent) => others[agent as usize].0.push(event),
-        }
+impl SharedConversation {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Conversation> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    (main, others)
+
+    pub(super) fn take(&self) -> Conversation {
+        std::mem::take(&mut *self.lock())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    /// Virtual time of the begin, ms.
+    pub(super) at_ms: Millis,
+    /// Virtual duration, ms.
+    pub(super) took_ms: Millis,
+    /// Request of the caller with the reply that started this subagent.
+    pub(super) by_request: Option<u64>,
+    /// Number of recorded replies.
+    pub(super) all_steps: u64,
+    /// Number of recorded replies that entered the history.
+    pub(super) steps: u64,
+    /// Fact–need pairs to check.
+    pub(super) pairs: Vec<FactRecord>,
+    /// Pairs that were checked.
+    pub(super) needed: Vec<FactRecord>,
+    /// History of each fact; empty for subagents.
+    pub(super) lives: Vec<FactLife>,
+    /// Requests in order; the number of a request is its index.
+    pub(super) requests: Vec<RequestRecord>,
+    /// A line of the trace per request.
+    pub(super) trace: Vec<String>,
+    /// Sums over all normal requests but the first: tokens shared with the conversation in the
+    /// previous one, and tokens of that conversation.
+    pub(super) shared_tokens: (u64, u64),
+    /// Time spent waiting for compactions, ms.
+    pub(super) blocked_ms: Millis,
+    pub(super) reread_tokens: u64,
+    pub(super) compactions: Vec<CompactionRecord>,
+    /// Rules that single requests broke.
+    pub(super) integrity: Vec<IntegrityFailure>,
+    /// Request in which the provider stopped after a compaction, until it is asked to continue.
+    pub(super) stopped: Option<u64>,
+    /// Other events of the engine, and compactions before the last restart.
+    pub(super) noted: Vec<Arc<TimedEvent>>,
+    pub(super) rewound: Vec<(Arc<TimedEvent>, Compared)>,
+    /// Work after each restart: summary calls until the first answer, and waiting for them, ms.
+    pub(super) restarts: Vec<(u64, Millis)>,
+    /// Whether no normal request followed the last restart yet.
+    pub(super) resuming: bool,
+    /// How many times the user asked to continue, because fewer replies came than were recorded.
+    pub(super) asked_to_go_on: u64,
+    /// Error of the last failed turn, for the user.
+    pub(super) turn_failed: Option<String>,
+    /// Whether the run ended because of too many requests without progress.
+    pub(super) livelocked: bool,
+}
+
+/// Measurements of a request in addition to its record.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// Tokens of the conversation in the previous normal request. `None` for the first request, and
+    /// for requests with another purpose.
+    pub(super) compared: Option<u64>,
+    /// Time that the conversation waited for a compaction inside this request, ms.
+    pub(super) blocked_ms: Millis,
+    /// Whether the request shows the compaction after which the provider had stopped.
+    pub(super) resumes: bool,
+    /// Whether the provider stopped after a compaction.
+    pub(super) paused: bool,
+    /// Broken rules, with details.
+    pub(super) broken: Vec<(Rule, String)>,
+    /// Line of this request in the trace.
+    pub(super) trace: Option<String>,
 }
 
 impl Conversation {
-    /// Returns the event that begins the conversation; `None` if it never began.
-    pub(super) fn begun(&self) -> Option<&Begun> {
-        self.0.iter().find_map(|e| if let ReplayEvent::Begun(b) = e { Some(&**b) } else { None })
+    /// Adds a request that was answered or refused.
+    pub(super) fn request(&mut self, record: RequestRecord, sent: Sent) {
+        let seq = record.seq;
+        if record.purpose == Purpose::Sample {
+            if !sent.resumes {
+                self.unanswered("the next request does not show the compaction");
+            }
+            self.stopped = sent.paused.then_some(seq);
+            self.resuming = false;
+        }
+        if let Some(earlier) = sent.compared {
+            self.shared_tokens.0 += record.common_prefix_tokens;
+            self.shared_tokens.1 += earlier;
+        }
+        self.blocked(sent.blocked_ms, u64::from(record.purpose == Purpose::Summary));
+        for (rule, detail) in sent.broken {
+            self.integrity.push(IntegrityFailure { request: seq, rule, detail });
+        }
+        self.trace.extend(sent.trace);
+        self.requests.push(record);
     }
 
-    pub(super) fn sent(&self) -> impl Iterator<Item = &SentRequest> {
-        self.0
-            .iter()
-            .filter_map(|e| if let ReplayEvent::Request(s) = e { Some(&**s) } else { None })
+    /// Adds waiting for a compaction, and the number of summary calls.
+    pub(super) fn blocked(&mut self, ms: Millis, calls: u64) {
+        self.blocked_ms = self.blocked_ms.saturating_add(ms);
+        if let (true, Some(after)) = (self.resuming, self.restarts.last_mut()) {
+            after.0 += calls;
+            after.1 = after.1.saturating_add(ms);
+        }
     }
 
-    pub(super) fn requests(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
-        self.0
-            .iter()
-            .filter_map(|e| if let ReplayEvent::Request(s) = e { Some(&s.record) } else { None })
+    /// Begins an external move: a user message, a command, a pause.
+    pub(super) fn moved(&mut self) {
+        self.unanswered("something else happened before the model was asked to continue");
+    }
+
+    /// Ends the conversation; `usd` is the total of the engine's own ledger.
+    pub(super) fn end(&mut self, now: Millis, usd: f64) {
+        self.took_ms = now.saturating_sub(self.at_ms);
+        self.unanswered("the session ended before the model was asked to continue");
+        let sum = self.cost_usd();
+        debug_assert!(usd <= sum + 1e-6, "the ledger bills {usd}, the requests {sum}");
+    }
+
+    /// Reports a compaction stop that the model was not asked to continue from.
+    fn unanswered(&mut self, why: &str) {
+        if self.stopped.take().is_some() {
+            let (rule, detail) = (Rule::CompactionStop, why.into());
+            let request = self.requests.last().map_or(0, |r| r.seq);
+            self.integrity.push(IntegrityFailure { request, rule, detail });
+        }
+    }
+
+    pub(super) fn note(&mut self, event: &Arc<TimedEvent>) {
+        if matches!(event.event, Noted::Restart { .. }) {
+            self.restarts.push((0, 0));
+            self.resuming = true;
+        }
+        self.noted.push(event.clone());
     }
 
     /// Iterates over the normal requests.
     pub(super) fn samples(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
-        self.requests().filter(|r| r.purpose == Purpose::Sample)
-    }
-
-    /// Returns the events of the engine, in order.
-    pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
-        self.0.iter().filter_map(|e| match e {
-            ReplayEvent::Noted(n) => Some(&**n),
-            ReplayEvent::Rewound(rewound) => Some(&*rewound.0),
-            _ => None,
-        })
-    }
-
-    /// Returns all rewinds that the run reached.
-    pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
-        self.0.iter().filter_map(|e| match e {
-            ReplayEvent::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
-            _ => None,
-        })
-    }
-
-    fn count(&self, of: impl Fn(&ReplayEvent) -> bool) -> u64 {
-        self.0.iter().filter(|e| of(e)).count() as u64
-    }
-
-    pub(super) fn steps(&self) -> u64 {
-        self.count(|e| matches!(e, ReplayEvent::Step))
-    }
-
-    /// Returns all compactions, in order.
-    pub(super) fn compacted(&self) -> impl Iterator<Item = &CompactionRecord> {
-        self.0
-            .iter()
-            .filter_map(|e| if let ReplayEvent::Compacted(c) = e { Some(&**c) } else { None })
+        self.requests.iter().filter(|r| r.purpose == Purpose::Sample)
     }
 
     /// Returns how many times the user had to intervene.
     pub(super) fn interventions(&self) -> u64 {
-        let asked = self.count(|e| matches!(e, ReplayEvent::AskedToGoOn));
-        asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
-    }
-
-    pub(super) fn reread_tokens(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|e| if let ReplayEvent::Reread { tokens } = e { *tokens } else { 0 })
-            .sum()
+        let noted = self.noted.iter().filter(|e| matches!(e.event, Noted::Intervention(_)));
+        self.asked_to_go_on + noted.count() as u64
     }
 
     /// Returns the number of requests that wrote summaries, including requests in which the
     /// provider compacted.
     pub(super) fn summary_calls(&self) -> u64 {
-        let by_provider = |r: &&RequestRecord| r.compaction_tokens > 0;
-        let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
-        (own + self.samples().filter(by_provider).count()) as u64
-    }
-
-    /// Returns the time spent waiting for compactions, ms.
-    pub(super) fn blocked_ms(&self) -> Millis {
-        self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
-    }
-
-    /// Returns the virtual duration, ms.
-    pub(super) fn took_ms(&self) -> Millis {
-        let end = self.0.iter().find_map(|e| match e {
-            ReplayEvent::Ended { at_ms, .. } => Some(*at_ms),
-            _ => None,
-        });
-        end.unwrap_or_default().saturating_sub(self.begun().map_or(0, |b| b.at_ms))
+        let writes = |r: &&RequestRecord| match r.purpose {
+            Purpose::Sample => r.compaction_tokens > 0,
+            purpose => purpose == Purpose::Summary,
+        };
+        self.requests.iter().filter(writes).count() as u64
     }
 
     /// Returns the size of the largest prompt of an answered normal request, tokens.
@@ -136,19 +187,13 @@ impl Conversation {
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// Returns the cost of all requests, USD. It must agree with the engine's ledger.
+    /// Returns the cost of all requests, USD.
     pub(super) fn cost_usd(&self) -> f64 {
-        let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
-        for e in &self.0 {
-            if let ReplayEvent::Ended { usd, .. } = e {
-                debug_assert!(*usd <= sum + 1e-6, "the ledger bills {usd}, the requests {sum}");
-            }
-        }
-        sum
+        self.requests.iter().map(|r| r.cost_usd).sum()
     }
 
     pub(super) fn triggers(&self) -> Vec<TriggerRecord> {
-        let record = |e: &TimedEvent| match e.event {
+        let record = |e: &Arc<TimedEvent>| match e.event {
             Noted::Trigger { check, believed, billed, limit } => Some(TriggerRecord {
                 before_request: e.before_request,
                 believed,
@@ -158,123 +203,52 @@ impl Conversation {
             }),
             _ => None,
         };
-        self.noted().filter_map(record).collect()
+        self.noted.iter().filter_map(record).collect()
     }
 
     /// Returns the outcome, with the reason for a failure.
     pub(super) fn status(&self) -> (Status, Option<String>) {
-        let total = self.begun().map_or(0, |b| b.steps);
-        if let Some(why) = self.broken() {
-            return (Status::Error, Some(why.to_string()));
-        }
-        if self.0.iter().any(|e| matches!(e, ReplayEvent::Livelocked)) {
-            let requests = self.requests().count();
-            let why = format!(
-                "{} for {}",
-                pluralize(requests, "request"),
-                pluralize(total, "recorded step")
-            );
-            return (Status::Livelock, Some(why));
-        }
-        if self.steps() >= total {
-            return (Status::Completed, None);
-        }
-        let why = self.0.iter().rev().find_map(|e| match e {
-            ReplayEvent::TurnFailed(why) => Some(why.to_string()),
+        let broken = self.noted.iter().find_map(|e| match &e.event {
+            Noted::StrategyFailed(why) => Some(why.clone()),
             _ => None,
         });
+        if broken.is_some() {
+            return (Status::Error, broken);
+        }
+        if self.livelocked {
+            let requests = pluralize(self.requests.len(), "request");
+            let why = format!("{requests} for {}", pluralize(self.all_steps, "recorded step"));
+            return (Status::Livelock, Some(why));
+        }
+        if self.steps >= self.all_steps {
+            return (Status::Completed, None);
+        }
+        let why = self.turn_failed.clone();
         let why = why.unwrap_or_else(|| "the run ended before the session did".into());
         (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
     }
 
-    /// Returns the failure of the strategy itself, if any.
-    fn broken(&self) -> Option<&str> {
-        self.noted().find_map(|e| match &e.event {
-            Noted::StrategyFailed(why) => Some(&**why),
-            _ => None,
-        })
-    }
-
     /// Returns the name and version of the program that ran as the strategy, if any.
-    pub(super) fn program(&self) -> Option<(&str, &str)> {
-        self.noted().find_map(|e| match &e.event {
-            Noted::Program { name, version } => Some((&**name, &**version)),
+    pub(super) fn program(&self) -> Option<(String, String)> {
+        self.noted.iter().find_map(|e| match &e.event {
+            Noted::Program { name, version } => Some((name.clone(), version.clone())),
             _ => None,
         })
     }
 
     /// Returns how many times the provider refused a prompt as too long.
     pub(super) fn overflows(&self) -> u64 {
-        self.requests().filter(|r| r.status == RequestStatus::Failed(ErrorKind::Overflow)).count()
-            as u64
+        let refused = RequestStatus::Failed(ErrorKind::Overflow);
+        self.requests.iter().filter(|r| r.status == refused).count() as u64
     }
 
     /// Returns the record of every (fact, need) pair, including pairs that the run did not reach.
     pub(super) fn facts(&self) -> Vec<FactRecord> {
-        let mut out: Vec<FactRecord> = Vec::new();
-        for e in &self.0 {
-            if let ReplayEvent::Needed(f) = e {
-                out.push(FactRecord::clone(f));
-            }
-        }
-        let reached: HashSet<&str> = out.iter().map(|f| f.need.as_str()).collect();
-        let open = self.begun().into_iter().flat_map(|b| &b.pairs);
-        let compactions_before = self.compacted().count() as u64;
-        let rest: Vec<FactRecord> = open
-            .filter(|pair| !reached.contains(&*pair.need))
-            .map(|pair| FactRecord { compactions_before, ..pair.clone() })
-            .collect();
-        out.extend(rest);
-        out
-    }
-
-    /// Returns the rules broken by single requests, and the compaction stops after which the model
-    /// was not asked to continue.
-    pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
-        let mut out = Vec::new();
-        let mut fail = |request: u64, rule: Rule, detail: &str| {
-            out.push(IntegrityFailure { request, rule, detail: detail.into() })
-        };
-        // Request in which the provider stopped after a compaction.
-        let mut stopped: Option<u64> = None;
-        let mut newest = 0;
-        for e in &self.0 {
-            match e {
-                ReplayEvent::Moved if stopped.take().is_some() => fail(
-                    newest,
-                    Rule::CompactionStop,
-                    "something else happened before the model was asked to continue",
-                ),
-                ReplayEvent::Request(s) => {
-                    if s.record.purpose == Purpose::Sample {
-                        if stopped.is_some() && !s.resumes {
-                            let why = "the next request does not show the compaction";
-                            fail(newest, Rule::CompactionStop, why);
-                        }
-                        stopped = s.paused.then_some(s.record.seq);
-                    }
-                    newest = s.record.seq;
-                    for (rule, detail) in &s.broken {
-                        fail(newest, *rule, detail);
-                    }
-                }
-                _ => {}
-            }
-        }
-        if stopped.is_some() {
-            let why = "the session ended before the model was asked to continue";
-            fail(newest, Rule::CompactionStop, why);
-        }
-        out
-    }
-}
-
-/// Returns how long an event kept the conversation waiting for a compaction, ms.
-pub(super) fn blocked_ms(e: &ReplayEvent) -> Millis {
-    match e {
-        ReplayEvent::Request(s) => s.blocked_ms,
-        ReplayEvent::Waited { ms } => *ms,
-        _ => 0,
+        let reached: HashSet<&str> = self.needed.iter().map(|f| f.need.as_str()).collect();
+        let compactions_before = self.compactions.len() as u64;
+        let open = self.pairs.iter().filter(|pair| !reached.contains(&*pair.need));
+        let open = open.map(|pair| FactRecord { compactions_before, ..pair.clone() });
+        self.needed.iter().cloned().chain(open).collect()
     }
 }
 
@@ -282,30 +256,28 @@ pub(super) fn blocked_ms(e: &ReplayEvent) -> Millis {
 mod tests {
     use super::*;
 
-    fn request(seq: u64, paused: bool, resumes: bool) -> ReplayEvent {
-        ReplayEvent::Request(Box::new(SentRequest {
-            record: RequestRecord { seq, ..RequestRecord::default() },
-            compared: None,
-            blocked_ms: 0,
-            resumes,
-            paused,
-            broken: Box::default(),
-            trace: None,
-        }))
-    }
-
-    fn broken(events: Vec<ReplayEvent>) -> Vec<(u64, Rule)> {
-        let rules = Conversation(events).broken_rules();
-        rules.into_iter().map(|i| (i.request, i.rule)).collect()
+    fn request(c: &mut Conversation, paused: bool, resumes: bool) {
+        let record = RequestRecord { seq: c.requests.len() as u64, ..RequestRecord::default() };
+        c.request(record, Sent { resumes, paused, ..Sent::default() });
     }
 
     #[test]
     fn a_compaction_stop_that_nobody_answers_is_reported() {
-        let stop = || request(0, true, false);
+        let broken = |then: fn(&mut Conversation)| -> Vec<(u64, Rule)> {
+            let mut c = Conversation::default();
+            request(&mut c, true, false);
+            then(&mut c);
+            c.end(0, 0.0);
+            c.integrity.iter().map(|i| (i.request, i.rule)).collect()
+        };
         let failure = [(0, Rule::CompactionStop)];
-        assert_eq!(broken(vec![stop(), request(1, false, false)]), failure, "it is not shown");
-        assert_eq!(broken(vec![stop()]), failure, "the session ended");
-        assert_eq!(broken(vec![stop(), ReplayEvent::Moved]), failure, "the turn ended");
-        assert_eq!(broken(vec![stop(), request(1, false, true), ReplayEvent::Moved]), []);
+        assert_eq!(broken(|c| request(c, false, false)), failure, "it is not shown");
+        assert_eq!(broken(|_| {}), failure, "the session ended");
+        assert_eq!(broken(Conversation::moved), failure, "the turn ended");
+        let answered = broken(|c| {
+            request(c, false, true);
+            c.moved();
+        });
+        assert_eq!(answered, []);
     }
 }

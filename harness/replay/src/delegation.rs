@@ -37,23 +37,22 @@ pub(super) fn records(
             return Delegation { status: Status::NotApplicable, ..row };
         };
         let c = &part.conversation;
-        let sum = |of: fn(&RequestRecord) -> u64| c.requests().map(of).sum::<u64>();
-        let begun = c.begun();
+        let sum = |of: fn(&RequestRecord) -> u64| c.requests.iter().map(of).sum::<u64>();
         let caller = row.caller.as_deref().map_or(Some(0), |id| offsets.get(id).copied());
         Delegation {
-            request: begun.and_then(|b| b.by_request).zip(caller).map(|(n, o)| n + o),
+            request: c.by_request.zip(caller).map(|(n, o)| n + o),
             status: part.status,
-            steps: c.steps(),
-            requests: c.requests().count() as u64,
-            compactions: part.compactions.len() as u64,
+            steps: c.steps,
+            requests: c.requests.len() as u64,
+            compactions: c.compactions.len() as u64,
             input_tokens: sum(|r| r.input_tokens),
             cache_read_tokens: sum(|r| r.cache_read),
             cache_write_tokens: sum(|r| r.cache_write),
             output_tokens: sum(|r| r.output_tokens),
             cost_usd: c.cost_usd(),
-            started_ms: begun.map_or(0, |b| b.at_ms),
-            duration_ms: c.took_ms(),
-            blocked_ms: c.blocked_ms(),
+            started_ms: c.at_ms,
+            duration_ms: c.took_ms,
+            blocked_ms: c.blocked_ms,
             peak_context_tokens: c.peak(),
             ..row
         }

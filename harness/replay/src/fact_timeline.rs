@@ -10,7 +10,6 @@ use ctxbench_session::Session;
 use ctxbench_session::fact::Fact;
 use rapidhash::{RapidHashMap, RapidHashSet};
 
-use super::events::{EventLog, ReplayEvent};
 use super::facts::{FactBook, Sighting, fact_place, readable};
 use super::texts;
 
@@ -20,76 +19,45 @@ const MOVES: usize = 8;
 /// Shortest word for comparing two texts, in characters.
 const WORD: usize = 4;
 
-/// Recorded events of each fact so far.
-pub(super) struct FactTimelines {
-    shown: Vec<bool>,
-    moves: Vec<usize>,
+/// Records the facts that a request showed. `lives` is empty for subagents.
+pub(super) fn record_shown(lives: &mut [FactLife], request: u64, seen: &[Option<Sighting>]) {
+    for (life, _) in lives.iter_mut().zip(seen).filter(|(_, s)| s.is_some()) {
+        life.first_shown.get_or_insert(request);
+    }
 }
 
-impl FactTimelines {
-    pub(super) fn new(facts: usize) -> Self {
-        FactTimelines { shown: vec![false; facts], moves: vec![0; facts] }
+/// Records the facts that a compaction moved.
+pub(super) fn record_moves(
+    lives: &mut [FactLife],
+    compaction: u64,
+    book: &mut FactBook,
+    (before, old): (&[Arc<Block>], &[Option<Sighting>]),
+    (after, new): (&[Arc<Block>], &[Option<Sighting>]),
+) {
+    let place = |of: &[Option<Sighting>], fact: usize| of[fact].map(|s| s.place);
+    let moved: Vec<(usize, FactPlace, Option<FactPlace>)> = (0..lives.len())
+        .filter(|&fact| lives[fact].moves.len() < MOVES)
+        .filter_map(|fact| Some((fact, place(old, fact)?, place(new, fact))))
+        .filter(|(_, from, to)| Some(*from) != *to)
+        .collect();
+    if moved.is_empty() {
+        return;
     }
-
-    /// Records the facts that a request showed.
-    pub(super) fn record_request(
-        &mut self,
-        request: u64,
-        seen: &[Option<Sighting>],
-        log: &EventLog,
-    ) {
-        for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
-            if seen.is_some() && !std::mem::replace(shown, true) {
-                log.note(ReplayEvent::Shown { fact, request });
-            }
-        }
-    }
-
-    /// Records the facts that a compaction moved.
-    pub(super) fn compacted(
-        &mut self,
-        compaction: u64,
-        book: &mut FactBook,
-        (before, old): (&[Arc<Block>], &[Option<Sighting>]),
-        (after, new): (&[Arc<Block>], &[Option<Sighting>]),
-        log: &EventLog,
-    ) {
-        let moved = |fact: usize| {
-            let (from, to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place));
-            from.is_some() && from != to
+    let carrying = [before, after].map(|blocks| book.carriers(blocks));
+    let known = &book.known;
+    let summaries = after.iter().filter(|b| fact_place(b) == FactPlace::Summary);
+    let summaries = Lines::from_lines(summaries.flat_map(|b| readable(b).lines()));
+    for (fact, from, to) in moved {
+        let [words, now] = [0, 1].map(|side: usize| {
+            let block = carrying[side][fact].filter(|_| side == 0 || to.is_some());
+            block.map(|b| known.words_around(fact, b)).unwrap_or_default()
+        });
+        let after = match to {
+            Some(_) => now,
+            None => known.intern(nearest(&known.facts[fact], &words, &summaries)),
         };
-        if (0..self.moves.len()).all(|fact| !moved(fact) || self.moves[fact] >= MOVES) {
-            return;
-        }
-        let carrying = [before, after].map(|blocks| book.carriers(blocks));
-        let facts = &book.known.facts;
-        let summaries = after.iter().filter(|b| fact_place(b) == FactPlace::Summary);
-        let summaries = Lines::from_lines(summaries.flat_map(|b| readable(b).lines()));
-        for (fact, moves) in self.moves.iter_mut().enumerate() {
-            let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
-                continue;
-            };
-            if Some(from) == to || *moves >= MOVES {
-                continue;
-            }
-            *moves += 1;
-            let [words, now] = [0, 1].map(|side: usize| {
-                let block = carrying[side][fact].filter(|_| side == 0 || to.is_some());
-                block.map(|b| book.known.words_around(fact, b)).unwrap_or_default()
-            });
-            let now = match to {
-                Some(_) => now,
-                None => book.known.intern(nearest(&facts[fact], &words, &summaries)),
-            };
-            let to = FactMove {
-                compaction,
-                from,
-                to: to.unwrap_or_default(),
-                before: words,
-                after: now,
-            };
-            log.note(ReplayEvent::FactMoved { fact, to: Box::new(to) });
-        }
+        let to = to.unwrap_or_default();
+        lives[fact].moves.push(FactMove { compaction, from, to, before: words, after });
     }
 }
 
@@ -136,15 +104,6 @@ pub(super) fn lives(
         ..Default::default()
     };
     session.facts.iter().zip(texts::in_sources(session, arising, around)).map(life).collect()
-}
-
-/// Adds an event to the history of its fact.
-pub(super) fn apply_event(lives: &mut [FactLife], event: ReplayEvent) {
-    match event {
-        ReplayEvent::Shown { fact, request } => lives[fact].first_shown = Some(request),
-        ReplayEvent::FactMoved { fact, to } => lives[fact].moves.push(*to),
-        _ => {}
-    }
 }
 
 /// Returns an excerpt of a text around the first literal of a fact, or around the most similar

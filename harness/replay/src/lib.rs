@@ -6,7 +6,6 @@ pub mod billing;
 mod compactions;
 mod conversation;
 mod delegation;
-mod events;
 mod exchange;
 mod fact_exposure;
 mod fact_losses;

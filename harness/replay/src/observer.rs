@@ -16,7 +16,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RequestRecord, RequestStatus, Rule};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::events::{Begun, EventLog, ReplayEvent, SentRequest};
+use super::conversation::{Conversation, Sent, SharedConversation};
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
@@ -47,7 +47,7 @@ pub(super) enum AnswerSource {
 }
 
 pub(super) struct Observer {
-    log: EventLog,
+    log: SharedConversation,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
     /// Number of characters that excerpts of compactions may still use.
@@ -57,11 +57,7 @@ pub(super) struct Observer {
     /// Subagent of this window; `None` for the main conversation.
     agent: Option<Arc<str>>,
     model: Arc<Model>,
-    /// Number of requests so far.
-    requests: u64,
     newest_sample: Option<u64>,
-    /// Number of recorded replies in the history.
-    steps: u64,
     most_requests: u64,
     newest_user: Option<MessageId>,
     /// Compaction after which the provider stopped, until the strategy asks it to continue.
@@ -82,15 +78,22 @@ const COMING: MessageId = MessageId(u32::MAX);
 
 impl Observer {
     /// Begins to observe a conversation.
-    pub(super) fn new(scene: &Scene<'_>, path: &Path, start: Start, log: EventLog) -> Self {
+    pub(super) fn new(
+        scene: &Scene<'_>,
+        path: &Path,
+        start: Start,
+        log: SharedConversation,
+    ) -> Self {
         let Scene { scenario, session, agent, spec, model, options, known, .. } = scene;
         let retention = Retention::new(session, known.clone(), path, log.clone());
-        log.note(ReplayEvent::Begun(Box::new(Begun {
+        *log.lock() = Conversation {
             at_ms: start.at_ms,
             by_request: start.by_request,
-            steps: path.steps,
+            all_steps: path.steps,
             pairs: retention.pairs(),
-        })));
+            lives: agent.map_or_else(|| known.lives(session).to_vec(), |_| Vec::new()),
+            ..Conversation::default()
+        };
         Observer {
             retention,
             rewinds: Rewinds::new(session, model.counting),
@@ -99,9 +102,7 @@ impl Observer {
             tracer: options.trace.then(|| Tracer::new(&scenario.id, &spec.label())),
             agent: agent.map(Arc::from),
             model: (*model).clone(),
-            requests: 0,
             newest_sample: None,
-            steps: 0,
             most_requests: REQUESTS_FLOOR + REQUESTS_PER_STEP * path.steps,
             newest_user: None,
             paused: None,
@@ -113,7 +114,7 @@ impl Observer {
 
     /// Records the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
-        self.log.note(ReplayEvent::Moved);
+        self.log.lock().moved();
         self.paused = None;
         self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
@@ -134,29 +135,26 @@ impl Observer {
 
     /// Returns whether the run sends requests without progress.
     pub(super) fn livelocked(&self) -> bool {
-        let livelocked = self.requests >= self.most_requests;
-        if livelocked {
-            self.log.note(ReplayEvent::Livelocked);
-        }
-        livelocked
+        let mut log = self.log.lock();
+        log.livelocked = log.requests.len() as u64 >= self.most_requests;
+        log.livelocked
     }
 
     pub(super) fn asked_to_go_on(&self) {
-        self.log.note(ReplayEvent::AskedToGoOn);
+        self.log.lock().asked_to_go_on += 1;
     }
 
     pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.note(ReplayEvent::TurnFailed(reason.into()));
+        self.log.lock().turn_failed = Some(reason.into());
     }
 
     pub(super) fn waited(&self, ms: Millis) {
-        self.log.note(ReplayEvent::Waited { ms });
+        self.log.lock().blocked(ms, 0);
     }
 
     /// Handles an event of the engine.
     pub(super) fn noted(&mut self, noted: &Arc<TimedEvent>) {
-        let noted = noted.clone();
-        self.log.note(match &noted.event {
+        match &noted.event {
             Noted::Compaction { kind, mechanism, phase, before, after, new } => {
                 let sizes = compactions::measured(&self.model, before, after, *new, &mut self.room);
                 let mut record = CompactionRecord {
@@ -168,29 +166,26 @@ impl Observer {
                     ..sizes
                 };
                 self.retention.compacted(before, after, &mut record);
-                self.log.note(ReplayEvent::Compacted(Box::new(record)));
+                self.log.lock().compactions.push(record);
                 // Stores of sessions need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
                 }
-                ReplayEvent::Noted(noted)
             }
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
-                ReplayEvent::Rewound(Box::new((noted, compared)))
+                self.log.lock().rewound.push((noted.clone(), compared));
+                return;
             }
             Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.record_log(text);
                 }
-                ReplayEvent::Noted(noted)
             }
-            Noted::NewSession { shown } => {
-                self.retention.crossed(shown);
-                ReplayEvent::Noted(noted)
-            }
-            _ => ReplayEvent::Noted(noted),
-        });
+            Noted::NewSession { shown } => self.retention.crossed(shown),
+            _ => {}
+        }
+        self.log.lock().note(noted);
     }
 
     /// Records a request that was answered, or that was refused after `took` ms. `waits` = whether
@@ -220,13 +215,17 @@ impl Observer {
             false => Default::default(),
         };
         let again = shared.again;
+        let (seq, step) = {
+            let log = self.log.lock();
+            (log.requests.len() as u64, log.steps)
+        };
         let record = RequestRecord {
-            seq: self.requests,
+            seq,
             agent: self.agent.clone(),
             purpose: request.purpose,
             phase: request.phase,
             model: model.name.clone(),
-            step: self.steps,
+            step,
             extra: matches!(
                 asked,
                 AnswerSource::Neutral | AnswerSource::Reread { .. } | AnswerSource::Paused
@@ -260,20 +259,19 @@ impl Observer {
             self.paused = reply
                 .filter(|r| r.stop == StopReason::Compaction)
                 .and_then(|r| r.compaction().cloned());
-            broken.extend(self.sample(&logical, reply, asked));
-            self.newest_sample = Some(self.requests);
+            broken.extend(self.sample(seq, &logical, reply, asked));
+            self.newest_sample = Some(seq);
         }
         let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
-        self.log.note(ReplayEvent::Request(Box::new(SentRequest {
-            record,
+        let sent = Sent {
             compared: shared.earlier_tokens,
             blocked_ms,
             resumes,
             paused: sample && self.paused.is_some(),
-            broken: broken.into(),
+            broken,
             trace,
-        })));
-        self.requests += 1;
+        };
+        self.log.lock().request(record, sent);
     }
 
     /// Compares a normal request with the previous one. A provider that compacts inside the request
@@ -326,6 +324,7 @@ impl Observer {
     /// Records the facts and the broken rules of a normal request.
     fn sample(
         &mut self,
+        seq: u64,
         logical: &[Arc<Block>],
         reply: Option<&Reply>,
         asked: &AnswerSource,
@@ -336,7 +335,7 @@ impl Observer {
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
-        self.retention.record_request(self.requests, logical, answers, reread);
+        self.retention.record_request(seq, logical, answers, reread);
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
@@ -356,8 +355,7 @@ impl Observer {
     /// replies after the end of the recording.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         if !key.is_empty() {
-            self.steps += 1;
-            self.log.note(ReplayEvent::Step);
+            self.log.lock().steps += 1;
         }
         if self.reasoned.remove(&COMING) {
             self.reasoned.insert(message);

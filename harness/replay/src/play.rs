@@ -13,7 +13,7 @@ use ctxbench_scenarios::bounds;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_session::{Entry, Session};
 
-use crate::events::{EventLog, ReplayEvent};
+use crate::conversation::SharedConversation;
 use crate::observer::Observer;
 use crate::path::Path;
 use crate::recording::{counted_by, give_models, lifetime, text_of, unseen};
@@ -21,13 +21,13 @@ use crate::scene::{Scene, Start};
 use crate::subagents::Subagents;
 use crate::world::ReplayWorld;
 
-/// Plays one conversation and logs its events.
+/// Plays one conversation and measures it.
 pub(crate) async fn play(
     scene: &Scene<'_>,
     door: Box<dyn Door>,
     subagents: Option<Arc<Subagents>>,
     start: Start,
-    log: EventLog,
+    log: SharedConversation,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, keeps_events, .. } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) async fn play(
     engine.fixed.context.extend(memory);
     let mut strategy = spec.build(scenario.scale, model.window);
     agent::run(&mut engine, &mut *strategy).await;
-    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger().cost_usd() });
+    log.lock().end(engine.now(), engine.ledger().cost_usd());
     engine
 }
 

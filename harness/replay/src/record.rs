@@ -1,25 +1,23 @@
 //! Builds the record of a run from its session and its log.
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::host::Event as Noted;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord,
-    ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+    BackgroundRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status,
+    StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_session::fact::Match;
 use ctxbench_strategies::Spec;
 
-use super::conversation::{Conversation, conversations};
-use super::events::{Logged, ReplayEvent};
+use super::conversation::Conversation;
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
-use super::{background, compactions, delegation, fact_timeline, resume};
+use super::{background, compactions, delegation, resume};
 use crate::options::Replayed;
 use crate::rewind::{self, FileRewinds};
 
@@ -53,47 +51,39 @@ pub(super) struct ConversationRecord {
     pub(super) status: Status,
     pub(super) error: Option<String>,
     background: Vec<BackgroundRecord>,
-    pub(super) compactions: Vec<CompactionRecord>,
     triggers: Vec<TriggerRecord>,
-    integrity: Vec<IntegrityFailure>,
     /// Number of the conversation's first request in the run.
     pub(super) offset: u64,
 }
 
 impl ConversationRecord {
-    fn new(conversation: Conversation, model: &Model, offset: u64) -> ConversationRecord {
-        let background = background::records(conversation.noted());
-        let compactions = compactions::records(&conversation, &background, model);
+    fn new(mut conversation: Conversation, model: &Model, offset: u64) -> ConversationRecord {
+        let background = background::records(conversation.noted.iter().map(|e| &**e));
+        compactions::complete(&mut conversation, &background, model);
         let triggers = conversation.triggers();
-        let mut integrity = conversation.broken_rules();
-        integrity.extend(compactions::broken_rules(&compactions, &triggers));
-        integrity.extend(compactions::failed(&conversation, &compactions));
+        let broken = compactions::broken_rules(&conversation, &triggers);
+        conversation.integrity.extend(broken);
         let (status, error) = conversation.status();
-        ConversationRecord {
-            conversation,
-            status,
-            error,
-            background,
-            compactions,
-            triggers,
-            integrity,
-            offset,
-        }
+        ConversationRecord { conversation, status, error, background, triggers, offset }
     }
 }
 
-/// Builds the record of a run from its log. What a monitor saw is not in the log.
-pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed {
+/// Builds the record of a run from what was measured of the main conversation and of the subagents
+/// that ran. What a monitor saw is not part of it.
+pub(super) fn measured(
+    run: &FinishedRun<'_>,
+    main: Conversation,
+    agents: Vec<Option<Conversation>>,
+) -> Replayed {
     let session = &run.scenario.session;
-    let (main, agents) = conversations(log, run.subagents.all.len());
     let main = ConversationRecord::new(main, run.model, 0);
-    let mut offset = main.conversation.requests().count() as u64;
-    let mut parts = Vec::new();
-    for conversation in agents {
-        let (begun, from) = (conversation.begun().is_some(), offset);
-        offset += conversation.requests().count() as u64;
-        parts.push(begun.then(|| ConversationRecord::new(conversation, run.model, from)));
-    }
+    let mut offset = main.conversation.requests.len() as u64;
+    let mut part = |conversation: Conversation| {
+        let from = offset;
+        offset += conversation.requests.len() as u64;
+        ConversationRecord::new(conversation, run.model, from)
+    };
+    let parts: Vec<_> = agents.into_iter().map(|agent| agent.map(&mut part)).collect();
     let facts = delegation::facts(run, &main, &parts);
     let delegation = delegation::records(run, &parts, &facts);
     let rewinds = rewind::records(
@@ -101,7 +91,7 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed
         run.spec,
         run.files,
         &run.model.counting,
-        main.conversation.rewound(),
+        main.conversation.rewound.iter().map(|(e, compared)| (&**e, *compared)),
     );
     let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
     let integrity = integrity(run, &main, &parts);
@@ -109,25 +99,14 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Replayed
     let summary =
         Summary { integrity_failures: integrity.len() as u64, ..summary(&main, &parts, &facts) };
     let note = note(run, &main, &parts);
-    let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
+    let program = main.conversation.program();
     let (status, error) = run.stopped.ended(run.spec, played, error);
-    let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
-    let mut lives = run.known.lives(session).to_vec();
-    let mut trace = Vec::new();
-    let mut requests = Vec::with_capacity(offset as usize);
-    let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset, false));
-    for (conversation, offset, of_main) in std::iter::once((conversation, 0, true)).chain(windows) {
-        for event in conversation.0 {
-            match event {
-                ReplayEvent::Request(sent) => {
-                    trace.extend(sent.trace);
-                    let seq = sent.record.seq + offset;
-                    requests.push(RequestRecord { seq, ..sent.record });
-                }
-                event if of_main => fact_timeline::apply_event(&mut lives, event),
-                _ => {}
-            }
-        }
+    let ConversationRecord { conversation, background, triggers, .. } = main;
+    let Conversation { mut requests, mut trace, compactions, lives, .. } = conversation;
+    for ConversationRecord { conversation, offset, .. } in parts.into_iter().flatten() {
+        trace.extend(conversation.trace);
+        let own = conversation.requests.into_iter();
+        requests.extend(own.map(|r| RequestRecord { seq: r.seq + offset, ..r }));
     }
     let record = RunRecord {
         beside: None,
@@ -260,10 +239,10 @@ fn integrity(
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
-    let mut out = main.integrity.clone();
+    let mut out = main.conversation.integrity.clone();
     for (agent, part) in run.subagents.all.iter().zip(parts) {
         let Some(part) = part else { continue };
-        out.extend(part.integrity.iter().map(|i| IntegrityFailure {
+        out.extend(part.conversation.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,
             rule: i.rule,
             detail: format!("subagent {}: {}", agent.id, i.detail),
@@ -285,18 +264,19 @@ fn note(
     if run.spec.descriptor.standing != Standing::Contender {
         return None;
     }
-    let idle = main.compactions.is_empty() && main.status == Status::Completed;
+    let idle = main.conversation.compactions.is_empty() && main.status == Status::Completed;
     let idle = idle.then_some(match main.conversation.summary_calls() {
         0 => "never triggered",
         _ => "a summary was written, nothing was replaced",
     });
-    let refused = main.conversation.noted().any(|e| matches!(e.event, Noted::NoManualCompaction));
+    let refused =
+        main.conversation.noted.iter().any(|e| matches!(e.event, Noted::NoManualCompaction));
     let all: Vec<&str> = idle.into_iter().chain(refused.then_some(NO_MANUAL)).collect();
     if all.is_empty() {
         return None;
     }
-    let in_subagents = parts.iter().flatten().any(|p| !p.compactions.is_empty());
-    if main.compactions.is_empty() && in_subagents {
+    let in_subagents = parts.iter().flatten().any(|p| !p.conversation.compactions.is_empty());
+    if main.conversation.compactions.is_empty() && in_subagents {
         return Some("compacted in subagents only".into());
     }
     Some(all.join("; "))
@@ -310,12 +290,12 @@ fn summary(
     facts: &[FactRecord],
 ) -> Summary {
     let c = &main.conversation;
-    let compactions = &main.compactions;
+    let compactions = &c.compactions;
     let parts = parts.iter().flatten().map(|p| &p.conversation);
     let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
     let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
     let total = |of: fn(&RequestRecord) -> u64| {
-        windows.iter().flat_map(|c| c.requests()).map(of).sum::<u64>()
+        windows.iter().flat_map(|c| &c.requests).map(of).sum::<u64>()
     };
     let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
     let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
@@ -324,16 +304,14 @@ fn summary(
     let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
     let errors: Vec<f64> =
         main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
-    let common: u64 =
-        c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
-    let earlier: u64 = c.sent().filter_map(|s| s.compared).sum();
+    let (common, earlier) = c.shared_tokens;
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
     let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
     Summary {
         cost_estimate_usd: None,
-        steps_completed: c.steps(),
-        steps_total: c.begun().map_or(0, |b| b.steps),
-        requests: each(|c| c.requests().count() as u64),
+        steps_completed: c.steps,
+        steps_total: c.all_steps,
+        requests: each(|c| c.requests.len() as u64),
         compactions: compactions.len() as u64,
         summary_calls: each(Conversation::summary_calls),
         input_tokens: input,
@@ -345,8 +323,8 @@ fn summary(
         prefix_stability: ratio(common, earlier),
         invalidated_tokens: total(|r| r.invalidated_tokens),
         cache_read_ratio: ratio(cache_read, input),
-        blocked_ms: c.blocked_ms(),
-        total_ms: c.took_ms(),
+        blocked_ms: c.blocked_ms,
+        total_ms: c.took_ms,
         needs_kept_pct: share(facts, |f| f.counts.then_some(f.found > Match::Absent)),
         exposed_pct: share(facts, |f| f.exposed.filter(|_| f.counts)),
         kept_exposed_pct: share(facts, |f| {
@@ -355,7 +333,7 @@ fn summary(
         // Only summaries can carry facts.
         summary_retention_pct: percent(carried, lost)
             .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
-        reread_tokens: each(Conversation::reread_tokens),
+        reread_tokens: each(|c| c.reread_tokens),
         extra_requests: total(|r| u64::from(r.extra)),
         provider_overflows: each(Conversation::overflows),
         user_interventions: each(Conversation::interventions),

@@ -14,7 +14,7 @@ use ctxbench_mock::{
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use crate::events::EventLog;
+use crate::conversation::SharedConversation;
 use crate::options::{Options, Replayed};
 use crate::play::play;
 use crate::record::{self, FinishedRun, Stopped};
@@ -130,12 +130,15 @@ async fn replay_one(
         Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
-    let (log, events) = EventLog::open();
-    let subagents = (!index.is_empty())
-        .then(|| Subagents::new(&scene, index.clone(), doors.clone(), log.clone()));
-    let engine = play(&scene, doors.door_of(None), subagents.clone(), Start::default(), log).await;
+    let log = SharedConversation::default();
+    let subagents =
+        (!index.is_empty()).then(|| Subagents::new(&scene, index.clone(), doors.clone()));
+    let (door, start) = (doors.door_of(None), Start::default());
+    let engine = play(&scene, door, subagents.clone(), start, log.clone()).await;
+    let mut agents = Vec::new();
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
+        agents = subagents.take();
     }
     drop(doors);
     let engine = in_full.then_some(engine);
@@ -150,7 +153,7 @@ async fn replay_one(
         summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
-    let replayed = record::measured(&run, events);
+    let replayed = record::measured(&run, log.take(), agents);
     (Replayed { seen, ..replayed }, engine)
 }
 

@@ -7,11 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use ctxbench_core::Millis;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::is_server_clear;
-use ctxbench_core::host::{Event as Noted, TimedEvent};
-use ctxbench_core::request::Purpose;
+use ctxbench_core::host::Event as Noted;
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_session::fact::{Fact, Match, fold};
 use ctxbench_session::{Entry, Session};
@@ -20,8 +18,7 @@ use ctxbench_strategies::persist::{
     self, Journal, JournalEntry, PersistError, PersistFormat, StoredMessage, losses,
 };
 
-use super::conversation::{Conversation, blocked_ms};
-use super::events::ReplayEvent;
+use super::conversation::Conversation;
 use ctxbench_os::shutdown::TempFolder;
 
 /// Time that our code needs to load a format. It depends on the machine, so it is not part of the
@@ -36,37 +33,13 @@ pub struct Loading {
     pub took: Duration,
 }
 
-/// Returns the work of the product after each restart: the number of summary calls until the first
-/// answer, and the waiting for them, ms.
-fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
-    let mut out: Vec<(u64, Millis)> = Vec::new();
-    let mut resuming = false;
-    for e in &conversation.0 {
-        match e {
-            ReplayEvent::Noted(n) if matches!(n.event, Noted::Restart { .. }) => {
-                out.push((0, 0));
-                resuming = true;
-            }
-            ReplayEvent::Request(s) if s.record.purpose == Purpose::Sample => resuming = false,
-            _ => {}
-        }
-        if let (true, Some((calls, blocked))) = (resuming, out.last_mut()) {
-            let summary = |e: &ReplayEvent| matches!(e, ReplayEvent::Request(s) if s.record.purpose == Purpose::Summary);
-            *calls += u64::from(summary(e));
-            *blocked = blocked.saturating_add(blocked_ms(e));
-        }
-    }
-    out
-}
-
 /// Returns the records of all restarts, and the load times.
 pub(super) fn records(
     session: &Session,
     spec: &Spec,
     conversation: &Conversation,
 ) -> (Vec<ResumeRecord>, Vec<Loading>) {
-    let after = afterwards(conversation);
-    let events: Vec<&TimedEvent> = conversation.noted().collect();
+    let events = &conversation.noted;
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;
@@ -89,7 +62,7 @@ pub(super) fn records(
                 });
                 let shown_now = reopened.map(|b| persist::conversation(b)).unwrap_or_default();
                 let (calls, blocked_ms) =
-                    after.get(restart as usize - 1).copied().unwrap_or_default();
+                    conversation.restarts.get(restart as usize - 1).copied().unwrap_or_default();
                 let base = ResumeRecord {
                     restart,
                     messages: before.len() as u64,

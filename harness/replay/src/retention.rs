@@ -10,10 +10,10 @@ use ctxbench_reports::record::{CompactionRecord, FactPlace, FactRecord};
 use ctxbench_session::Session;
 use ctxbench_session::fact::Match;
 
-use super::events::{EventLog, ReplayEvent};
+use super::conversation::SharedConversation;
 use super::fact_exposure::{Exposure, Showings};
 use super::fact_losses::LossTracker;
-use super::fact_timeline::FactTimelines;
+use super::fact_timeline;
 use super::facts::{FactBook, Sighting};
 use super::needs::Needs;
 use super::path::Path;
@@ -22,13 +22,12 @@ use super::session_cache::SessionCache;
 
 /// State of a session's facts in one replay.
 pub(super) struct Retention {
-    log: EventLog,
+    log: SharedConversation,
     book: FactBook,
     needs: Needs,
     exposure: Exposure,
     rereads: Rereads,
     drift: LossTracker,
-    histories: FactTimelines,
     /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
@@ -42,7 +41,7 @@ impl Retention {
         session: &Session,
         known: Arc<SessionCache>,
         path: &Path,
-        log: EventLog,
+        log: SharedConversation,
     ) -> Self {
         let facts = known.facts.len();
         let showings = Arc::new(Showings::new(&Path::recorded(session), &known));
@@ -53,7 +52,6 @@ impl Retention {
             needs,
             rereads: Rereads::new(path),
             drift: LossTracker::new(facts),
-            histories: FactTimelines::new(facts),
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,
@@ -92,7 +90,7 @@ impl Retention {
             self.measure_needs(seq, step, logical);
         }
         if let Some(tokens) = self.rereads.tokens_shown(logical) {
-            self.log.note(ReplayEvent::Reread { tokens });
+            self.log.lock().reread_tokens += tokens;
         }
         if let Some(result) = reread {
             self.rereads.record_result(result);
@@ -154,7 +152,7 @@ impl Retention {
                 compactions_before: self.compactions_seen,
                 ..self.needs.unreached(need, f)
             };
-            self.log.note(ReplayEvent::Needed(Box::new(record)));
+            self.log.lock().needed.push(record);
         }
     }
 
@@ -166,7 +164,7 @@ impl Retention {
         let visible = &self.visible;
         self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
         self.drift.record_request(visible);
-        self.histories.record_request(seq, visible, &self.log);
+        fact_timeline::record_shown(&mut self.log.lock().lives, seq, visible);
         let facts = &self.book.known.facts;
         for (f, _) in facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
             self.rereads.mark_visible(&f.arises);
@@ -209,7 +207,15 @@ impl Retention {
         let new_verbatim = self.book.seen_verbatim(after);
         let later = self.needs.later(self.book.known.facts.len());
         let seen = self.compactions_seen;
-        self.histories.compacted(seen, &mut self.book, (before, &old), (after, &new), &self.log);
+        let mut log = self.log.lock();
+        fact_timeline::record_moves(
+            &mut log.lives,
+            seen,
+            &mut self.book,
+            (before, &old),
+            (after, &new),
+        );
+        drop(log);
         self.compactions_seen += 1;
         self.drift.compacted(&later, [&old, &old_verbatim], [&new, &new_verbatim], record);
     }

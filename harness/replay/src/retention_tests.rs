@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::events::EventLog;
+use crate::conversation::SharedConversation;
 use crate::observer::{AnswerSource, Observer};
 use crate::options::Options;
 use crate::path::Path;
@@ -69,7 +69,7 @@ fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
     let path = Path::recorded(&session);
-    let (log, events) = EventLog::open();
+    let log = SharedConversation::default();
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
     let session = &scenario.session;
     let spec = Spec::parse("none").unwrap();
@@ -85,7 +85,7 @@ fn run() -> RunRecord {
         known: known.clone(),
         keeps_events: false,
     };
-    let mut o = Observer::new(&scene, &path, Start::default(), log);
+    let mut o = Observer::new(&scene, &path, Start::default(), log.clone());
     let said = |n: usize| match &session.entries[n] {
         Entry::User(u) => u.text.clone().unwrap(),
         Entry::Tool(o) => o.output.clone().unwrap(),
@@ -142,7 +142,7 @@ fn run() -> RunRecord {
         summariser: None,
         stopped: Stopped::default(),
     };
-    measured(&run, events).record
+    measured(&run, log.take(), Vec::new()).record
 }
 
 fn pair<'a>(r: &'a RunRecord, fact: &str) -> &'a FactRecord {

@@ -12,7 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::agents::DEEPEST;
-use super::events::EventLog;
+use super::conversation::{Conversation, SharedConversation};
 use super::recording::of_subagent;
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
@@ -31,7 +31,8 @@ pub(super) struct Subagents {
     known: Arc<SessionCache>,
     index: Arc<SubagentIndex>,
     doors: Doors,
-    log: EventLog,
+    /// What was measured of each subagent that ran.
+    conversations: Mutex<Vec<Option<Conversation>>>,
     started: Mutex<HashSet<usize>>,
 }
 
@@ -40,7 +41,6 @@ impl Subagents {
         scene: &Scene<'_>,
         index: Arc<SubagentIndex>,
         doors: Doors,
-        log: EventLog,
     ) -> Arc<Subagents> {
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
@@ -49,9 +49,9 @@ impl Subagents {
             options: scene.options.clone(),
             desk: scene.desk.clone(),
             known: scene.known.clone(),
+            conversations: Mutex::new(index.all.iter().map(|_| None).collect()),
             index,
             doors,
-            log,
             started: Mutex::default(),
         })
     }
@@ -86,6 +86,11 @@ impl Subagents {
         }
     }
 
+    /// Returns what was measured of each subagent that ran.
+    pub(super) fn take(&self) -> Vec<Option<Conversation>> {
+        self.conversations.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default()
+    }
+
     /// Runs a subagent, unless it already ran, and returns its duration in ms. The future is boxed
     /// because a subagent may start others.
     fn run(
@@ -114,9 +119,11 @@ impl Subagents {
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };
-            let log = self.log.of_agent(i as u32);
-            let engine =
-                play(&scene, self.doors.door_of(Some(id)), Some(self.clone()), start, log).await;
+            let (log, door) = (SharedConversation::default(), self.doors.door_of(Some(id)));
+            let engine = play(&scene, door, Some(self.clone()), start, log.clone()).await;
+            if let Ok(mut all) = self.conversations.lock() {
+                all[i] = Some(log.take());
+            }
             engine.now().saturating_sub(now)
         })
     }

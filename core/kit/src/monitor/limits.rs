@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{Purpose, Reply, Request};
 use ctxbench_core::usage::Usage;
@@ -76,43 +74,10 @@ impl FromStr for SpendLimit {
     }
 }
 
-/// Estimated cost of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Estimate {
-    /// Expected usage, tokens.
-    pub usage: Usage,
-    /// Expected cost in USD.
-    pub usd: f64,
-}
-
 /// Formats dollars with two decimals, or with all digits for a fraction of a cent.
 fn dollars(usd: f64) -> String {
     let cents = format!("{usd:.2}");
     if cents.parse() == Ok(usd) { cents } else { usd.to_string() }
-}
-
-/// Reason why a request was not sent.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum SpendRefused {
-    /// The request would exceed a limit.
-    #[error(
-        "spend limit of {} USD per {}: {spent_usd:.4} USD are spent, {:.4} USD remain, and this \
-         request of {} tokens would cost about {:.4} USD; it was not sent",
-        dollars(limit.usd), limit.period.name(), (limit.usd - spent_usd).max(0.0),
-        estimate.usage.prompt(), estimate.usd
-    )]
-    Over {
-        limit: SpendLimit,
-        /// USD spent in the period.
-        spent_usd: f64,
-        /// Expected cost of the request.
-        estimate: Estimate,
-    },
-    /// The model has no price.
-    #[error(
-        "model `{0}` has no price, so the spend limit cannot be checked; the request was not sent"
-    )]
-    Unpriced(String),
 }
 
 /// The previous prompt of a conversation.
@@ -152,34 +117,43 @@ impl SpendGuard {
     }
 
     /// Checks a request of a subagent, or of the main conversation if `agent` is `None`, `at` ms after
-    /// the start. Returns its expected cost.
+    /// the start.
     ///
     /// # Errors
     ///
-    /// If the request would exceed a limit, or the model has no price.
-    pub fn check(
-        &self,
-        agent: Option<&str>,
-        request: &Request,
-        at: Millis,
-    ) -> Result<Estimate, SpendRefused> {
+    /// The reason why the request is not sent: it would exceed a limit, or the model has no price.
+    pub fn check(&self, agent: Option<&str>, request: &Request, at: Millis) -> Result<(), String> {
         if self.limits.is_empty() {
-            return Ok(Estimate::default());
+            return Ok(());
         }
-        if !request.model.is_priced() {
-            return Err(SpendRefused::Unpriced(request.model.name.to_string()));
+        let model = &request.model;
+        if !model.is_priced() {
+            return Err(format!(
+                "model `{}` has no price, so the spend limit cannot be checked; the request was not \
+                 sent",
+                model.name
+            ));
         }
-        let estimate = self.estimate(agent, request, at);
-        for &limit in &self.limits {
-            let spent_usd = self.spent(limit.period, at);
-            if spent_usd + estimate.usd > limit.usd {
-                return Err(SpendRefused::Over { limit, spent_usd, estimate });
+        let usage = self.estimate(agent, request, at);
+        let usd = model::cost(model, &usage).total();
+        for limit in &self.limits {
+            let spent = self.spent(limit.period, at);
+            if spent + usd > limit.usd {
+                return Err(format!(
+                    "spend limit of {} USD per {}: {spent:.4} USD are spent, {:.4} USD remain, and \
+                     this request of {} tokens would cost about {usd:.4} USD; it was not sent",
+                    dollars(limit.usd),
+                    limit.period.name(),
+                    (limit.usd - spent).max(0.0),
+                    usage.prompt()
+                ));
             }
         }
-        Ok(estimate)
+        Ok(())
     }
 
-    fn estimate(&self, agent: Option<&str>, request: &Request, at: Millis) -> Estimate {
+    /// Returns the expected usage of a request.
+    fn estimate(&self, agent: Option<&str>, request: &Request, at: Millis) -> Usage {
         let model = &request.model;
         let prompt = request.tokens();
         let mut usage = Usage { output: self.reply_length(request), ..Usage::default() };
@@ -195,7 +169,7 @@ impl SpendGuard {
         } else {
             usage.input = prompt;
         }
-        Estimate { usage, usd: model::cost(model, &usage).total() }
+        usage
     }
 
     fn reply_length(&self, request: &Request) -> u64 {
@@ -241,9 +215,8 @@ impl SpendGuard {
         }
     }
 
-    /// Adds dollars spent `at` ms after the start, by this session or another one with the same
-    /// budget.
-    pub fn spend(&mut self, usd: f64, at: Millis) {
+    /// Adds dollars spent `at` ms after the start.
+    fn spend(&mut self, usd: f64, at: Millis) {
         for p in [Period::Session, Period::Day, Period::Month] {
             *self.spent.entry((p.name(), p.key(self.start_ms.saturating_add(at)))).or_default() +=
                 usd;
@@ -251,7 +224,7 @@ impl SpendGuard {
     }
 
     /// Returns the USD spent in the period that contains `at`.
-    pub fn spent(&self, period: Period, at: Millis) -> f64 {
+    fn spent(&self, period: Period, at: Millis) -> f64 {
         let key = (period.name(), period.key(self.start_ms.saturating_add(at)));
         self.spent.get(&key).copied().unwrap_or(0.0)
     }
@@ -291,9 +264,8 @@ mod tests {
         let size = first.tokens();
         // The prompt is written to the cache, and the reply has 1,000 tokens. Sonnet 4.6 costs 3.75
         // and 15 USD per million.
-        let e = g.check(None, &first, 0).unwrap();
-        assert_eq!((e.usage.cache_write, e.usage.output), (size, 1_000));
-        assert!((e.usd - (size as f64 * 3.75 + 15_000.0) / 1e6).abs() < 1e-12);
+        let e = g.estimate(None, &first, 0);
+        assert_eq!((e.cache_write, e.output), (size, 1_000));
         let usage = Usage { cache_write: size, output: 2_000, ..Usage::default() };
         g.record(
             None,
@@ -305,21 +277,18 @@ mod tests {
         blocks.push(block(BlockKind::Output, &words(100)));
         let second = request(blocks);
         let new = second.tokens() - size;
-        let warm = g.check(None, &second, 300_999).unwrap().usage;
+        let warm = g.estimate(None, &second, 300_999);
         assert_eq!((warm.cache_read, warm.cache_write, warm.output), (size, new, 2_000));
         // The entry expires five minutes after the reply at 1 s.
-        let cold = g.check(None, &second, 301_000).unwrap().usage;
+        let cold = g.estimate(None, &second, 301_000);
         assert_eq!((cold.cache_read, cold.cache_write), (0, size + new));
         let spent = g.spent(Period::Session, 0);
         assert!((spent - (size as f64 * 3.75 + 30_000.0) / 1e6).abs() < 1e-12);
         g.spend(0.94 - spent, 302_000);
         // 0.06 USD are left and about 0.068 are needed: 10,000 tokens × 3.75 + 2,000 × 15.
-        let refused = g.check(None, &second, 302_000).unwrap_err();
-        let SpendRefused::Over { estimate, .. } = &refused else { panic!("{refused}") };
-        assert!(estimate.usd > 0.0675, "{refused}");
-        let text = refused.to_string();
+        let text = g.check(None, &second, 302_000).unwrap_err();
         assert!(
-            text.contains("1.00 USD per session")
+            text.starts_with("spend limit of 1.00 USD per session: ")
                 && text.contains("0.0600 USD remain")
                 && text.contains("not sent"),
             "{text}"
@@ -333,7 +302,7 @@ mod tests {
         let subagent = request(vec![block(BlockKind::User, "look it up")]);
         g.record(None, &caller, &Reply::default(), 0);
         g.record(Some("x"), &subagent, &Reply::default(), 1_000);
-        let read = |agent, r: &Request| g.check(agent, r, 2_000).unwrap().usage.cache_read;
+        let read = |agent, r: &Request| g.estimate(agent, r, 2_000).cache_read;
         assert_eq!(
             (read(None, &caller), read(Some("x"), &subagent)),
             (caller.tokens(), subagent.tokens())
@@ -356,20 +325,15 @@ mod tests {
             1.0,
             "28 February is in the same month as 1 February"
         );
-        assert_eq!(g.check(None, &small, 0), Ok(Estimate::default()), "no limit is set");
+        assert_eq!(g.check(None, &small, 0), Ok(()), "no limit is set");
     }
 
     #[test]
     fn check_model_without_price_is_refused() {
         let known = request(vec![]);
         let r = Request { model: known.model.named("mystery-1"), ..known };
-        assert_eq!(
-            guard(&["1"]).check(None, &r, 0),
-            Err(SpendRefused::Unpriced("mystery-1".into()))
-        );
-        let limit = "0.004".parse().unwrap();
-        let estimate = Estimate { usd: 0.01, ..Estimate::default() };
-        let over = SpendRefused::Over { limit, spent_usd: 0.0, estimate };
-        assert!(over.to_string().starts_with("spend limit of 0.004 USD per session: "), "{over}");
+        let refused = guard(&["1"]).check(None, &r, 0).unwrap_err();
+        assert!(refused.starts_with("model `mystery-1` has no price"), "{refused}");
+        assert_eq!((dollars(0.004), dollars(1.0)), ("0.004".into(), "1.00".into()));
     }
 }

@@ -3,12 +3,10 @@
 
 mod limits;
 mod session;
-mod snapshot;
 mod status;
 mod tags;
 
-pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
+pub use limits::{SpendGuard, SpendLimit};
 pub use session::{CallSample, RequestSource, SessionMeter};
-pub use snapshot::BudgetSnapshot;
 pub use status::status_line;
 pub use tags::{Reminders, usage_tag};

@@ -7,17 +7,22 @@
 
 use serde_json::{Value, json};
 
-use super::session::SessionMeter;
+use super::session::{CallSample, SessionMeter};
 use super::tags::usage_tag;
 use ctxbench_core::model;
+
+/// Prompt size in tokens that status lines warn about (docs/sources/token-budgeting.md §5.6:
+/// `exceeds_200k_tokens`, a threshold that does not depend on the window).
+const LARGE_PROMPT: u64 = 200_000;
 
 /// Returns the status line of a session from the state of its meter. `model` is the model of the
 /// conversation. Percentages and the last usage are null before the first reply; the tag that the
 /// provider adds is absent for models without one.
 pub fn status_line(session: &str, model: &str, meter: &SessionMeter) -> Value {
-    let s = meter.snapshot();
-    let percentage = s.last_call.map(|_| s.percentage);
-    let usage = s.last_call.map(|u| {
+    let (used, window) = (meter.last_call.map_or(0, |u| u.prompt()), meter.window);
+    let share = if window == 0 { 0.0 } else { 100.0 * used as f64 / window as f64 };
+    let percentage = meter.last_call.map(|_| share);
+    let usage = meter.last_call.map(|u| {
         json!({
             "input_tokens": u.input,
             "output_tokens": u.output,
@@ -25,26 +30,27 @@ pub fn status_line(session: &str, model: &str, meter: &SessionMeter) -> Value {
             "cache_read_input_tokens": u.cache_read,
         })
     });
+    let sum = |of: fn(&CallSample) -> u64| meter.calls.iter().map(of).sum::<u64>();
     let mut line = json!({
         "session_id": session,
         "model": {"id": model, "display_name": display_name(model)},
         "context_window": {
-            "total_input_tokens": s.total_input,
-            "total_output_tokens": s.total_output,
-            "context_window_size": s.window,
+            "total_input_tokens": sum(|c| c.usage.prompt()),
+            "total_output_tokens": sum(|c| c.usage.output),
+            "context_window_size": window,
             "used_percentage": percentage,
             "remaining_percentage": percentage.map(|p| (100.0 - p).max(0.0)),
             "current_usage": usage,
         },
-        "exceeds_200k_tokens": meter.exceeds_200k(),
+        "exceeds_200k_tokens": used > LARGE_PROMPT,
         "cost": {
-            "total_cost_usd": s.cost_usd,
-            "total_duration_ms": s.duration_ms,
-            "total_api_duration_ms": meter.api_ms(),
+            "total_cost_usd": meter.cost_usd(),
+            "total_duration_ms": meter.end_ms,
+            "total_api_duration_ms": sum(|c| c.took_ms),
         },
     });
     if model::find(model).is_ok_and(|m| m.capabilities.awareness) {
-        line["usage_tag"] = usage_tag(s.used, s.window).into();
+        line["usage_tag"] = usage_tag(used, window).into();
     }
     line
 }

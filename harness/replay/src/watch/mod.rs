@@ -93,8 +93,7 @@ impl Watcher {
     fn admit(&self, agent: Option<&str>, request: &Request, now: Millis) -> Result<(), ModelError> {
         let Ok(mut s) = self.state.lock() else { return Ok(()) };
         if s.observations.refused.is_none() {
-            s.observations.refused =
-                s.guard.check(agent, request, now).err().map(|e| e.to_string());
+            s.observations.refused = s.guard.check(agent, request, now).err();
         }
         match &s.observations.refused {
             None => Ok(()),

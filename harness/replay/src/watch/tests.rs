@@ -34,10 +34,7 @@ fn monitored_run_gives_same_record_and_matching_status() {
     assert_eq!(lines.len(), samples.count());
     let last = lines.last().unwrap();
     // The record is summed from the log, the status line from the meter.
-    assert!(
-        (watched.seen.meter.as_ref().unwrap().snapshot().cost_usd - r.summary.cost_usd).abs()
-            < 1e-9
-    );
+    assert!((watched.seen.meter.as_ref().unwrap().cost_usd() - r.summary.cost_usd).abs() < 1e-9);
     assert_eq!(last["context_window"]["total_output_tokens"], r.summary.output_tokens);
     assert_eq!(last["context_window"]["context_window_size"], r.window);
     assert_eq!(last["session_id"], "login-bug-tight/claude-code/claude-sonnet-4-6/extractive/1");

@@ -96,9 +96,9 @@ impl Metrics {
         self.add(
             "claude_code.active_time.total",
             attributes(&[("type", "cli")]),
-            meter.active_ms() as f64 / 1_000.0,
+            meter.active_ms as f64 / 1_000.0,
         );
-        for c in meter.calls() {
+        for c in &meter.calls {
             let call = [("model", &*c.model), ("query_source", c.source.name())];
             self.add("claude_code.cost.usage", attributes(&call), c.cost_usd);
             let u = &c.usage;
