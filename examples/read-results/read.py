@@ -2,9 +2,8 @@
 
     python read.py OUT
 
-`results.sqlite` holds the tables of the CSV files with exact numbers, NULL for what is unknown, and
-in `records` every row whole as JSON, in pieces. Both programs read it, and the CSV files, without
-loading the whole. Where DuckDB may fetch its extension for SQLite, `ATTACH 'results.sqlite' (TYPE sqlite)`
+`results.sqlite` has the tables of the CSV files with exact numbers, NULL for what is unknown. Both
+programs read it, and the CSV files, without loading the whole. Where DuckDB may fetch its extension for SQLite, `ATTACH 'results.sqlite' (TYPE sqlite)`
 reads the same tables in place.
 """
 
@@ -44,21 +43,16 @@ def largest_requests(out, most=5):
 
 
 def settings(out):
-    """What no table has stands in the records."""
-    sql = """
-        SELECT strategy, min(value) FROM summary JOIN records USING (run)
-        WHERE field = 'strategy' GROUP BY 1
-    """
-    with closing(sqlite3.connect(f"file:{out}/results.sqlite?mode=ro", uri=True)) as db:
-        for strategy, value in db.execute(sql):
-            yield strategy, json.loads(value)["settings"]
+    """results.json has what no table has."""
+    runs = json.loads((out / "results.json").read_text())["runs"]
+    return {run["strategy"]["label"]: run["strategy"]["settings"] for run in runs}
 
 
 def main(out):
     ours, theirs = by_pandas(out), by_duckdb(out)
     print(ours.to_string(index=False))
     print(largest_requests(out).to_string(index=False))
-    for strategy, values in settings(out):
+    for strategy, values in settings(out).items():
         print(strategy, values)
     # CSV files round to six decimals.
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, rtol=0, atol=1e-4)

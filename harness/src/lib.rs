@@ -2,7 +2,6 @@
 
 mod choice;
 mod commands;
-mod progress;
 mod survey;
 
 pub use commands::main;

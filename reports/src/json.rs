@@ -29,47 +29,18 @@ pub enum ReadError {
         "{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench \
          run` wrote"
     )]
-    Io {
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The file is empty.
+    Io { path: PathBuf, source: io::Error },
     #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
-    Empty {
-        path: PathBuf,
-        /// Expected kind of file.
-        expected: &'static str,
-    },
-    /// Not JSON, or JSON of another structure.
+    Empty { path: PathBuf, expected: &'static str },
+    /// Not JSON, or JSON of another structure. Line and column count from 1.
     #[error(
         "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
          ctxbench"
     )]
-    Syntax {
-        path: PathBuf,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// Error of the parser.
-        message: String,
-        /// Expected kind of file.
-        expected: &'static str,
-    },
+    Syntax { path: PathBuf, line: usize, column: usize, message: String, expected: &'static str },
     /// Another version of the format.
     #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
-    Version {
-        path: PathBuf,
-        /// Expected kind of file.
-        what: &'static str,
-        /// Version in the file.
-        found: u64,
-        /// Version that this program reads.
-        expected: u32,
-        /// Advice to the user.
-        advice: &'static str,
-    },
+    Version { path: PathBuf, what: &'static str, found: u64, expected: u32, advice: &'static str },
 }
 
 /// Only the version, so that an error on a file of another structure can still report it.
@@ -89,20 +60,13 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
         return Err(ReadError::Empty { path: origin.into(), expected: what });
     }
     let syntax = |e: serde_json::Error| syntax(origin, &e, what, 0);
-    let head: Head = serde_json::from_str(text).map_err(syntax)?;
-    if head.version != u64::from(expected) {
-        let advice = if head.version > u64::from(expected) {
-            "use a newer ctxbench"
-        } else {
-            "run again with this ctxbench"
+    let Head { version: found } = serde_json::from_str(text).map_err(syntax)?;
+    if found != u64::from(expected) {
+        let advice = match found > u64::from(expected) {
+            true => "use a newer ctxbench",
+            false => "run again with this ctxbench",
         };
-        return Err(ReadError::Version {
-            path: origin.into(),
-            what,
-            found: head.version,
-            expected,
-            advice,
-        });
+        return Err(ReadError::Version { path: origin.into(), what, found, expected, advice });
     }
     serde_json::from_str(text).map_err(syntax)
 }

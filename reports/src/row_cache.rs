@@ -9,10 +9,9 @@ mod checksum;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crate::record::{RESULTS_VERSION, RunRecord, Status};
 use ctxbench_util::{files, natural};
@@ -29,11 +28,6 @@ const SUFFIX: &str = ".run.json";
 /// Maximum size of the rows kept in memory, bytes, measured by their files. Other rows are read
 /// again when needed.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Maximum number of attempts to access a file in the default cache. Another run may replace the
-/// results folder around it; the cache is then back in place a moment later.
-const ATTEMPTS: u32 = 50;
-const RETRY_DELAY: Duration = Duration::from_millis(20);
-
 /// One strategy on one session with one model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
@@ -57,33 +51,12 @@ pub fn default_cache(out: &Path) -> PathBuf {
 /// Returns whether `path` is the default cache of the results folder it is in.
 pub(crate) fn is_default_cache(path: &Path) -> bool {
     // Another run may be about to write the marker.
-    let is_new = || is_empty(path).unwrap_or(false) || is_cache(path);
-    path.file_name().is_some_and(|name| name == FOLDER) && (is_cache(path) || is_new())
+    path.file_name().is_some_and(|name| name == FOLDER)
+        && (is_cache(path) || is_empty(path).unwrap_or(false))
 }
 
 fn is_cache(dir: &Path) -> bool {
     fs::read_to_string(dir.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT)
-}
-
-/// Moves the default cache from one results folder to another. Rows in both have the same content.
-pub(crate) fn move_default_cache(from: &Path, to: &Path) -> io::Result<()> {
-    let (from, to) = (default_cache(from), default_cache(to));
-    if is_cache(&from) { move_into(&from, &to) } else { Ok(()) }
-}
-
-fn move_into(from: &Path, to: &Path) -> io::Result<()> {
-    if !to.exists() && fs::rename(from, to).is_ok() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(from)? {
-        let (path, name) = entry.map(|e| (e.path(), e.file_name()))?;
-        if path.is_dir() {
-            move_into(&path, &to.join(name))?;
-        } else {
-            fs::rename(path, to.join(name))?;
-        }
-    }
-    fs::remove_dir(from)
 }
 
 /// Rows by their keys. A key is a hash in hexadecimal.
@@ -131,15 +104,8 @@ impl RowCache {
 
     /// Returns the row of a key that this run has stored or found, errors included.
     pub fn get(&self, key: &str) -> Option<Arc<Row>> {
-        if let Some(row) = self.memory().rows.get(key) {
-            return Some(row.clone());
-        }
-        (0..ATTEMPTS).find_map(|attempt| {
-            if attempt > 0 {
-                std::thread::sleep(RETRY_DELAY);
-            }
-            self.find(key)
-        })
+        let row = self.memory().rows.get(key).cloned();
+        row.or_else(|| self.find(key))
     }
 
     /// Stores a finished row. With `private` only its owner can read the file. Errors are kept in
@@ -158,17 +124,9 @@ impl RowCache {
     fn write(&self, key: &str, row: &Row, private: bool) -> Result<(), WriteError> {
         let path = self.path(key);
         let folder = path.parent().unwrap_or(&self.dir);
-        let mut attempt = 1;
-        loop {
-            fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
-            let content = |out: &mut dyn Write| checksum::write(out, &(RESULTS_VERSION, key, row));
-            match files::write_unsynced(&path, private, content) {
-                // The folder was moved after its creation.
-                Err(_) if !folder.exists() && attempt < ATTEMPTS => attempt += 1,
-                written => return Ok(written?),
-            }
-            std::thread::sleep(RETRY_DELAY);
-        }
+        fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
+        let content = |out: &mut dyn Write| checksum::write(out, &(RESULTS_VERSION, key, row));
+        Ok(files::write_unsynced(&path, private, content)?)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -62,21 +62,3 @@ fn put_private_row_only_owner_can_read() {
         assert_eq!(mode & 0o777 == 0o600, private, "{mode:o}");
     }
 }
-
-#[test]
-fn put_while_cache_is_moved_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-    fs::create_dir_all(&b).unwrap();
-    let cache = open(&default_cache(&a));
-    cache.store(KEY, row("codex"), false).unwrap();
-    // Another run replaces the folder `a` by `b` and moves the rows over.
-    let old = dir.path().join("old");
-    fs::rename(&a, &old).unwrap();
-    fs::rename(&b, &a).unwrap();
-    cache.store(OTHER, row("aider"), false).unwrap();
-    move_default_cache(&old, &a).unwrap();
-    let later = open(&default_cache(&a));
-    assert!(later.find(KEY).is_some() && later.find(OTHER).is_some());
-    assert!(!default_cache(&old).exists());
-}

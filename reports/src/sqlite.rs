@@ -1,5 +1,4 @@
-//! `results.sqlite`: the tables of the CSV files with exact numbers, and every whole row in pieces
-//! of JSON. `n/a` becomes NULL.
+//! `results.sqlite`: the tables of the CSV files with exact numbers. `n/a` becomes NULL.
 
 use std::path::Path;
 
@@ -52,13 +51,6 @@ impl Type {
     }
 }
 
-/// Additional tables. `records` contains the rows in pieces, because a row may be larger than a
-/// session.
-const SIDE_TABLES: &str = "
-    CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
-    CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-";
-
 pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
     let failed = |source| ReportError::Database { path: path.into(), source };
@@ -69,7 +61,7 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
         for (table, types) in TABLES.iter().zip(&types) {
             db.execute_batch(&create(table.name, &table.head(true), types, table.of_runs))?;
         }
-        db.execute_batch(SIDE_TABLES)
+        db.execute_batch("CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);")
     };
     begin().map_err(failed)?;
     let change = db.transaction().map_err(failed)?;
@@ -97,12 +89,6 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
                     insert.execute(params_from_iter(all)).map_err(failed)?;
                 }
             }
-            let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4)";
-            let mut insert = change.prepare_cached(sql).map_err(failed)?;
-            run.pieces(&mut |field, at, piece| {
-                let at = at.map(|at| at as i64);
-                insert.execute((number, field, at, piece)).map(drop).map_err(failed)
-            })?;
         }
         Ok(())
     })?;
@@ -151,11 +137,11 @@ fn value(cell: Cell) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{BreakEven, RunRecord};
+    use crate::record::BreakEven;
     use crate::{csv, testing};
 
     #[test]
-    fn it_holds_what_results_and_csv_files_hold() {
+    fn it_has_the_rows_of_the_csv_files() {
         let mut results = testing::results();
         results.runs[0].status = crate::record::Status::NotApplicable;
         let never = results.runs.iter_mut().flat_map(|r| r.compactions.first_mut()).next().unwrap();
@@ -164,34 +150,6 @@ mod tests {
         let path = dir.path().join("r.sqlite");
         write(&StoredResults::new(&results, &results.runs).unwrap(), &path).unwrap();
         let db = Connection::open(&path).unwrap();
-        let mut back = vec![serde_json::json!({}); results.runs.len()];
-        let sql = "SELECT run, field, at, value FROM records ORDER BY run, field, at";
-        let mut select = db.prepare(sql).unwrap();
-        let mut found = select.query(()).unwrap();
-        while let Some(piece) = found.next().unwrap() {
-            let run = &mut back[piece.get::<_, i64>(0).unwrap() as usize - 1];
-            let value: String = piece.get(3).unwrap();
-            let value = serde_json::from_str(&value).unwrap();
-            let field = &mut run[piece.get::<_, String>(1).unwrap()];
-            match piece.get::<_, Option<i64>>(2).unwrap() {
-                None => *field = value,
-                Some(at) => {
-                    if field.is_null() {
-                        *field = serde_json::json!([]);
-                    }
-                    let list = field.as_array_mut().unwrap();
-                    assert_eq!(list.len(), at as usize);
-                    list.push(value);
-                }
-            }
-        }
-        for (run, back) in results.runs.iter().zip(&mut back) {
-            // A list without entries has no pieces.
-            for list in ["requests", "compactions", "facts", "triggers", "integrity"] {
-                back.as_object_mut().unwrap().entry(list).or_insert(serde_json::json!([]));
-            }
-            assert_eq!(&serde_json::from_value::<RunRecord>(back.take()).unwrap(), run);
-        }
         for table in &csv::TABLES {
             let text = csv::csv_text(&format!("{}.csv", table.name), &results);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());

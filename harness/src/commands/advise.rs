@@ -300,7 +300,7 @@ fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
 }
 
 fn records(plan: &Plan) -> Vec<RunRecord> {
-    let shown = Progress::new("rows", plan.pairs() as u64, plan.pairs() as u64);
-    let finished = plan.run(&|_| shown.step(1));
+    let shown = Progress::new("rows", plan.pairs());
+    let finished = plan.run(&|_| shown.step());
     finished.into_iter().map(|f| f.replayed.record).collect()
 }

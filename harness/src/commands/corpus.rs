@@ -5,16 +5,15 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::choice::{self, Choice, Chooser};
-use crate::progress::Pace;
 use anyhow::bail;
 use ctxbench_replay::verify;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use ctxbench_util::plural::pluralize;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::input;
 use super::values::tokens;
@@ -54,47 +53,44 @@ impl Choosing {
 /// Progress on standard error: on a terminal, a line that is updated in place; otherwise one line
 /// every 30 s.
 pub(crate) struct Progress {
-    pace: Mutex<Pace>,
-    begin: Instant,
     bar: ProgressBar,
-    terminal: bool,
+    what: &'static str,
+    /// Time of the last line that is not updated in place.
+    told: Option<Mutex<Instant>>,
 }
 
+/// Interval between two lines.
+const EVERY: Duration = Duration::from_secs(30);
+
 impl Progress {
-    /// Starts the progress of `total` items with a total `weight`.
-    pub(crate) fn new(what: &'static str, total: u64, weight: u64) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
-        let bar = ProgressBar::new(total);
-        if !terminal {
-            bar.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+    /// Starts the progress of `total` items.
+    pub(crate) fn new(what: &'static str, total: usize) -> Progress {
+        let bar = ProgressBar::new(total as u64);
+        let template = format!("{{bar:20}} {{pos}} of {{len}} {what}, about {{eta}} left");
+        if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
         }
-        Progress {
-            pace: Pace::new(what, total, weight).into(),
-            begin: Instant::now(),
-            bar,
-            terminal,
+        let is_terminal = std::io::stderr().is_terminal();
+        if !is_terminal {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
         }
+        Progress { bar, what, told: (!is_terminal).then(|| Instant::now().into()) }
     }
 
     /// Creates a progress that shows nothing.
     pub(crate) fn hidden() -> Progress {
-        let (pace, begin) = (Pace::new("", 0, 0).into(), Instant::now());
-        Progress { pace, begin, bar: ProgressBar::hidden(), terminal: true }
+        Progress { bar: ProgressBar::hidden(), what: "", told: None }
     }
 
-    /// Counts one item of this weight.
-    pub(crate) fn step(&self, weight: u64) {
-        let Ok(mut pace) = self.pace.lock() else { return };
-        pace.step(weight);
-        let now = self.begin.elapsed();
-        if self.terminal {
-            self.bar.inc(1);
-            self.bar.set_message(pace.line(now));
-        } else if let Some(line) = pace.due(now) {
-            report!("note: {line}");
+    /// Counts one item.
+    pub(crate) fn step(&self) {
+        self.bar.inc(1);
+        let Some(Ok(mut told)) = self.told.as_ref().map(Mutex::lock) else { return };
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
+        if told.elapsed() >= EVERY && done < all {
+            *told = Instant::now();
+            let left = self.bar.elapsed().mul_f64((all - done) as f64 / done as f64);
+            report!("note: {done} of {all} {}, about {} left", self.what, HumanDuration(left));
         }
     }
 
@@ -153,11 +149,8 @@ pub(crate) fn walk(
         corpora.push(read.then(|| Corpus::at(path)));
     }
     Corpus::take_each_file_once(corpora.iter_mut().flatten());
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
-    let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
-    let weight = files.iter().map(|f| bytes(f)).sum();
-    let shown: &Progress =
-        shown.get_or_insert_with(|| Progress::new("files", files.len() as u64, weight));
+    let files = corpora.iter().flatten().flat_map(Corpus::files).count();
+    let shown: &Progress = shown.get_or_insert_with(|| Progress::new("files", files));
     for (input, corpus) in inputs.iter().zip(corpora) {
         let path = Path::new(input);
         if input::is_pipe(path) {
@@ -191,7 +184,7 @@ pub(crate) fn walk(
             let ended = corpus::read(file, &mut |place, one| {
                 take(shown, input, place, WalkItem::from_result(one, many))
             });
-            shown.step(bytes(file));
+            shown.step();
             if ended.is_break() {
                 return Ok(());
             }

@@ -204,17 +204,14 @@ fn map(
         return Ok(both);
     }
     let one = sides().find(|(_, from, _, to)| from.is_some() || to.is_some()).or(sides().next());
-    let Some((from, known_from, to, known_to)) = one else {
+    let Some((from, known_from, to, _)) = one else {
         bail!("--map {pair}: expected BASE=NEW, such as codex=codex:auto_compact_limit=90k");
     };
-    let missing = |which: &str, name: &str, all: &BTreeSet<String>| {
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        format!("the {which} results have no row of `{name}`; {}", nearest::hint(name, &all))
+    let (which, name, all) = match known_from {
+        None => ("first", from, old),
+        Some(_) => ("second", to, fresh),
     };
-    let lacks = [
-        known_from.is_none().then(|| missing("first", from, old)),
-        known_to.is_none().then(|| missing("second", to, fresh)),
-    ];
-    let lacks: Vec<String> = lacks.into_iter().flatten().collect();
-    bail!("--map {pair}: {}", lacks.join("; "))
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let hint = nearest::hint(name, &all);
+    bail!("--map {pair}: the {which} results have no row of `{name}`; {hint}")
 }

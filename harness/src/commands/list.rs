@@ -138,14 +138,14 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
 /// Appends one line per agent.
 fn agents(out: &mut String) {
     let all = agent::built_in();
-    let shown = Progress::new("agents", all.len() as u64, all.len() as u64);
+    let shown = Progress::new("agents", all.len());
     // Some agents need many seconds to print their version.
     let here: Vec<String> = std::thread::scope(|scope| {
         let ask = |a| {
             let shown = &shown;
             scope.spawn(move || {
                 let here = installed(a);
-                shown.step(1);
+                shown.step();
                 here
             })
         };

@@ -170,9 +170,8 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         "Interrupted. Finished rows are kept in {}; run the same command again to continue.",
         cache_dir.display()
     ))));
-    let total = plan.pairs() as u64;
-    let (export, shown) =
-        (MetricsExport::new(args.otel.as_ref()), Progress::new("rows", total, total));
+    let shown = Progress::new("rows", plan.pairs());
+    let export = MetricsExport::new(args.otel.as_ref());
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),

@@ -158,7 +158,7 @@ fn imported_recording_has_the_same_figures() {
         let here = CommandFolder::new();
         here.write("rec.jsonl", text);
         here.run("import rec.jsonl -o session.jsonl").ok();
-        let printed = here.run(&format!("import rec.jsonl --format {format}")).ok().stdout;
+        let printed = here.run("import rec.jsonl").ok().stdout;
         let session = here.read("session.jsonl");
         assert_eq!(printed, session, "{format}");
         let header: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();

@@ -343,7 +343,7 @@ fn drive_reports_agreement_and_ranks_neither_row() {
     assert!(text.contains(title), "{text}");
     // The figures are only in that table.
     assert!(!text.contains("largest prompt, tokens"), "{text}");
-    assert!(here.read("ctxbench-out/drive.md").contains("| largest prompt, tokens |"));
+    assert!(here.read("ctxbench-out/drive.json").contains("\"largest prompt, tokens\""));
     for word in ["cheapest", "◆ codex", "◆ real"] {
         assert!(!conclusion.contains(word), "{word}: {conclusion}");
     }

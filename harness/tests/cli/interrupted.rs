@@ -53,7 +53,8 @@ impl WaitingRun {
 /// Returns the files of a folder without rows and times.
 fn results(here: &CommandFolder) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files("out");
-    files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
+    let aside = |name: &str| name.starts_with(".rows/") || name.starts_with(".ctxbench-");
+    files.retain(|name, _| !aside(name) && name != "timings.json");
     files
 }
 

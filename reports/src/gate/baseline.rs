@@ -8,10 +8,9 @@ use crate::record::{Results, RunRecord, Status};
 use ctxbench_util::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use crate::json::{self, ReadError};
-use crate::metrics::{self, BaselinePresence, Metric};
+use crate::metrics::{self, BaselinePresence};
 use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -47,14 +46,10 @@ pub struct BaselineRow {
     pub steps_total: Option<u64>,
     /// Number of integrity failures.
     pub integrity_failures: u64,
-    #[serde(flatten)]
-    pub figures: Figures,
+    /// Stored metrics by column. A value that is n/a is `None` or absent.
+    #[serde(flatten, serialize_with = "in_order", deserialize_with = "stored_figures")]
+    pub figures: BTreeMap<String, Option<f64>>,
 }
-
-/// Metrics by column. Files list them in the order of the table. A value that is n/a is absent in
-/// the map and `null` in the file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures(BTreeMap<&'static str, f64>);
 
 impl Baseline {
     /// Creates the baseline of these results.
@@ -101,7 +96,11 @@ impl BaselineRow {
             steps_completed: run.summary.steps_completed,
             steps_total: begun.then_some(run.summary.steps_total),
             integrity_failures: run.broken_rules(),
-            figures: Figures::from_run(run),
+            figures: metrics::sorted_columns(|m| &m.stored)
+                .into_iter()
+                .map(|(m, _)| (m.column, m.measured(run).number().filter(|x| x.is_finite())))
+                .map(|(column, x)| (column.to_string(), x.map(round)))
+                .collect(),
         }
     }
 
@@ -110,56 +109,37 @@ impl BaselineRow {
     }
 }
 
-impl Figures {
-    fn from_run(run: &RunRecord) -> Figures {
-        let stored = metrics::sorted_columns(|m| &m.stored).into_iter();
-        let known = stored.filter_map(|(m, _)| Some((m.column, m.measured(run).number()?)));
-        Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())
-    }
-
-    pub(super) fn get(&self, metric: &Metric) -> Option<f64> {
-        self.0.get(metric.column).copied()
-    }
+/// Writes the figures in the order of the table of metrics.
+fn in_order<S: Serializer>(
+    figures: &BTreeMap<String, Option<f64>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    let stored = metrics::sorted_columns(|m| &m.stored);
+    to.collect_map(stored.iter().map(|(m, _)| (m.column, figures.get(m.column).copied().flatten())))
 }
 
-impl Serialize for Figures {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(
-            metrics::sorted_columns(|m| &m.stored).iter().map(|(m, _)| (m.column, self.get(m))),
-        )
+/// Rejects unknown keys: a misspelled figure would be ignored and would no longer be gated.
+fn stored_figures<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, Option<f64>>, D::Error> {
+    let figures = BTreeMap::<String, Option<f64>>::deserialize(from)?;
+    let stored = metrics::sorted_columns(|m| &m.stored);
+    if let Some(other) = figures.keys().find(|k| stored.iter().all(|(m, _)| m.column != *k)) {
+        let columns = stored.iter().map(|(m, _)| m.column);
+        let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(columns).collect();
+        let hint = nearest::hint(other, &known);
+        return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
     }
-}
-
-impl<'de> Deserialize<'de> for Figures {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
-        // Reject unknown keys: a misspelled figure would be ignored and would no longer be gated.
-        let fields = BTreeMap::<String, Value>::deserialize(from)?;
-        let figures: Vec<&str> =
-            metrics::sorted_columns(|m| &m.stored).iter().map(|(m, _)| m.column).collect();
-        if let Some(other) = fields.keys().find(|k| !figures.contains(&k.as_str())) {
-            let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
-            let hint = nearest::hint(other, &known);
-            return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
+    for (metric, _) in stored.iter().filter(|(_, p)| **p == BaselinePresence::Always) {
+        if figures.get(metric.column).copied().flatten().is_none() {
+            return Err(D::Error::custom(format!(
+                "a row has no `{}`, so the gate cannot check it; remove the file and store a new \
+                 one",
+                metric.column
+            )));
         }
-        let mut out = Figures::default();
-        for (metric, stored) in metrics::sorted_columns(|m| &m.stored) {
-            match fields.get(metric.column) {
-                None | Some(Value::Null) if *stored == BaselinePresence::WhereKnown => {}
-                None | Some(Value::Null) => {
-                    return Err(D::Error::custom(format!(
-                        "a row has no `{}`, so the gate cannot check it; remove the file and \
-                         store a new one",
-                        metric.column
-                    )));
-                }
-                Some(value) => {
-                    let wrong = || D::Error::custom(format!("`{}` is no number", metric.column));
-                    out.0.insert(metric.column, value.as_f64().ok_or_else(wrong)?);
-                }
-            }
-        }
-        Ok(out)
     }
+    Ok(figures)
 }
 
 /// Reads a baseline file.
@@ -179,6 +159,7 @@ mod tests {
     use super::*;
     use crate::testing;
     use proptest::prelude::*;
+    use serde_json::Value;
 
     #[test]
     fn comes_back_as_written_and_other_versions_are_refused() {

@@ -118,7 +118,8 @@ impl Checks<'_> {
             return;
         }
         for (metric, gate) in metrics::sorted_columns(|m| &m.gated) {
-            let (b, n) = (base.figures.get(metric), new.figures.get(metric));
+            let figure = |row: &BaselineRow| row.figures.get(metric.column).copied().flatten();
+            let (b, n) = (figure(base), figure(new));
             if gate.decides && !self.options.limited(metric.column) {
                 let (outcome, text) = judge(metric, gate, b, n);
                 self.put(new, metric.column, outcome, text);

@@ -25,15 +25,19 @@ const sums = (all) => {
 function series(run, chunk) {
   const { q } = run;
   const text = (i) => chunk.texts[i];
-  const excerpts = (all) => all.map((p) => ({
-    ...p, texts: p.texts.map((x) => ({ ...x, text: text(x.text) })),
+  const excerpts = (all = []) => all.map((p) => ({
+    ...p, texts: (p.texts ?? []).map((x) => ({ ...x, text: text(x.text) })),
   }));
   return {
     ...run,
     step: sums(q.step), context: sums(q.context), read: q.read, write: q.write,
     cost: sums(q.micro_usd).map((x) => x / 1e6),
     compactions: run.compactions.map((c) => ({
-      ...c, went: excerpts(c.went), came: excerpts(c.came),
+      ...c, request: c.before_request, before: c.before_tokens, after: c.after_tokens,
+      invalidated: c.invalidated_tokens, summary: c.summary_tokens, usd: c.cost_usd,
+      lost: c.facts_lost_verbatim, carried: c.facts_carried, needed: c.facts_needed_later,
+      break_even: c.break_even_calls, calls: c.calls_after, paid: c.paid_off,
+      retained: c.retained_pct, went: excerpts(c.went), came: excerpts(c.came),
     })),
     moves: run.moves.map((m) => ({
       ...m, fact: chunk.facts[m.fact], before: text(m.before), after: text(m.after),

@@ -6,18 +6,16 @@ use std::io::Write;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::request::Purpose;
 use ctxbench_session::fact::FactKind;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::clean;
 use super::overview::Overview;
-use crate::record::{
-    BreakEven, CompactionRecord, FactPlace, FactRecord, Portion, RequestRecord, RunRecord,
-};
+use crate::record::{CompactionRecord, FactPlace, FactRecord, RequestRecord, RunRecord};
 use crate::view::{self, ReportBlock};
 
 /// Level of detail of a session in the page. Texts are dropped before figures.
@@ -70,7 +68,7 @@ struct RunChunk<'a> {
     settings: Vec<(&'a String, &'a String)>,
     notes: Vec<String>,
     q: Series,
-    compactions: Vec<CompactionChunk<'a>>,
+    compactions: Vec<Value>,
     moves: Vec<Move>,
     needs: Vec<NeedChunk<'a>>,
 }
@@ -83,47 +81,6 @@ struct Series {
     read: Vec<u64>,
     write: Vec<u64>,
     micro_usd: Vec<i64>,
-}
-
-#[derive(Serialize)]
-struct CompactionChunk<'a> {
-    seq: u64,
-    step: u64,
-    request: u64,
-    mechanism: String,
-    kind: CompactionKind,
-    phase: Phase,
-    before: u64,
-    after: Option<u64>,
-    invalidated: u64,
-    summary: u64,
-    blocked_ms: Option<u64>,
-    usd: Option<f64>,
-    lost: Option<u64>,
-    carried: Option<u64>,
-    break_even: Option<BreakEven>,
-    calls: u64,
-    paid: Option<bool>,
-    needed: Option<u64>,
-    retained: Option<f64>,
-    went: Vec<BlockGroup<'a>>,
-    came: Vec<BlockGroup<'a>>,
-}
-
-#[derive(Serialize)]
-struct BlockGroup<'a> {
-    kind: &'a str,
-    blocks: u64,
-    tokens: u64,
-    texts: Vec<Excerpt<'a>>,
-}
-
-#[derive(Serialize)]
-struct Excerpt<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    tokens: u64,
-    text: usize,
 }
 
 #[derive(Serialize)]
@@ -301,45 +258,13 @@ fn series(r: &RunRecord, part: Detail) -> Series {
     out
 }
 
-fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> CompactionChunk<'a> {
-    let mut shown = |all: &'a [Portion]| -> Vec<BlockGroup<'a>> {
-        let one = |p: &'a Portion| BlockGroup {
-            kind: &p.kind,
-            blocks: p.blocks,
-            tokens: p.tokens,
-            texts: p
-                .texts
-                .iter()
-                .map(|e| Excerpt {
-                    tool: e.tool.as_deref(),
-                    tokens: e.tokens,
-                    text: texts.number(&e.text),
-                })
-                .collect(),
-        };
-        all.iter().map(one).collect()
-    };
-    CompactionChunk {
-        seq: c.seq,
-        step,
-        request: c.before_request,
-        mechanism: clean(&c.mechanism),
-        kind: c.kind,
-        phase: c.phase,
-        before: c.before_tokens,
-        after: c.after_tokens,
-        invalidated: c.invalidated_tokens,
-        summary: c.summary_tokens,
-        blocked_ms: c.blocked_ms,
-        usd: c.cost_usd,
-        lost: c.facts_lost_verbatim,
-        carried: c.facts_carried,
-        break_even: c.break_even_calls,
-        calls: c.calls_after,
-        paid: c.paid_off,
-        needed: c.facts_needed_later,
-        retained: c.retained_pct,
-        went: shown(&c.went),
-        came: shown(&c.came),
+/// A compaction as in the results, with its step, and with the number of a text in place of the text.
+fn compaction(c: &CompactionRecord, step: u64, texts: &mut Texts) -> Value {
+    let mut c = CompactionRecord { mechanism: clean(&c.mechanism), ..c.clone() };
+    for excerpt in c.went.iter_mut().chain(&mut c.came).flat_map(|p| &mut p.texts) {
+        excerpt.text = texts.number(&excerpt.text).to_string();
     }
+    let mut value = serde_json::to_value(c).expect("plain data always serialises");
+    value["step"] = step.into();
+    value
 }

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::clean;
-use crate::metrics::Metric;
 use crate::record::Results;
 use crate::sections::Section;
 use crate::sheet::Sheet;
-use crate::stats::{self, Differences, Verdict};
+use crate::stats::{self, Differences, Figure, Verdict};
 use crate::{fmt, metrics, view};
 
 /// Maximum number of listed failures. The others are only counted; the views of the sessions show
@@ -154,57 +153,24 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
 
 fn difference_table(d: &Differences) -> Markup {
     let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
-    let metrics: Vec<(&Metric, ShownColumns)> = stats::judged()
-        .enumerate()
-        .map(|(i, m)| (m, ShownColumns::from_differences(d, i, m)))
-        .collect();
+    let p = |f: &Figure| {
+        let (p, holm) = (fmt::exact(f.p?), fmt::exact(f.p_holm?));
+        Some(format!("p = {p}, after Holm {holm}; {}", fmt::sessions(f.sessions)))
+    };
     html! { table.sort {
         thead { tr {
             th scope="col" { "strategy" } th scope="col" { "compacted" }
-            @for (m, said) in &metrics {
-                th scope="col" title=(m.help) { (m.name) }
-                @if said.interval { th.l scope="col" { "95 % interval" } }
-                th scope="col" { "median" }
-                @if said.bill { th scope="col" { "bill" } }
-                @if said.verdict { th.l scope="col" { "verdict" } }
-            }
+            @for m in stats::judged() { th.l scope="col" title=(m.help) { (m.name) } }
         } }
         tbody { @for row in &d.strategies { tr {
             th scope="row" { (stats::name(row)) }
             td data-v=(row.compacted) { (stats::describe_exposure(row)) }
-            @for (f, (m, said)) in row.figures.iter().zip(&metrics) {
-                @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
-                    "p = {}, after Holm {}; {}", fmt::exact(p), fmt::exact(holm), fmt::sessions(f.sessions)
-                ));
-                td data-v=(number(f.mean)) { (stats::change(f, m)) }
-                @if said.interval { td.l { (stats::interval(f, m).unwrap_or_default()) } }
-                td data-v=(number(f.median)) { (stats::median(f, m)) }
-                @if said.bill { td { (stats::bill(f).unwrap_or_default()) } }
-                @if said.verdict {
-                    td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
-                        title=[p] { (stats::verdict(f)) }
-                }
+            @for (f, m) in row.figures.iter().zip(stats::judged()) {
+                td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
+                    data-v=(number(f.mean)) title=[p(f)] { (stats::cell(f, m)) }
             }
         } } }
     } }
-}
-
-/// Optional columns of a metric. A column is present if any strategy has a value in it.
-struct ShownColumns {
-    interval: bool,
-    bill: bool,
-    verdict: bool,
-}
-
-impl ShownColumns {
-    fn from_differences(d: &Differences, metric: usize, m: &Metric) -> ShownColumns {
-        let rows = || d.strategies.iter().map(|s| (s, &s.figures[metric]));
-        ShownColumns {
-            interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),
-            bill: rows().any(|(_, f)| stats::bill(f).is_some()),
-            verdict: rows().any(|(_, f)| !matches!(stats::verdict(f), "" | "n/a")),
-        }
-    }
 }
 
 fn help(assumptions: &BTreeMap<String, String>) -> Markup {

@@ -141,11 +141,12 @@ fn a_session_holds_its_compactions_in_their_words() {
     let (step, c) = (first["step"].as_u64().unwrap(), &record.compactions[0]);
     assert_eq!(step, record.requests[c.before_request as usize].step);
     assert_eq!(
-        (&first["before"], &first["after"]),
+        (&first["before_tokens"], &first["after_tokens"]),
         (&c.before_tokens.into(), &c.after_tokens.into())
     );
     let came = &first["came"][0]["texts"][0]["text"];
-    assert_eq!(text(came), format!("Until step {step}: the login was mended."));
+    let came: Value = came.as_str().unwrap().parse().unwrap();
+    assert_eq!(text(&came), format!("Until step {step}: the login was mended."));
     let moved = &codex["moves"][0];
     assert_eq!(
         (text(&moved["before"]), text(&moved["after"])),

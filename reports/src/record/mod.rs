@@ -8,7 +8,6 @@ mod delegation;
 mod digest;
 mod facts;
 mod integrity;
-mod pieces;
 mod restarts;
 pub mod yardstick;
 

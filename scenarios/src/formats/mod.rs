@@ -64,7 +64,7 @@ pub(crate) use time::of_millis;
 pub struct Format {
     /// Name of the format for display.
     pub title: &'static str,
-    /// Name for `--format` and for the session's source.
+    /// Name for the session's source.
     pub name: &'static str,
     /// Properties of a session that its recordings lack, as the end of a sentence.
     pub untold: &'static str,

@@ -5,9 +5,9 @@ use std::fmt::Write;
 
 use ctxbench_agents::drive::DriveOutcome;
 use ctxbench_core::request::Purpose;
-use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
+use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers};
 use ctxbench_reports::record::{
-    Agreement, RequestRecord, RequestStatus, RunRecord, Status, Two, TwoFigures,
+    Agreement, RequestRecord, RequestStatus, RunRecord, Status, TwoFigures,
 };
 use ctxbench_reports::{Artifact, printable};
 use ctxbench_util::plural::pluralize;
@@ -25,11 +25,7 @@ pub(super) fn pages(outcomes: &[DriveOutcome], faults: &[String]) -> anyhow::Res
         [] => harmless(&overview(outcomes)),
         faults => harmless(&under_faults(outcomes, faults)),
     });
-    let mut text = String::new();
-    for o in outcomes {
-        markdown.push_str(&harmless(&section(o)));
-        text.push_str(&harmless(&lines(o)));
-    }
+    let text: String = outcomes.iter().map(|o| harmless(&lines(o))).collect();
     let all: Vec<Value> = outcomes.iter().map(data).collect();
     let json = serde_json::to_string_pretty(&all)? + "\n";
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
@@ -153,64 +149,9 @@ fn lines(o: &DriveOutcome) -> String {
     if out.is_empty() { out } else { format!("{}\n{out}", title(o)) }
 }
 
-fn section(o: &DriveOutcome) -> String {
-    let mut out = format!("\n## {}\n\n", title(o));
-    if let Some(error) = &o.real.error {
-        let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
-    }
-    for told in &o.unused_faults {
-        let _ = writeln!(out, "Note: {told}.\n");
-    }
-    if let (Some(b), Some(ours)) = (o.agreement(), &o.ours) {
-        let _ = writeln!(out, "| | real | `{}` | difference |", ours.strategy.label);
-        out += "|---|--:|--:|--:|\n";
-        for f in &b.figures {
-            let (a, z, d) = figures(f);
-            let _ = writeln!(out, "| {} | {a} | {z} | {d} |", f.what);
-        }
-        let Two { real, ours } = &b.summary_requests;
-        let (real, ours) = (numbers(real), numbers(ours));
-        let _ = writeln!(out, "| summaries asked for by request | {real} | {ours} | |");
-        let _ = writeln!(out, "\n{}", first(b));
-    }
-    if !o.asides.is_empty() {
-        out += "\n| outside the work | requests | tokens in | cost $ |\n|---|--:|--:|--:|\n";
-    }
-    for a in &o.asides {
-        let (word, usd) = (a.purpose.word(), a.usd);
-        let _ = writeln!(out, "| {word} | {} | {} | {usd:.4} |", a.requests, a.input_tokens);
-    }
-    out
-}
-
 fn title(o: &DriveOutcome) -> String {
     let RunRecord { scenario, model, window, .. } = &o.real;
     format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
-}
-
-/// Formats two figures and their difference.
-fn figures(f: &TwoFigures) -> (String, String, String) {
-    let plain = |x: Option<f64>| match x {
-        None => "n/a".to_string(),
-        Some(x) if x.fract() == 0.0 => format!("{x:.0}"),
-        Some(x) => format!("{x:.4}"),
-    };
-    let off = f.difference_pct().map_or(String::new(), percent);
-    (plain(f.real), plain(f.ours), off)
-}
-
-fn first(b: &Agreement) -> String {
-    let tokens = |t: Option<u64>| t.map_or("not made".to_string(), |t| format!("{t} tokens"));
-    match &b.first_difference {
-        None => "No request of the agent's own differs by more than 0.5 %.".to_string(),
-        Some(d) => format!(
-            "The first request of the agent's own that differs by more than 0.5 % is number {}: \
-             real {}, ours {}.",
-            d.request,
-            tokens(d.real_tokens),
-            tokens(d.our_tokens)
-        ),
-    }
 }
 
 fn data(o: &DriveOutcome) -> Value {

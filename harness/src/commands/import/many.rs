@@ -1,41 +1,28 @@
 //! Import of folders and archives, with a selection among their sessions.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::choice::{Choice, Chooser};
+use crate::choice::Chooser;
 use anyhow::{anyhow, bail};
 use ctxbench_scenarios::Scenario;
-use ctxbench_scenarios::formats::{self, Source};
+use ctxbench_scenarios::formats;
 
 use super::{Work, Write};
 use crate::commands::corpus::{Skipped, WalkItem, at, below, walk};
-use crate::commands::input;
-
-/// Returns whether a path is a folder or an archive of recordings.
-pub(super) fn is_corpus(path: &Path) -> bool {
-    if input::is_pipe(path) {
-        return false;
-    }
-    let source = Source::at(path);
-    let folder = || path.is_dir() || source.head().is_ok_and(|head| head.members.is_some());
-    formats::detect(&source).is_none() && folder()
-}
 
 impl Work {
-    /// Writes the selected sessions of all paths, one at a time. Reports and skips unreadable
+    /// Writes the selected sessions of all inputs, one at a time. Reports and skips unreadable
     /// files. Fails if no session is left.
     pub(super) fn chosen(
         &mut self,
-        paths: &[PathBuf],
-        choice: &Choice,
+        inputs: &[String],
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
-        let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-        let mut chooser = Chooser::new(choice);
+        let mut chooser = Chooser::new(&self.choice);
         let mut skipped = Skipped::default();
         let mut ended = Ok(());
-        walk(&inputs, &mut None, &mut |shown, input, place, met| {
+        walk(inputs, &mut None, &mut |shown, input, place, met| {
             match met {
                 // Session files and scenarios count as sessions too.
                 WalkItem::Session(scenario) => {

@@ -3,7 +3,6 @@
 mod folder;
 mod many;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::choice::Choice;
@@ -33,17 +32,18 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
-    /// Recordings: files (also compressed), folders and archives; - reads standard input
     #[arg(required = true, value_name = "FILE|DIR")]
+    #[arg(help = format!(
+        "Recordings: files (also compressed), folders and archives; - reads standard input. \
+         Formats: {}",
+        formats::names().join(", ")
+    ))]
     files: Vec<PathBuf>,
     #[command(flatten)]
     choosing: Choosing,
     /// Random seed for --sample (default: 1)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    #[arg(long, default_value = "auto")]
-    #[arg(help = format!("Format of the recordings: auto, {}", formats::names().join(", ")))]
-    format: String,
     #[arg(long, value_name = "FORMAT", default_value = "session")]
     #[arg(help = format!(
         "Output format: {}",
@@ -92,10 +92,6 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
 fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
-        format: match &*args.format {
-            "auto" => None,
-            name => Some(formats::by_name(name)?),
-        },
         folder: args.out.as_deref().is_some_and(folder::is_one),
         choice: args.choosing.choice(args.seed),
         redactor: args.redact.then(Redactor::default),
@@ -166,8 +162,6 @@ type Write<'a> = dyn FnMut(ImportedSession) -> anyhow::Result<()> + 'a;
 
 struct Work {
     export: &'static Export,
-    /// Format of the recordings. `None` = detect the format of each recording.
-    format: Option<&'static Format>,
     /// Whether each session is written to its own file.
     folder: bool,
     choice: Choice,
@@ -184,38 +178,14 @@ impl Work {
     /// Writes the sessions of all inputs, one at a time. Reports and skips unreadable inputs. Stops
     /// if a session cannot be written.
     fn all(&mut self, inputs: &[PathBuf], write: &mut Write<'_>) -> anyhow::Result<()> {
-        let choice = self.choice.clone();
-        let Some(format) = self.format else {
-            let mut good = Vec::new();
-            for path in inputs {
-                match self.refused(path) {
-                    Some(why) => self.fail(why),
-                    None => good.push(path.clone()),
-                }
-            }
-            return if good.is_empty() { Ok(()) } else { self.chosen(&good, &choice, write) };
-        };
-        if choice != (Choice { seed: choice.seed, ..Choice::default() })
-            || inputs.iter().any(|path| many::is_corpus(path))
-        {
-            bail!("--format works with files only, and takes all their sessions");
-        }
+        let mut good = Vec::new();
         for path in inputs {
-            let shown = input::display_name(path);
-            let piped = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
-                Ok(piped) => piped,
-                Err(e) => {
-                    self.fail(e.into());
-                    continue;
-                }
-            };
-            let source = match &piped {
-                Some(bytes) => Source::of_bytes(bytes, &shown),
-                None => Source::at(path),
-            };
-            self.recording(format, &source, &shown, write)?;
+            match self.refused(path) {
+                Some(why) => self.fail(why),
+                None => good.push(path.display().to_string()),
+            }
         }
-        Ok(())
+        if good.is_empty() { Ok(()) } else { self.chosen(&good, write) }
     }
 
     /// Returns the reason not to import a file, if there is one.
@@ -241,36 +211,10 @@ impl Work {
             Some(InputKind::Session) if is_session => return None,
             Some(InputKind::Recording(_) | InputKind::Scenario) => return None,
             Some(InputKind::Session) | None => {
-                "not a recording that is known here; --format says what it is, and `ctxbench \
-                 import --help` lists the formats"
+                "not a recording that is known here; `ctxbench import --help` lists the formats"
             }
         };
         Some(anyhow!("{}: {why}", path.display()))
-    }
-
-    fn recording(
-        &mut self,
-        format: &'static Format,
-        source: &Source<'_>,
-        shown: &str,
-        write: &mut Write<'_>,
-    ) -> anyhow::Result<()> {
-        self.tell_untold(format);
-        let mut ended = Ok(());
-        format.import(source, |imported| {
-            match imported {
-                Ok(imported) => {
-                    let mut loaded = imported.loaded;
-                    for w in &loaded.warnings {
-                        report!("note: {shown}: {w}");
-                    }
-                    ended = self.write(&mut loaded.session, true, shown, imported.beside, write);
-                }
-                Err(e) => self.fail(e.into()),
-            }
-            if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        ended
     }
 
     /// Prints the limits of a format the first time that it is used.

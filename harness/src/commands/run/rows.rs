@@ -78,7 +78,7 @@ impl<'a> RunRows<'a> {
                 }
             }
             self.reused.fetch_add(found, Ordering::Relaxed);
-            (0..found).for_each(|_| self.shown.step(1));
+            (0..found).for_each(|_| self.shown.step());
             false
         });
         pairs
@@ -180,7 +180,7 @@ impl Taker for RunRows<'_> {
     fn cached(&self, variant: Variant<'_>) -> Option<bool> {
         let asked = self.look_up(&self.of_session(variant.at), &variant)?;
         self.reused.fetch_add(1, Ordering::Relaxed);
-        self.shown.step(1);
+        self.shown.step();
         Some(asked)
     }
 
@@ -197,7 +197,7 @@ impl Taker for RunRows<'_> {
             errors.push(format!("{} × {}: {why}", run.scenario.id, run.strategy.label));
         }
         self.store_row(variant.at, &key, Row { run, trace, status, timing });
-        self.shown.step(1);
+        self.shown.step();
     }
 }
 
