@@ -24,7 +24,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, again_if_passing};
 use ctxbench_core::tokens::utf16_div4_round;
 use ctxbench_core::usage::Usage;
 
@@ -249,11 +249,7 @@ impl Strategy for DescribedOpenCode {
         }
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.summarise(s, Phase::StandaloneTurn).await;
         Ok(())
     }

@@ -14,7 +14,7 @@ use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
@@ -431,11 +431,7 @@ impl Strategy for OpenCodeProgram {
         self.refresh_view(s);
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.compaction(s, Phase::StandaloneTurn, false, false).await;
         Ok(())
     }
