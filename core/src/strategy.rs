@@ -43,6 +43,9 @@ pub enum ReplyFlow {
 #[error("this product has no manual compaction")]
 pub struct Unsupported;
 
+/// Outcome of the user's command to compact, which a product may not have.
+pub type Manual = Result<(), Unsupported>;
+
 /// Context management of one product. Every method has a default that does nothing.
 #[async_trait]
 pub trait Strategy: Send {
@@ -145,11 +148,7 @@ pub trait Strategy: Send {
     }
 
     /// Compacts the conversation on request of the user.
-    async fn compact(
-        &mut self,
-        _s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, _s: &mut Engine, _instructions: Option<&str>) -> Manual {
         Err(Unsupported)
     }
 }

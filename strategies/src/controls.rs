@@ -15,31 +15,62 @@ use serde::Deserialize;
 use crate::descriptor::{About, BuildRequest, Product};
 use crate::shared::Places;
 
-/// No compaction in an unlimited window: the 100 % row.
-pub(crate) struct Reference;
+/// A technique without files and sessions of its own.
+pub(crate) struct Technique {
+    about: &'static str,
+    build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
+}
 
-impl Product for Reference {
+impl Product for Technique {
     fn about(&self) -> About {
-        About::read(include_str!("controls/reference.toml"))
+        About::read(self.about)
     }
 
-    fn build(&self, _b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(Nothing)
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        (self.build)(b)
     }
 }
+
+/// No compaction in an unlimited window: the 100 % row.
+pub(crate) const REFERENCE: Technique =
+    Technique { about: include_str!("controls/reference.toml"), build: |_| Box::new(Nothing) };
 
 /// No compaction in the real window.
-pub(crate) struct NoCompaction;
+pub(crate) const NO_COMPACTION: Technique =
+    Technique { about: include_str!("controls/none.toml"), build: |_| Box::new(Nothing) };
 
-impl Product for NoCompaction {
-    fn about(&self) -> About {
-        About::read(include_str!("controls/none.toml"))
-    }
+/// Keeps only the newest message and step.
+pub(crate) const KEEP_NOTHING: Technique = Technique {
+    about: include_str!("controls/keep-nothing.toml"),
+    build: |_| Box::new(KeepNothing),
+};
 
-    fn build(&self, _b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(Nothing)
-    }
-}
+/// When the window is nearly full, the oldest whole turns (or, in the newest turn, the oldest whole
+/// steps) are dropped until a share of the window is free again. Calls and results are always dropped
+/// together.
+pub(crate) const SLIDING_WINDOW: Technique = Technique {
+    about: include_str!("sliding_window.toml"),
+    build: |b| Box::new(b.settings::<Window>()),
+};
+
+/// Every tool result except the newest M shows a placeholder.
+///
+/// This is the baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which halved the cost
+/// and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
+/// Results are masked in batches, because masking one result per step would break the prompt cache
+/// each time.
+pub(crate) const OBSERVATION_MASKING: Technique = Technique {
+    about: include_str!("observation_masking.toml"),
+    build: |b| {
+        let s: ObservationMaskingSettings = b.settings();
+        Box::new(Masking {
+            keep: s.keep as usize,
+            batch: (s.batch as usize).max(1),
+            marks_frontier: s.breakpoints == Places::Frontier,
+            placeholder: b.texts::<MaskingWords>().placeholder,
+        })
+    },
+};
 
 struct Nothing;
 
@@ -49,18 +80,7 @@ impl Strategy for Nothing {
     async fn on_new_session(&mut self, _s: &mut Engine) {}
 }
 
-/// Keeps only the newest message and step.
-pub(crate) struct KeepNothing;
-
-impl Product for KeepNothing {
-    fn about(&self) -> About {
-        About::read(include_str!("controls/keep-nothing.toml"))
-    }
-
-    fn build(&self, _b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(KeepNothing)
-    }
-}
+struct KeepNothing;
 
 #[async_trait]
 impl Strategy for KeepNothing {
@@ -95,21 +115,6 @@ struct Window {
     high: f64,
     /// Share of the window that stays filled after dropping.
     low: f64,
-}
-
-/// When the window is nearly full, the oldest whole turns (or, in the newest turn, the oldest whole
-/// steps) are dropped until a share of the window is free again. Calls and results are always dropped
-/// together.
-pub(crate) struct SlidingWindow;
-
-impl Product for SlidingWindow {
-    fn about(&self) -> About {
-        About::read(include_str!("sliding_window.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(b.settings::<Window>())
-    }
 }
 
 impl Window {
@@ -188,30 +193,6 @@ struct ObservationMaskingSettings {
     keep: u64,
     batch: u64,
     breakpoints: Places,
-}
-
-/// Every tool result except the newest M shows a placeholder.
-///
-/// This is the baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which halved the cost
-/// and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
-/// Results are masked in batches, because masking one result per step would break the prompt cache
-/// each time.
-pub(crate) struct ObservationMasking;
-
-impl Product for ObservationMasking {
-    fn about(&self) -> About {
-        About::read(include_str!("observation_masking.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let s: ObservationMaskingSettings = b.settings();
-        Box::new(Masking {
-            keep: s.keep as usize,
-            batch: (s.batch as usize).max(1),
-            marks_frontier: s.breakpoints == Places::Frontier,
-            placeholder: b.texts::<MaskingWords>().placeholder,
-        })
-    }
 }
 
 struct Masking {

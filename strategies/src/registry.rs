@@ -14,11 +14,11 @@ use thiserror::Error;
 
 /// All products of this crate, in report order.
 const PRODUCTS: &[&'static dyn Product] = &[
-    &crate::controls::Reference,
-    &crate::controls::NoCompaction,
-    &crate::controls::KeepNothing,
-    &crate::controls::SlidingWindow,
-    &crate::controls::ObservationMasking,
+    &crate::controls::REFERENCE,
+    &crate::controls::NO_COMPACTION,
+    &crate::controls::KEEP_NOTHING,
+    &crate::controls::SLIDING_WINDOW,
+    &crate::controls::OBSERVATION_MASKING,
     &crate::aider::Aider,
     &crate::codex::Codex,
     &crate::opencode::OpenCode,

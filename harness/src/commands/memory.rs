@@ -1,6 +1,6 @@
 //! `ctxbench memory`: the memory files that each product loads for a project.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::model;
@@ -78,19 +78,6 @@ fn folder(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(full)
 }
 
-/// Returns `file` relative to `folder` and without `..`, or the absolute path if it is outside.
-fn below(folder: &Path, file: &Path) -> PathBuf {
-    let mut full = PathBuf::new();
-    for part in folder.join(file).components() {
-        match part {
-            Component::ParentDir => drop(full.pop()),
-            Component::CurDir => {}
-            part => full.push(part),
-        }
-    }
-    full.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(full)
-}
-
 pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         bail!("memory needs a project folder, such as: ctxbench memory .");
@@ -101,8 +88,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> anyhow::Result<()> {
         Some(name) => vec![Spec::parse(name)?],
         None => Spec::defaults(),
     };
-    let touched: Vec<PathBuf> = args.file.iter().map(|f| below(&folders.directory, f)).collect();
-    let request = LoadRequest { folders: &folders, touched: &touched };
+    let request = LoadRequest { folders: &folders, touched: &args.file };
     let all: Vec<ProductMemory> = specs
         .iter()
         .filter(|s| args.product.is_some() || s.descriptor.standing == Standing::Contender)

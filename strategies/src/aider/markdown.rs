@@ -11,7 +11,7 @@ use ctxbench_core::content::Part;
 
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
-    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+    JournalEntry, PersistFormat, Persistence, ReopenedSession, Result, StoredMessage,
 };
 
 /// Speaker of a passage in the file.
@@ -140,7 +140,7 @@ struct Markdown {
 }
 
 impl Markdown {
-    fn open(dir: &Path) -> Result<Markdown, PersistError> {
+    fn open(dir: &Path) -> Result<Markdown> {
         let path = dir.join(".aider.chat.history.md");
         let mut file = Appender::open(&path)?;
         let mut start = String::new();
@@ -149,7 +149,7 @@ impl Markdown {
         Ok(Markdown { path, file })
     }
 
-    fn messages(&self) -> Result<Vec<StoredMessage>, PersistError> {
+    fn messages(&self) -> Result<Vec<StoredMessage>> {
         let said = |(who, text): (MarkdownSpeaker, String)| {
             StoredMessage::text(
                 if who == MarkdownSpeaker::Assistant { Role::Assistant } else { Role::User },
@@ -164,7 +164,7 @@ impl Markdown {
 }
 
 impl Persistence for Markdown {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         let JournalEntry::Message(said) = entry else { return Ok(()) };
         let mut text = String::new();
         for p in &said.parts {
@@ -180,7 +180,7 @@ impl Persistence for Markdown {
         self.file.text(&text)
     }
 
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
+    fn load(&self) -> Result<ReopenedSession> {
         Ok(ReopenedSession {
             context: self.messages()?,
             bytes_read: self.size(),
@@ -188,7 +188,7 @@ impl Persistence for Markdown {
         })
     }
 
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>> {
         self.messages()
     }
 

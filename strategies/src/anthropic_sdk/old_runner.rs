@@ -79,38 +79,21 @@ impl Strategy for Old {
         if self.described {
             return ReplyFlow::Proceed;
         }
-        if reply.stop == StopReason::Refusal && !self.is_typescript() {
+        let used = reply.usage.prompt() + reply.usage.output;
+        let over = self.settings.enabled && used >= self.settings.threshold;
+        if reply.stop == StopReason::Refusal && !(over && self.is_typescript()) {
             return ReplyFlow::EndTurn;
         }
-        let used = reply.usage.prompt() + reply.usage.output;
-        if !self.settings.enabled || used < self.settings.threshold {
-            return if reply.stop == StopReason::Refusal {
-                ReplyFlow::EndTurn
-            } else {
-                ReplyFlow::Proceed
-            };
+        if !over {
+            return ReplyFlow::Proceed;
         }
         s.trigger("after_reply", used, self.settings.threshold);
         let request = self.summary_request(s, reply).await;
-        let summary = match s.send(&request).await {
-            Ok(summary) => summary,
-            Err(e) => return ReplyFlow::FailTurn(e.to_string()),
+        let done = match s.send(&request).await {
+            Ok(summary) => self.replace(s, &summary),
+            Err(e) => Err(e.to_string()),
         };
-        let texts = match self.texts(&summary) {
-            Ok(texts) => texts,
-            Err(e) => return ReplyFlow::FailTurn(e.to_string()),
-        };
-        let (mut shown, block) = only(s, texts.concat().into());
-        shown.extend(texts.into_iter().map(|t| {
-            block.map_draft(|d| {
-                d.text = t;
-                d.as_list = true;
-            })
-        }));
-        match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
-            Ok(()) => ReplyFlow::DropReply,
-            Err(e) => ReplyFlow::FailTurn(e.to_string()),
-        }
+        done.map_or_else(ReplyFlow::FailTurn, |()| ReplyFlow::DropReply)
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
@@ -129,26 +112,38 @@ impl Strategy for Old {
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = self.settings.max_tokens;
         request.keep_messages = true;
-        match s.send(&request).await {
+        let done = match s.send(&request).await {
             Ok(reply) => {
                 let (mut shown, block) = only(s, reply.text().unwrap_or_default().into());
                 shown.push(block);
-                match s.compacted(CompactionKind::Summarise, "summary", phase, shown) {
-                    Ok(()) => Flow::Proceed,
-                    Err(e) => Flow::FailTurn(e.to_string()),
-                }
+                let done = s.compacted(CompactionKind::Summarise, "summary", phase, shown);
+                done.map_err(|e| e.to_string())
             }
+            Err(e) => Err(e.to_string()),
+        };
+        match done {
+            Ok(()) => Flow::Proceed,
             // The answer of a finished turn is kept even if its summary fails.
             Err(e) if !had_calls => {
-                s.note(Event::TurnFailed(e.to_string()));
+                s.note(Event::TurnFailed(e));
                 Flow::Proceed
             }
-            Err(e) => Flow::FailTurn(e.to_string()),
+            Err(e) => Flow::FailTurn(e),
         }
     }
 }
 
 impl Old {
+    /// Replaces the conversation by the texts of a summary.
+    fn replace(&self, s: &mut Engine, summary: &Reply) -> Result<(), String> {
+        let texts = self.texts(summary).map_err(|e| e.to_string())?;
+        let (mut shown, block) = only(s, texts.concat().into());
+        let block = |t| block.map_draft(|d| (d.text, d.as_list) = (t, true));
+        shown.extend(texts.into_iter().map(block));
+        s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown)
+            .map_err(|e| e.to_string())
+    }
+
     /// Builds the summary request: the history without the reply just received, then the prompt,
     /// without system prompt, tools and parameters (docs/sources/anthropic-sdk.md §2.2).
     async fn summary_request(&self, s: &mut Engine, reply: &Reply) -> Request {

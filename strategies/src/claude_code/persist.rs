@@ -20,7 +20,8 @@ use serde_json::{Value, json};
 
 use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{
-    BEGIN, CWD, PersistError, PersistFormat, SESSION, StoredMessage, jsonl, name_results, pruned,
+    BEGIN, CWD, PersistError, PersistFormat, Result, SESSION, StoredMessage, jsonl, name_results,
+    pruned,
 };
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
@@ -127,7 +128,7 @@ fn view(at: &mut Cursor, view: &[StoredMessage]) -> Vec<Value> {
 /// Records the session in the registry by renaming a new file into place. Of two programs the later
 /// one wins, and no reader sees a partial file. An unreadable registry is replaced, because only
 /// the transcripts matter.
-fn register(path: &Path) -> Result<(), PersistError> {
+fn register(path: &Path) -> Result<()> {
     let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_default();
     let folder = jsonl::field(jsonl::field(&mut all, "projects"), CWD);
     *jsonl::field(folder, "lastSessionId") = SESSION.into();

@@ -28,7 +28,7 @@ use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 
 use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Thinking};
 use crate::shared::Places;
@@ -163,11 +163,7 @@ impl Api {
             return Ok(());
         }
         let starts = group_starts(&old);
-        let from = if keep == 0 {
-            old.len()
-        } else {
-            starts.get(starts.len().saturating_sub(keep)).copied().unwrap_or(old.len())
-        };
+        let from = starts.get(starts.len().saturating_sub(keep)).copied().unwrap_or(old.len());
         let mut shown: Vec<_> = blocks[..at].iter().filter(|b| is_system(b)).cloned().collect();
         shown.push(blocks[at].clone());
         // A block of an earlier compaction would end the conversation a second time.
@@ -362,11 +358,7 @@ impl Strategy for Api {
         }
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Manual {
         // A compaction on demand cannot be combined with a compaction edit.
         if self.compact.is_some()
             || !self.can_compact(s)

@@ -15,7 +15,7 @@ use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 
 use super::items::{SummaryRequest, kept_users, remove_item, sample_request, show_fixed};
 use super::rules::{
@@ -215,11 +215,7 @@ impl Strategy for DescribedCodex {
         self.counted = None;
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         if !self.hands_over {
             // The description has no manual compaction.
             return Err(Unsupported);

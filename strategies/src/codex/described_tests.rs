@@ -1,78 +1,31 @@
-use ctxbench_core::block::BlockKind;
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::Action;
 use ctxbench_core::request::{Reply, StopReason};
 use ctxbench_core::usage::Usage;
 
-use crate::testing::{Answer, Played, Script, compact, play, text_answer, too_long, user};
+use crate::testing::{Answer, Played, Script, calls, compact, play, text_answer, too_long, user};
 
-/// The article's session after its first message: text, and tokens of each result
-/// (docs/sources/login-bug.md §1, the table).
-const LOGIN_BUG: &[(&str, &str, usize)] = &[
-    ("Let me search for auth-related logic", "grep", 2_000),
-    ("Found several hits, let me check auth.ts", "read_file", 3_500),
-    ("Found it — token validation doesn't handle expiry", "", 0),
-    ("Got it, let me also check the middleware", "read_file", 2_500),
-    ("Middleware needs changes too, I'll handle it", "edit_file", 30),
-    ("", "edit_file", 30),
-    ("Code changes done, let me run the tests", "bash", 3_000),
-    ("3 tests failed, let me fix the test cases", "edit_file", 30),
-    ("", "bash", 1_500),
-    ("All tests pass", "", 0),
-];
-
-fn login_bug(then: Vec<Action>, replies: Vec<Answer>) -> Script {
-    let mut out = Script::new(
-        vec![
-            user("2", "Login page returns 401, help me debug"),
-            user("10", "OK, but keep backward compatibility with old sessions"),
-        ],
-        vec![],
-    );
-    for (i, (words, tool, tokens)) in LOGIN_BUG.iter().enumerate() {
-        let mut parts = Vec::new();
-        if !words.is_empty() {
-            parts.push(Part::Text((*words).into()));
-        }
-        if !tool.is_empty() {
-            parts.push(Part::Call(ToolCall::new(format!("c{i}"), *tool, "{}")));
-            out.outputs.push("word".repeat(*tokens));
-        }
-        out.replies.push(Ok(Reply { parts, stop: StopReason::ToolUse, ..Reply::default() }));
-    }
-    out.actions.extend(then);
-    out.replies.extend(replies);
-    out
-}
-
-fn request_blocks(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
-    p.requests[request].blocks.iter().map(|b| (b.kind, &*b.text)).collect()
-}
-
+/// Runs a turn with a call, a compaction by hand and another turn.
 #[test]
-fn the_login_bug_session_becomes_four_messages() {
-    let script = login_bug(vec![compact(), user("27", "Thanks")], vec![text_answer("ok")]);
+fn a_note_of_the_assistant_replaces_all_but_the_users_messages() {
+    let script = Script::new(
+        vec![user("1", "U1"), compact(), user("2", "Thanks")],
+        vec![calls("look", "c", "grep", "{}"), text_answer("found"), text_answer("ok")],
+    );
     let p = play("codex@described-002", script.summaries(vec![text_answer("NOTE")]));
+    // "hand the entire conversation to an LLM".
     let summary = p.summaries()[0];
-    // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is added
-    // here.
     assert!(summary.tools.is_none());
-    assert_eq!(summary.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 8);
+    assert_eq!(summary.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 1);
     let last = p.requests.len() - 1;
-    let expected = [
-        (BlockKind::Base, "base"),
-        (BlockKind::User, "Login page returns 401, help me debug"),
-        (BlockKind::User, "OK, but keep backward compatibility with old sessions"),
-        // "a fabricated assistant message".
-        (BlockKind::Summary, "NOTE"),
-        (BlockKind::User, "Thanks"),
-    ];
-    assert_eq!(request_blocks(&p, last), expected);
-    assert_eq!(p.requests[last].blocks[3].role, ctxbench_core::block::Role::Assistant);
+    assert_eq!(texts(&p, last), ["base", "U1", "NOTE", "Thanks"]);
+    // "a fabricated assistant message".
+    let note = &p.requests[last].blocks[2];
+    assert_eq!((note.kind, note.role), (BlockKind::Summary, Role::Assistant));
 }
 
 fn texts(p: &Played, request: usize) -> Vec<&str> {
-    request_blocks(p, request).into_iter().map(|(_, text)| text).collect()
+    p.requests[request].blocks.iter().map(|b| &*b.text).collect()
 }
 
 fn used(text: &str, total: u64) -> Answer {

@@ -72,19 +72,12 @@ impl Product for Codex {
 }
 
 /// The settings that concern memory files.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct FileSettings {
     /// Maximum bytes of all files of a project.
-    project_doc_max_bytes: i64,
+    project_doc_max_bytes: Option<i64>,
     project_doc_fallback_filenames: Vec<String>,
-}
-
-impl Default for FileSettings {
-    fn default() -> Self {
-        let project_doc_max_bytes = 32 * 1024;
-        FileSettings { project_doc_max_bytes, project_doc_fallback_filenames: Vec::new() }
-    }
 }
 
 fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
@@ -104,7 +97,8 @@ fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes);
     out.files.retain(|f| !f.text.trim().is_empty());
     // The user's own file does not count towards the limit.
-    let max = usize::try_from(settings.project_doc_max_bytes).unwrap_or(0);
+    let max = settings.project_doc_max_bytes.unwrap_or(32 * 1024);
+    let max = usize::try_from(max).unwrap_or(0);
     let mut left = max;
     for f in out.files.iter_mut().filter(|f| f.level == Level::Project) {
         f.rest = f.text.split_off(f.text.floor_char_boundary(left));

@@ -13,9 +13,8 @@ use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{
@@ -124,11 +123,8 @@ impl CodexProgram {
             return Err("the provider's answer does not hold exactly one compaction".into());
         };
         let origin = origins(s.context.blocks());
-        // Anthropic's item is readable, but OpenAI's is not.
-        let readable = s.model.provider == Provider::Anthropic;
         let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
-        let block =
-            block.map_draft(|d| if readable { d.text = item } else { d.opaque = Some(item) });
+        let block = block.map_draft(|d| d.opaque = Some(item));
         self.replace(s, phase, "remote", block)
     }
 
@@ -390,11 +386,7 @@ impl Strategy for CodexProgram {
         self.count(TokenTotals { last, ..self.counted });
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.log.push(Record::TurnStarted);
         // A failed manual compaction changes nothing and is shown to the user.
         let _ = self.compaction(s, Phase::StandaloneTurn).await;

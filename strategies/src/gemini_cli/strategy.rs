@@ -14,7 +14,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 
 use super::preview::{masked, pretty};
 use super::rules::{
@@ -434,11 +434,7 @@ impl Strategy for GeminiCliProgram {
         }
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.close_calls(s);
         let end = s.context.blocks().len();
         if self.compress(s, end, Phase::StandaloneTurn, true).await.is_err() {

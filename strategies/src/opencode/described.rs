@@ -23,15 +23,14 @@ use ctxbench_core::compaction::{CompactionKind, clear_outputs, ephemeral_block, 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported, again_if_passing};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, again_if_passing};
 use ctxbench_core::tokens::utf16_div4_round;
 use ctxbench_core::usage::Usage;
 
 use super::log::{CLEARED, StoredMessage};
 use super::rules::{
-    BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow, is_retryable,
-    max_output, prune, prune_rule, usable, used,
+    ModelLimits, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow, is_retryable, prune, prune_rule,
+    used,
 };
 use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::shared::is_fixed;
@@ -48,9 +47,7 @@ pub(crate) struct DescribedOpenCode {
     account: Account,
     settings: OpenCodeSettings,
     words: OpenCodeWords,
-    /// Output limit that is subtracted from the window, tokens.
-    cap: u64,
-    buffer: u64,
+    scale: f64,
     /// Tokens of the last reply.
     count: u64,
 }
@@ -65,8 +62,7 @@ impl DescribedOpenCode {
         DescribedOpenCode {
             account,
             words: words.headed(settings.prompt),
-            cap: scale_tokens(OUTPUT_CAP, scale),
-            buffer: scale_tokens(BUFFER, scale),
+            scale,
             count: 0,
             settings,
         }
@@ -74,16 +70,16 @@ impl DescribedOpenCode {
 
     /// Returns the limits that the account knows. The comparison ignores a separate input limit.
     fn limits(&self, s: &Engine) -> ModelLimits {
-        let all = ModelLimits::for_model(&s.model);
+        let all = ModelLimits::for_model(&s.model, self.scale);
         ModelLimits { input: all.input.filter(|_| self.account == Account::Article), ..all }
     }
 
     fn largest_reply(&self, s: &Engine) -> u64 {
-        max_output(self.limits(s), self.cap)
+        self.limits(s).max_output()
     }
 
     fn usable(&self, s: &Engine) -> u64 {
-        usable(self.limits(s), self.settings.reserved, self.cap, self.buffer)
+        self.limits(s).usable(self.settings.reserved)
     }
 
     /// Returns the positions of old results, if they are worth removing.
@@ -249,11 +245,7 @@ impl Strategy for DescribedOpenCode {
         }
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.summarise(s, Phase::StandaloneTurn).await;
         Ok(())
     }

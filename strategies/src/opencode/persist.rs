@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use crate::opencode::log::CLEARED;
 use crate::persist::jsonl::field;
 use crate::persist::{
-    BEGIN_MS, JournalEntry, PersistError, Persistence, ReopenedSession, StoredMessage, pruned,
+    BEGIN_MS, JournalEntry, PersistError, Persistence, ReopenedSession, Result, StoredMessage,
+    pruned,
 };
 
 /// ID of the only session of a folder.
@@ -26,15 +27,9 @@ pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 /// Storage of the objects.
 pub(super) trait Drawer: Send {
     /// Stores or updates a message, or a part of `message`.
-    fn put(
-        &mut self,
-        id: &str,
-        message: Option<&str>,
-        at: u64,
-        object: &Value,
-    ) -> Result<(), PersistError>;
+    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()>;
     /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
-    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError>;
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)>;
     /// Returns a description of each damaged object.
     fn notes(&self) -> Vec<String> {
         Vec::new()
@@ -61,11 +56,13 @@ pub(super) struct OpenCodeStore<D> {
 }
 
 impl<D: Drawer> OpenCodeStore<D> {
-    pub(super) fn new(drawer: D, seed: u64) -> Result<Self, PersistError> {
+    pub(super) fn new(drawer: D, seed: u64) -> Result<Self> {
         let mut out = OpenCodeStore { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
         let (newest, _) = out.drawer.page(None)?;
-        // The clock starts after all stored times.
-        out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
+        // The clock goes on after the newest ID.
+        let of = |m: &StoredRow| m.parts.iter().map(|(id, _)| time_in(id)).max().flatten();
+        let stored = newest.iter().map(|m| of(m).max(time_in(&m.id))).max().flatten();
+        out.clock = stored.map_or(BEGIN_MS, |low| BEGIN_MS / ID_MS * ID_MS + low);
         out.shown = read(&out.drawer)?.0;
         Ok(out)
     }
@@ -81,7 +78,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         )
     }
 
-    fn write_message(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
+    fn write_message(&mut self, info: Value, parts: Vec<Value>) -> Result<String> {
         let id = self.id("msg");
         let mut info = info;
         info["time"] = json!({ "created": self.clock });
@@ -100,7 +97,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         Ok(id)
     }
 
-    fn append_message(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+    fn append_message(&mut self, said: &StoredMessage) -> Result<()> {
         if said.role == Role::Tool {
             for p in &said.parts {
                 if let Part::Result { id, output, is_error, .. } = p {
@@ -122,18 +119,14 @@ impl<D: Drawer> OpenCodeStore<D> {
     }
 
     /// Adds a result to the newest call with this ID.
-    fn finish(&mut self, call: &str, output: &str, failed: bool) -> Result<(), PersistError> {
+    fn finish(&mut self, call: &str, output: &str, failed: bool) -> Result<()> {
         self.change_tool(call, |state| {
             *field(state, "status") = if failed { "error" } else { "completed" }.into();
             *field(state, if failed { "error" } else { "output" }) = output.into();
         })
     }
 
-    fn change_tool(
-        &mut self,
-        call: &str,
-        change: impl FnOnce(&mut Value),
-    ) -> Result<(), PersistError> {
+    fn change_tool(&mut self, call: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
         let mut found = None;
         newest_first(&self.drawer, |m| {
             let part = m.parts.into_iter().find(|(_, part)| part["callID"] == call);
@@ -145,7 +138,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         self.drawer.put(&id, Some(&message), self.clock, &part)
     }
 
-    fn compact(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
+    fn compact(&mut self, view: &[StoredMessage]) -> Result<()> {
         let before: Vec<StoredMessage> = self.shown.iter().map(|(s, _)| s.clone()).collect();
         if let Some(marks) = pruned(&before, view) {
             for (i, k, _) in marks {
@@ -189,14 +182,14 @@ impl<D: Drawer> OpenCodeStore<D> {
 }
 
 impl<D: Drawer> Persistence for OpenCodeStore<D> {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => self.append_message(said),
             JournalEntry::View(view) => self.compact(view),
         }
     }
 
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
+    fn load(&self) -> Result<ReopenedSession> {
         let (context, bytes_read) = read(&self.drawer)?;
         Ok(ReopenedSession {
             context: context.into_iter().map(|(s, _)| s).collect(),
@@ -205,7 +198,7 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
         })
     }
 
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>> {
         let mut all = Vec::new();
         newest_first(&self.drawer, |m| {
             all.push(m);
@@ -223,32 +216,17 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
 /// Number of milliseconds that fit in an ID: 12 of the 48 bits count within one millisecond.
 const ID_MS: u64 = 1 << 36;
 
-/// Returns the times of a message: its creation, and those in its IDs and its parts' IDs. Times of
-/// parts are later than those of the message.
-fn times(m: &StoredRow) -> impl Iterator<Item = u64> + '_ {
-    // A time of more than 48 bits is invalid.
-    let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
-    let ids = std::iter::once(&m.id).chain(m.parts.iter().map(|(id, _)| id));
-    std::iter::once(created).chain(ids.filter_map(move |id| time_in(id, created)))
-}
-
-/// Returns the time in an ID. An ID lacks the high bits, so the result is the matching time that is
-/// nearest to `near`.
-fn time_in(id: &str, near: u64) -> Option<u64> {
+/// Returns the low bits of the time in an ID, ms.
+fn time_in(id: &str) -> Option<u64> {
     let digits = id.split_once('_')?.1.get(..12)?;
-    let low = u64::from_str_radix(digits, 16).ok()? >> 12;
-    let same = near / ID_MS * ID_MS + low;
-    [same.checked_sub(ID_MS), Some(same), Some(same + ID_MS)]
-        .into_iter()
-        .flatten()
-        .min_by_key(|t| t.abs_diff(near))
+    u64::from_str_radix(digits, 16).ok().map(|time| time >> 12)
 }
 
 /// Calls `wants_more` with each message, newest first, until it returns false. Returns the bytes read.
 fn newest_first(
     drawer: &impl Drawer,
     mut wants_more: impl FnMut(StoredRow) -> bool,
-) -> Result<u64, PersistError> {
+) -> Result<u64> {
     let (mut before, mut bytes) = (None::<String>, 0);
     loop {
         let (page, read) = drawer.page(before.as_deref())?;
@@ -264,7 +242,7 @@ fn newest_first(
 /// Reads the contents of the next request, each with the id of its stored message: back to the
 /// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
 /// 48).
-fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
+fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64)> {
     let mut kept: Vec<StoredRow> = Vec::new();
     // Marker of the newest finished compaction, and the message at which its tail begins, once the
     // marker was found.
@@ -374,7 +352,7 @@ mod tests {
     }
 
     impl Dying {
-        fn write(&mut self) -> Result<&mut Tables, PersistError> {
+        fn write(&mut self) -> Result<&mut Tables> {
             let died = std::io::Error::other("killed");
             self.writes = self
                 .writes
@@ -386,17 +364,11 @@ mod tests {
     }
 
     impl Drawer for Dying {
-        fn put(
-            &mut self,
-            id: &str,
-            message: Option<&str>,
-            at: u64,
-            object: &Value,
-        ) -> Result<(), PersistError> {
+        fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
             self.write()?.put(id, message, at, object)
         }
 
-        fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
+        fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
             self.tables.page(before)
         }
 

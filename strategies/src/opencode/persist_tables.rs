@@ -23,7 +23,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use super::persist::{Drawer, OpenCodeStore, SESSION, StoredRow};
-use crate::persist::{PersistError, PersistFormat, jsonl};
+use crate::persist::{PersistError, PersistFormat, Result, jsonl};
 
 pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "opencode-tables",
@@ -62,7 +62,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn open(dir: &Path) -> Result<Tables, PersistError> {
+    pub(super) fn open(dir: &Path) -> Result<Tables> {
         std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
         let path = dir.join("opencode.db");
         let failed = |doing| PersistError::sql(&path, doing);
@@ -84,13 +84,7 @@ impl Tables {
 }
 
 impl Drawer for Tables {
-    fn put(
-        &mut self,
-        id: &str,
-        message: Option<&str>,
-        at: u64,
-        object: &Value,
-    ) -> Result<(), PersistError> {
+    fn put(&mut self, id: &str, message: Option<&str>, at: u64, object: &Value) -> Result<()> {
         let (row, doing) = match message {
             None => (
                 "message (id, session_id, time_created, time_updated, data) VALUES (?2",
@@ -114,7 +108,7 @@ impl Drawer for Tables {
             .map_err(PersistError::sql(&self.path, doing))
     }
 
-    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
         let mut bytes = 0;
         let mut out = Vec::new();
         let mut read = || -> rusqlite::Result<()> {
@@ -167,7 +161,7 @@ struct FileTree {
 }
 
 impl FileTree {
-    fn open(dir: &Path) -> Result<FileTree, PersistError> {
+    fn open(dir: &Path) -> Result<FileTree> {
         let root = dir.join("storage");
         let session = root.join("session/global").join(format!("{SESSION}.json"));
         for folder in
@@ -191,7 +185,7 @@ impl FileTree {
 }
 
 /// Writes in place: opening truncates the file, and the error says so.
-fn write(path: &Path, value: &Value) -> Result<(), PersistError> {
+fn write(path: &Path, value: &Value) -> Result<()> {
     let mut file = File::create(path).map_err(PersistError::io(path, "open it"))?;
     file.write_all(value.to_string().as_bytes()).map_err(PersistError::cut(path, "write it"))
 }
@@ -208,22 +202,16 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 impl Drawer for FileTree {
-    fn put(
-        &mut self,
-        id: &str,
-        message: Option<&str>,
-        _: u64,
-        object: &Value,
-    ) -> Result<(), PersistError> {
+    fn put(&mut self, id: &str, message: Option<&str>, _: u64, object: &Value) -> Result<()> {
         let Some(message) = message else { return write(&self.message(id), object) };
         let dir = self.root.join("part").join(message);
         std::fs::create_dir_all(&dir).map_err(PersistError::io(&dir, "make the folder"))?;
         write(&dir.join(format!("{id}.json")), object)
     }
 
-    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64), PersistError> {
+    fn page(&self, before: Option<&str>) -> Result<(Vec<StoredRow>, u64)> {
         let mut bytes = 0;
-        let mut read = |path: &Path| -> Result<Option<Value>, PersistError> {
+        let mut read = |path: &Path| -> Result<Option<Value>> {
             let text = jsonl::text(path)?;
             bytes += text.len() as u64;
             Ok(serde_json::from_str(&text).ok())

@@ -1,7 +1,7 @@
 //! Recorded results of single functions of OpenCode.
 
 use super::log::{StoredMessage, cleared, message_len, message_transcript, part_len};
-use super::rules::{self, BUFFER, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, TurnSpan};
+use super::rules::{self, ModelLimits, PRUNE_EXEMPT, TurnSpan};
 use super::settings::OpenCodeSettings;
 use crate::testing::{check, recorded};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
@@ -38,12 +38,9 @@ fn settings(i: &Value) -> (OpenCodeSettings, u64) {
     s.auto = i["compaction"]["auto"].as_bool().unwrap_or(s.auto);
     s.reserved = i["compaction"]["reserved"].as_u64();
     let model = &i["model"];
-    let limits = ModelLimits {
-        context: number(model, "context"),
-        output: number(model, "output"),
-        input: model["input"].as_u64(),
-    };
-    let usable = rules::usable(limits, s.reserved, OUTPUT_CAP, BUFFER);
+    let input = model["input"].as_u64();
+    let limits = ModelLimits::new(number(model, "context"), number(model, "output"), input, 1.0);
+    let usable = limits.usable(s.reserved);
     (s, usable)
 }
 

@@ -8,6 +8,7 @@ use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::{o200k, utf16_div4_round};
 use ctxbench_core::usage::Usage;
 
@@ -22,38 +23,39 @@ pub struct ModelLimits {
     pub output: u64,
     /// Separate limit on input.
     pub input: Option<u64>,
+    /// Replies are capped at this (docs/sources/opencode.md §2,
+    /// `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`).
+    pub cap: u64,
+    /// Kept free where a model has an input limit (docs/sources/opencode.md §2, COMPACTION_BUFFER).
+    pub buffer: u64,
 }
 
 impl ModelLimits {
-    pub fn for_model(m: &Model) -> ModelLimits {
-        ModelLimits { context: m.window, output: m.max_output, input: m.input_limit }
+    pub fn new(context: u64, output: u64, input: Option<u64>, scale: f64) -> ModelLimits {
+        let (cap, buffer) = (scale_tokens(32_000, scale), scale_tokens(20_000, scale));
+        ModelLimits { context, output, input, cap, buffer }
     }
-}
 
-/// `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`'s default: replies are capped at this
-/// (docs/sources/opencode.md §2).
-pub const OUTPUT_CAP: u64 = 32_000;
-/// Buffer kept free where a model has an input limit (docs/sources/opencode.md §2,
-/// COMPACTION_BUFFER).
-pub const BUFFER: u64 = 20_000;
-
-/// Returns `min(output, cap)`, or the cap if that is 0.
-pub fn max_output(limits: ModelLimits, cap: u64) -> u64 {
-    match limits.output.min(cap) {
-        0 => cap,
-        n => n,
+    pub fn for_model(m: &Model, scale: f64) -> ModelLimits {
+        ModelLimits::new(m.window, m.max_output, m.input_limit, scale)
     }
-}
 
-/// Returns the tokens that may be used before a compaction.
-pub fn usable(limits: ModelLimits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
-    let out = max_output(limits, cap);
-    if limits.context == 0 {
-        return 0;
+    /// Returns `min(output, cap)`, or the cap if that is 0.
+    pub fn max_output(self) -> u64 {
+        match self.output.min(self.cap) {
+            0 => self.cap,
+            n => n,
+        }
     }
-    match limits.input.filter(|n| *n > 0) {
-        Some(input) => input.saturating_sub(reserved.unwrap_or(buffer.min(out))),
-        None => limits.context.saturating_sub(out),
+
+    /// Returns the tokens that may be used before a compaction.
+    pub fn usable(self, reserved: Option<u64>) -> u64 {
+        let out = self.max_output();
+        match self.input.filter(|n| *n > 0) {
+            _ if self.context == 0 => 0,
+            Some(input) => input.saturating_sub(reserved.unwrap_or(self.buffer.min(out))),
+            None => self.context.saturating_sub(out),
+        }
     }
 }
 

@@ -13,15 +13,14 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
 use super::rules::{
-    BUFFER, CompactionPlan, ModelLimits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, TailRule, breakpoints,
-    filter_compacted, is_overflow, is_retryable, max_output, overflows, plan_compaction, prune,
-    prune_rule, size_of, tail_budget, usable, used,
+    CompactionPlan, ModelLimits, PRUNE_EXEMPT, RETRIES, TailRule, breakpoints, filter_compacted,
+    is_overflow, is_retryable, overflows, plan_compaction, prune, prune_rule, size_of, tail_budget,
+    used,
 };
 use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::shared::{is_fixed, joined, summary_base};
@@ -33,8 +32,7 @@ pub(crate) struct OpenCodeProgram {
     prune: bool,
     /// Limits of the summary model if it differs from the session's model.
     summary_limits: Option<ModelLimits>,
-    cap: u64,
-    buffer: u64,
+    scale: f64,
     words: OpenCodeWords,
     log: MessageLog,
     last_count: u64,
@@ -72,14 +70,10 @@ impl OpenCodeProgram {
             old,
             prune: s.prune.unwrap_or(old),
             summary_limits: s.model.as_ref().and(context.zip(output)).map(|(context, output)| {
-                ModelLimits {
-                    context,
-                    output,
-                    input: s.model_input.or(known.as_ref().and_then(|m| m.input_limit)),
-                }
+                let input = s.model_input.or(known.as_ref().and_then(|m| m.input_limit));
+                ModelLimits::new(context, output, input, scale)
             }),
-            cap: scale_tokens(OUTPUT_CAP, scale),
-            buffer: scale_tokens(BUFFER, scale),
+            scale,
             words: words.headed(s.prompt).hooked(&s),
             log: MessageLog::default(),
             last_count: 0,
@@ -89,8 +83,12 @@ impl OpenCodeProgram {
         }
     }
 
+    fn limits(&self, s: &Engine) -> ModelLimits {
+        ModelLimits::for_model(&s.model, self.scale)
+    }
+
     fn usable(&self, s: &Engine) -> u64 {
-        usable(ModelLimits::for_model(&s.model), self.settings.reserved, self.cap, self.buffer)
+        self.limits(s).usable(self.settings.reserved)
     }
 
     fn overflows(&self, s: &Engine, count: u64) -> bool {
@@ -100,8 +98,7 @@ impl OpenCodeProgram {
     /// Returns the limits of the verbatim tail; `None` in 1.3, which keeps none.
     fn tail_rule(&self, s: &Engine) -> Option<TailRule> {
         let set = &self.settings;
-        let limits = self.summary_limits.unwrap_or(ModelLimits::for_model(&s.model));
-        let usable = usable(limits, set.reserved, self.cap, self.buffer);
+        let usable = self.summary_limits.unwrap_or(self.limits(s)).usable(set.reserved);
         let budget = tail_budget(usable, set.preserve_recent_tokens, set.tail_least, set.tail_most);
         (!self.old).then_some(TailRule { turns: set.tail_turns.map(|n| n as i64), budget })
     }
@@ -216,8 +213,7 @@ impl OpenCodeProgram {
         if let Some(m) = &self.settings.model {
             r.model = s.model.named(m);
         }
-        let limits = self.summary_limits.unwrap_or(ModelLimits::for_model(&s.model));
-        r.max_tokens = Some(max_output(limits, self.cap));
+        r.max_tokens = Some(self.summary_limits.unwrap_or(self.limits(s)).max_output());
         r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
     }
@@ -383,7 +379,7 @@ impl Strategy for OpenCodeProgram {
             let (text, splits) = joined(&wrapped);
             *b = b.map_draft(|d| (d.text, d.splits) = (text.into(), splits));
         }
-        r.max_tokens = Some(max_output(ModelLimits::for_model(&s.model), self.cap));
+        r.max_tokens = Some(self.limits(s).max_output());
         r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
     }
@@ -431,11 +427,7 @@ impl Strategy for OpenCodeProgram {
         self.refresh_view(s);
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        _instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {
         self.compaction(s, Phase::StandaloneTurn, false, false).await;
         Ok(())
     }

@@ -30,7 +30,7 @@ use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
 };
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
 
@@ -422,11 +422,7 @@ impl Strategy for OpenOxideStrategy {
         Ok(self.summarise_side(s, to, mode, instructions).await)
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Manual {
         self.session_now(s, Phase::StandaloneTurn, instructions).await;
         Ok(())
     }

@@ -361,21 +361,11 @@ impl OpenOxideStrategy {
             first = starts.get(k + 1).copied().unwrap_or(talk.len());
             excess = excess.saturating_sub(s.tokens_of(&talk[start..first]));
         }
-        if first == talk.len() {
-            return None;
-        }
-        let mut seen = 0;
-        let mut shown: Vec<Arc<Block>> = Vec::with_capacity(blocks.len() + 1);
-        for b in blocks {
-            let old = is_conversation(b) && {
-                seen += 1;
-                seen <= first
-            };
-            if !old {
-                shown.push(b.clone());
-            }
-        }
-        shown.push(last);
+        let mut places = (0..blocks.len()).filter(|&i| is_conversation(&blocks[i]));
+        let from = places.nth(first)?;
+        let old = |(i, b): &(usize, &Arc<Block>)| *i < from && is_conversation(b);
+        let shown = blocks.iter().enumerate().filter(|at| !old(at)).map(|(_, b)| b.clone());
+        let shown = shown.chain([last]).collect();
         // Keeps the tools, so that the request reads the conversation's cached prefix.
         let mut request = s.summary_request(phase, shown, true);
         request.max_tokens = Some(self.settings.output_reserve);

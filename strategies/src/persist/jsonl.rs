@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use ctxbench_formats::lines::LineReader;
 use serde_json::Value;
 
-use super::{JournalEntry, PersistError, Persistence, ReopenedSession, StoredMessage};
+use super::{JournalEntry, PersistError, Persistence, ReopenedSession, Result, StoredMessage};
 
 /// Append-only file, opened for writing.
 pub(crate) struct Appender {
@@ -24,7 +24,7 @@ pub(crate) struct Appender {
 
 impl Appender {
     /// Opens a file, or creates it together with its folders.
-    pub(crate) fn open(path: &Path) -> Result<Appender, PersistError> {
+    pub(crate) fn open(path: &Path) -> Result<Appender> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(PersistError::io(folder, "make the folder"))?;
         }
@@ -45,7 +45,7 @@ impl Appender {
     }
 
     /// Reads the file back; see [`objects`].
-    pub(crate) fn objects(&self) -> Result<(Vec<Value>, Vec<String>), PersistError> {
+    pub(crate) fn objects(&self) -> Result<(Vec<Value>, Vec<String>)> {
         objects(&self.path)
     }
 
@@ -55,13 +55,13 @@ impl Appender {
     }
 
     /// Appends a JSON object as a line.
-    pub(crate) fn line(&mut self, value: &Value) -> Result<(), PersistError> {
+    pub(crate) fn line(&mut self, value: &Value) -> Result<()> {
         let start = if self.torn { "\n" } else { "" };
         self.text(&format!("{start}{value}\n"))
     }
 
     /// Appends a text as it is.
-    pub(crate) fn text(&mut self, text: &str) -> Result<(), PersistError> {
+    pub(crate) fn text(&mut self, text: &str) -> Result<()> {
         // After a failure, half of the text may be in the file.
         self.torn = true;
         self.file
@@ -74,7 +74,7 @@ impl Appender {
 
 /// Reads a file as text. Bytes that are not UTF-8, such as a character that was cut off, are
 /// replaced at their position only. A missing file is empty.
-pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
+pub(crate) fn text(path: &Path) -> Result<String> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -83,7 +83,7 @@ pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
 }
 
 /// Returns the objects of a file, and a note for each line with other text.
-pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistError> {
+pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>)> {
     let text = text(path)?;
     let (mut reader, mut out, mut notes) = (LineReader::default(), Vec::new(), Vec::new());
     for (i, raw) in text.split_inclusive('\n').enumerate() {
@@ -175,7 +175,7 @@ impl LineSession {
         format: &'static LineFormat,
         dir: &Path,
         seed: u64,
-    ) -> Result<Box<dyn Persistence>, PersistError> {
+    ) -> Result<Box<dyn Persistence>> {
         let mut file = Appender::open(&dir.join(format.path))?;
         let (mut lines, _) = file.objects()?;
         if let Some(header) = (format.header)().filter(|_| lines.is_empty()) {
@@ -188,14 +188,14 @@ impl LineSession {
         Ok(Box::new(LineSession { format, file, cursor }))
     }
 
-    fn write(&mut self, lines: &[Value]) -> Result<Vec<String>, PersistError> {
+    fn write(&mut self, lines: &[Value]) -> Result<Vec<String>> {
         lines.iter().try_for_each(|line| self.file.line(line))?;
         Ok(lines.iter().filter_map(self.format.id).map(str::to_string).collect())
     }
 }
 
 impl Persistence for LineSession {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => {
                 let lines = (self.format.message)(&mut self.cursor, said);
@@ -213,7 +213,7 @@ impl Persistence for LineSession {
         Ok(())
     }
 
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
+    fn load(&self) -> Result<ReopenedSession> {
         let (lines, mut notes) = self.file.objects()?;
         let (shown, more) = (self.format.shown)(&lines);
         notes.extend(more);
@@ -221,7 +221,7 @@ impl Persistence for LineSession {
         Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>> {
         Ok((self.format.log)(&self.file.objects()?.0))
     }
 

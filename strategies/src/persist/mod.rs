@@ -7,21 +7,70 @@
 //! all.
 
 mod compare;
-pub(crate) mod error;
 pub(crate) mod jsonl;
 mod ours;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_kit::store::StoreError;
+use ctxbench_util::io_hint::{partial_write_hint, write_hint};
+use thiserror::Error;
 
 pub use compare::{Losses, losses};
-pub use error::PersistError;
+
+/// Error of writing or reading a session.
+#[derive(Debug, Error)]
+pub enum PersistError {
+    #[error("{}: could not {doing}: {why}", path.display())]
+    File {
+        path: PathBuf,
+        /// Operation that failed, as a verb phrase for the message.
+        doing: &'static str,
+        /// Cause and remedy.
+        why: String,
+    },
+    /// Error of the ctxbench store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl PersistError {
+    /// Creates the error of a temporary folder that cannot be created for testing a format.
+    pub fn scratch(source: io::Error) -> PersistError {
+        PersistError::io(&std::env::temp_dir(), "make a folder there")(source)
+    }
+
+    fn file(path: &Path, doing: &'static str, why: String) -> PersistError {
+        PersistError::File { path: path.to_path_buf(), doing, why }
+    }
+
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+        move |e| PersistError::file(path, doing, format!("{e}; {}", write_hint(&e)))
+    }
+
+    /// Creates the error of a write in place, after which the file may be incomplete.
+    pub(crate) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+        move |e| PersistError::file(path, doing, format!("{e}; {}", partial_write_hint(&e)))
+    }
+
+    pub(crate) fn sql(
+        path: &Path,
+        doing: &'static str,
+    ) -> impl FnOnce(rusqlite::Error) -> PersistError {
+        let kept = "what was stored before is still there";
+        move |e| PersistError::file(path, doing, format!("{e}; {kept}"))
+    }
+}
+
+/// Result of an operation on a session on disk.
+pub type Result<T, E = PersistError> = std::result::Result<T, E>;
 
 /// A message as a request shows it, with its texts, reasoning, calls, results, files or summaries.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +104,11 @@ pub struct ReopenedSession {
 /// product makes it.
 pub trait Persistence: Send {
     /// Writes an entry.
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError>;
+    fn append(&mut self, entry: &JournalEntry) -> Result<()>;
     /// Reads the session as a restarted program would.
-    fn load(&self) -> Result<ReopenedSession, PersistError>;
+    fn load(&self) -> Result<ReopenedSession>;
     /// Returns all messages that the format still contains, compacted or not, oldest first.
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError>;
+    fn log(&self) -> Result<Vec<StoredMessage>>;
     /// Returns the size on disk in bytes.
     fn size(&self) -> u64;
 }
@@ -76,7 +125,7 @@ pub struct PersistFormat {
 }
 
 /// Opens or creates the session in a folder.
-pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
+pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>>;
 
 /// Format for strategies that are not products.
 pub const OURS: &[PersistFormat] = &[ours::FORMAT];

@@ -12,7 +12,7 @@ use ctxbench_core::content::Part;
 use ctxbench_kit::store::{Id, IdGenerator, LoadedMessage, NewSession, Store};
 
 use super::{
-    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
+    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, Result,
     StoredMessage, jsonl, pruned,
 };
 
@@ -31,7 +31,7 @@ struct StoreFormat {
 }
 
 impl StoreFormat {
-    fn open(dir: &Path, seed: u64) -> Result<StoreFormat, PersistError> {
+    fn open(dir: &Path, seed: u64) -> Result<StoreFormat> {
         std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
         let path = dir.join("sessions.db");
         let ticks = AtomicI64::new(BEGIN_MS as i64);
@@ -48,35 +48,31 @@ impl StoreFormat {
         Ok(out)
     }
 
-    fn refresh_shown(&mut self) -> Result<(), PersistError> {
+    fn refresh_shown(&mut self) -> Result<()> {
         self.shown = self.store.load_context(self.session)?.iter().filter_map(to_message).collect();
         Ok(())
     }
 }
 
 impl Persistence for StoreFormat {
-    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         match entry {
             JournalEntry::Message(said) => {
                 let (_, ids) = self.store.append_message(self.session, said.role, &said.parts)?;
                 self.shown.push((said.clone(), ids));
             }
             JournalEntry::View(view) => {
-                let before: Vec<StoredMessage> =
-                    self.shown.iter().map(|(s, _)| s.clone()).collect();
+                let before: Vec<_> = self.shown.iter().map(|(s, _)| s.clone()).collect();
                 if let Some(marks) = pruned(&before, view) {
                     for (i, k, output) in marks {
                         self.store.prune_part(self.session, self.shown[i].1[k], output)?;
                     }
                 } else {
                     // A summary at the start of the view is stored in the boundary.
-                    let summary = match view.first() {
-                        Some(StoredMessage { role: Role::User, parts }) => match &parts[..] {
-                            [Part::Summary(text)] => Some(text.clone()),
-                            _ => None,
-                        },
+                    let summary = view.first().and_then(|s| match (s.role, &s.parts[..]) {
+                        (Role::User, [Part::Summary(text)]) => Some(text.clone()),
                         _ => None,
-                    };
+                    });
                     let rest = &view[usize::from(summary.is_some())..];
                     let rest: Vec<(Role, Vec<Part>)> =
                         rest.iter().map(|s| (s.role, s.parts.clone())).collect();
@@ -88,23 +84,15 @@ impl Persistence for StoreFormat {
         Ok(())
     }
 
-    fn load(&self) -> Result<ReopenedSession, PersistError> {
+    fn load(&self) -> Result<ReopenedSession> {
         let before = self.store.bytes_read();
-        let context = self
-            .store
-            .load_context(self.session)?
-            .iter()
-            .filter_map(to_message)
-            .map(|(s, _)| s)
-            .collect();
-        Ok(ReopenedSession {
-            context,
-            bytes_read: self.store.bytes_read() - before,
-            notes: Vec::new(),
-        })
+        let loaded = self.store.load_context(self.session)?;
+        let context = loaded.iter().filter_map(to_message).map(|(s, _)| s).collect();
+        let bytes_read = self.store.bytes_read() - before;
+        Ok(ReopenedSession { context, bytes_read, notes: Vec::new() })
     }
 
-    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>> {
         Ok(self.store.log(self.session)?.iter().filter_map(to_message).map(|(s, _)| s).collect())
     }
 

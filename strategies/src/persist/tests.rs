@@ -245,20 +245,6 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
     }
 }
 
-#[test]
-fn a_time_that_no_clock_can_show_is_no_obstacle() {
-    let f = tempfile::tempdir().unwrap();
-    written("opencode-tables", f.path(), &[JournalEntry::Message(user("a"))]);
-    let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
-    db.execute(
-        "UPDATE message SET data = json_set(data, '$.time.created', json('18446744073709551615'))",
-        [],
-    )
-    .unwrap();
-    let loaded = written("opencode-tables", f.path(), &[JournalEntry::Message(reply("b"))]);
-    assert_eq!(loaded.context, [user("a"), reply("b")]);
-}
-
 #[derive(Clone, Debug)]
 enum Step {
     Say(u8),
@@ -337,4 +323,15 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn errors_name_file_cause_and_remedy() {
+    let full = || io::Error::from(io::ErrorKind::StorageFull);
+    let text = PersistError::io(Path::new("/x/session.jsonl"), "append to it")(full());
+    let text = text.to_string();
+    assert!(text.starts_with("/x/session.jsonl: could not append to it: "), "{text}");
+    assert!(text.ends_with("nothing was changed; free some space and try again"), "{text}");
+    let cut = PersistError::cut(Path::new("/x/part.json"), "write it")(full()).to_string();
+    assert!(cut.contains("may be incomplete") && !cut.contains("nothing was changed"), "{cut}");
 }

@@ -51,10 +51,7 @@ static LINES: LineFormat = LineFormat {
     },
     view,
     shown: |lines| (projected(lines), Vec::new()),
-    log: |lines| {
-        let names = names(lines);
-        lines.iter().filter_map(|l| parse_message(&l["message"], &names)).collect()
-    },
+    log: |lines| lines.iter().filter_map(|l| parse_message(&l["message"])).collect(),
 };
 
 /// Gives an entry its id, time and parent.
@@ -155,7 +152,6 @@ fn projected(all: &[Value]) -> Vec<ShownMessage> {
         entries.iter().map(|(id, l)| (*id, l["parentId"].as_str())).collect();
     let mut way: Vec<(&str, &Value)> =
         lines::path_to_last(&tree).into_iter().map(|i| entries[i]).collect();
-    let names = names(all);
     let mut out = Vec::new();
     let mut from = 0;
     if let Some(at) = way.iter().rposition(|(_, l)| l["type"] == "compaction") {
@@ -171,14 +167,14 @@ fn projected(all: &[Value]) -> Vec<ShownMessage> {
         .collect();
     for (id, line) in &way[from..] {
         let said = match edits.get(id) {
-            None => parse_message(&line["message"], &names),
+            None => parse_message(&line["message"]),
             Some(Value::Null) => None,
             Some(replacement) => {
                 let mut message = line["message"].clone();
                 if message.is_object() {
                     message["content"] = replacement["content"].clone();
                 }
-                parse_message(&message, &names)
+                parse_message(&message)
             }
         };
         out.extend(said.map(|said| (said, vec![id.to_string()])));
@@ -193,12 +189,6 @@ fn summary(entry: &Value) -> StoredMessage {
         false => format!("{}{text}{}", WORDS.summary_head, WORDS.summary_tail),
     };
     StoredMessage { role: Role::User, parts: vec![Part::Summary(text.into())] }
-}
-
-/// Maps call IDs to tool names.
-fn names(lines: &[Value]) -> HashMap<&str, &str> {
-    let blocks = lines.iter().filter_map(|l| l["message"]["content"].as_array()).flatten();
-    blocks.filter_map(|b| Some((b["id"].as_str()?, b["name"].as_str()?))).collect()
 }
 
 fn message(said: &StoredMessage) -> Value {
@@ -217,7 +207,7 @@ fn content(said: &StoredMessage) -> Vec<Value> {
     said.parts.iter().filter_map(pi::block).collect()
 }
 
-fn parse_message(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
+fn parse_message(message: &Value) -> Option<StoredMessage> {
     let blocks = message["content"].as_array()?.iter().filter_map(Value::as_object);
     let mut parts: Vec<Part> = blocks.filter_map(pi::part).collect();
     if message["role"] != "toolResult" {
@@ -227,7 +217,7 @@ fn parse_message(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredM
     let id = message["toolCallId"].as_str().unwrap_or_default();
     let text = parts.iter().position(|p| p.as_text().is_some()).map(|at| parts.remove(at));
     let output = text.as_ref().and_then(Part::as_text).unwrap_or_default().into();
-    let name = message["toolName"].as_str().or(names.get(id).copied()).unwrap_or_default();
+    let name = message["toolName"].as_str().unwrap_or_default();
     let is_error = message["isError"] == true;
     parts.insert(0, Part::Result { id: id.into(), name: name.into(), output, is_error });
     Some(StoredMessage { role: Role::Tool, parts })

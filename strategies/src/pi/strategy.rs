@@ -13,7 +13,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 
 use super::log::CompactionPlan;
 use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};
@@ -38,23 +38,10 @@ pub(crate) struct PiProgram {
     retried: u64,
 }
 
-/// Why a compaction is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
-    Threshold,
-    Overflow,
-    Manual,
-}
-
-impl Reason {
-    fn name(self) -> &'static str {
-        match self {
-            Reason::Threshold => "threshold",
-            Reason::Overflow => "overflow",
-            Reason::Manual => "manual",
-        }
-    }
-}
+/// Reasons of compactions.
+const THRESHOLD: &str = "threshold";
+const OVERFLOW: &str = "overflow";
+const MANUAL: &str = "manual";
 
 impl PiProgram {
     pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
@@ -84,7 +71,7 @@ impl PiProgram {
     /// Compacts if the view exceeds the threshold (docs/sources/pi.md §1).
     async fn check_threshold(&mut self, s: &mut Engine, phase: Phase, tokens: u64) {
         if self.settings.auto && tokens > self.limit(s) {
-            self.compaction(s, Reason::Threshold, phase, None).await;
+            self.compaction(s, THRESHOLD, phase, None).await;
         }
     }
 
@@ -132,33 +119,33 @@ impl PiProgram {
     async fn recover(&mut self, s: &mut Engine, at: usize, phase: Phase, answered: bool) -> bool {
         if answered {
             // The reply is complete, so there is nothing to continue.
-            self.compaction(s, Reason::Overflow, phase, None).await;
+            self.compaction(s, OVERFLOW, phase, None).await;
             return false;
         }
         if self.recovered {
             // The program reports a failed compaction although it starts none.
-            s.trigger(Reason::Overflow.name(), self.log.tokens(self.base(s)), s.model.window);
+            s.trigger(OVERFLOW, self.log.tokens(self.base(s)), s.model.window);
             return false;
         }
         self.recovered = true;
         self.log.hide(at);
         self.update_view(s);
-        self.compaction(s, Reason::Overflow, phase, None).await
+        self.compaction(s, OVERFLOW, phase, None).await
     }
 
     /// Summarises the messages before the tail and shows the result. Returns true on success.
     async fn compaction(
         &mut self,
         s: &mut Engine,
-        reason: Reason,
+        reason: &'static str,
         phase: Phase,
         focus: Option<&str>,
     ) -> bool {
         let plan = self.log.plan(self.settings.keep_recent);
-        if plan.is_none() && reason != Reason::Manual {
+        if plan.is_none() && reason != MANUAL {
             return false;
         }
-        s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
+        s.trigger(reason, self.log.tokens(self.base(s)), self.limit(s));
         // A manual compaction reports to the user that there is nothing to compact.
         let Some(plan) = plan else { return false };
         let Some(summary) = self.summary(s, &plan, phase, focus).await else { return false };
@@ -329,12 +316,8 @@ impl Strategy for PiProgram {
         self.update_view(s);
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
-        self.compaction(s, Reason::Manual, Phase::StandaloneTurn, instructions).await;
+    async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Manual {
+        self.compaction(s, MANUAL, Phase::StandaloneTurn, instructions).await;
         Ok(())
     }
 }

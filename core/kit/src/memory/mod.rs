@@ -11,25 +11,24 @@
 mod disk;
 mod folders;
 mod import;
-mod index;
 mod load;
 mod migrate;
-mod note;
 mod scope;
 mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::path::PathBuf;
+
+use thiserror::Error;
 
 pub use disk::read;
 use disk::{folders_below, is_file};
 pub use folders::{LoadRequest, ProjectFolders};
-pub use index::{CutOff, IndexLimit, cut_index};
 pub use load::load;
 pub use migrate::{DurableFacts, merge};
-pub use note::Note;
 pub use scope::{PathScope, front_matter};
 pub use settings::{listed_files, parse_jsonc, read_settings};
 pub use table::{Base, MemoryTable, Pick, Row};
@@ -127,4 +126,78 @@ pub struct LoadedFiles {
     pub files: Vec<MemoryFile>,
     /// Problems and omissions, for the user.
     pub notes: Vec<Note>,
+}
+
+/// A problem with a memory file, or a file that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}: {text}", path.display())]
+pub struct Note {
+    /// The file, or the file that names it.
+    pub path: PathBuf,
+    /// The problem and its remedy.
+    pub text: String,
+}
+
+impl Note {
+    /// Adds a note unless it is already there.
+    pub fn add(notes: &mut Vec<Note>, path: impl Into<PathBuf>, text: impl Into<String>) {
+        let note = Note { path: path.into(), text: text.into() };
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}
+
+/// Maximum size of an index in the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexLimit {
+    pub lines: usize,
+    /// Maximum bytes; `None` = unlimited.
+    pub bytes: Option<usize>,
+}
+
+impl fmt::Display for IndexLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} lines", self.lines)?;
+        self.bytes.map_or(Ok(()), |n| write!(f, " and {n} bytes"))
+    }
+}
+
+/// Size of the text beyond the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutOff {
+    /// Number of lines, including a last line without a newline.
+    pub lines: usize,
+    pub bytes: usize,
+}
+
+impl fmt::Display for CutOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = if self.lines == 1 { "" } else { "s" };
+        write!(f, "{} line{s} ({} bytes)", self.lines, self.bytes)
+    }
+}
+
+impl CutOff {
+    /// Measures the text beyond the limit; `None` if it is empty.
+    pub fn measure(rest: &str) -> Option<CutOff> {
+        (!rest.is_empty()).then(|| CutOff { lines: rest.lines().count(), bytes: rest.len() })
+    }
+}
+
+/// Splits `text` after the last whole line within both limits. Splits a first line that is too
+/// long between characters.
+pub fn cut_index(text: &str, limit: IndexLimit) -> (&str, &str) {
+    let max_bytes = limit.bytes.unwrap_or(usize::MAX);
+    let mut end = 0;
+    for line in text.split_inclusive('\n').take(limit.lines) {
+        if end + line.len() > max_bytes {
+            break;
+        }
+        end += line.len();
+    }
+    if end == 0 && limit.lines > 0 {
+        end = text.floor_char_boundary(max_bytes);
+    }
+    text.split_at(end)
 }

@@ -73,35 +73,6 @@ impl Disk {
 const PROJECT: (&str, &str) = ("work/.git/HEAD", "");
 
 #[test]
-fn load_orders_levels_from_broad_to_specific() {
-    let disk = Disk::new(&[
-        PROJECT,
-        ("etc/CLAUDE.md", "1"),
-        ("home/.claude/CLAUDE.md", "2"),
-        ("work/CLAUDE.md", "3"),
-        ("work/app/.claude/CLAUDE.md", "4"),
-        ("work/.claude/rules/style.md", "6"),
-        ("work/.claude/rules/deep/tests.md", "5"),
-        ("work/.claude/rules/notes.txt", "no rule"),
-        ("work/app/CLAUDE.local.md", "7"),
-        ("home/auto/MEMORY.md", "8"),
-    ]);
-    assert_eq!(disk.folders().root, disk.path("work"), "the folder with .git");
-    let expected = [
-        "managed 1",
-        "user 2",
-        "project 3",
-        "project 4",
-        "rules 5",
-        "rules 6",
-        "local 7",
-        "auto 8",
-    ];
-    assert_eq!(disk.shown(&[]), expected);
-    assert_eq!(disk.notes(), [""; 0]);
-}
-
-#[test]
 fn import_deeper_than_five_is_noted() {
     let disk = Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "top @d1.md")]);
     (1..=7).for_each(|i| {

@@ -470,11 +470,11 @@ impl AiderProgram {
         }
         markdown::split_chat_history_markdown(&file, false)
             .into_iter()
-            .map(|(who, text)| match who {
-                MarkdownSpeaker::Assistant => {
-                    s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![])
-                }
-                _ => s.synthetic(BlockKind::User, Role::User, text, vec![]),
+            .map(|(who, text)| {
+                let of_model = who == MarkdownSpeaker::Assistant;
+                let kind = if of_model { BlockKind::Assistant } else { BlockKind::User };
+                let role = if of_model { Role::Assistant } else { Role::User };
+                s.synthetic(kind, role, text, vec![])
             })
             .collect()
     }

@@ -12,7 +12,7 @@ use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, origin
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming, RewindMode};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use super::restore::OF_FOLDERS;
@@ -471,11 +471,7 @@ impl Strategy for ClaudeCodeProgram {
         Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
     }
 
-    async fn compact(
-        &mut self,
-        s: &mut Engine,
-        instructions: Option<&str>,
-    ) -> Result<(), Unsupported> {
+    async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Manual {
         if self.settings().blocks_compaction(true) {
             s.trigger("blocked_by_hook", self.believed(s), 0);
             return Ok(());
