@@ -113,23 +113,9 @@ impl BuildRequest<'_> {
 /// A strategy that cannot be used as asked.
 #[derive(Debug, Error, PartialEq)]
 pub enum SpecError {
-    #[error("there is no strategy `{name}`; {hint}")]
-    Unknown {
-        name: String,
-        /// Hint with the nearest names.
-        hint: String,
-    },
-    #[error("`{name}` has no version `{version}`; known are {known}")]
-    UnknownVersion { name: String, version: String, known: String },
-    /// A setting that has no effect in the version.
-    #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
-    OtherVersion {
-        name: String,
-        version: &'static str,
-        setting: &'static str,
-        /// Versions that read the setting.
-        known: String,
-    },
+    /// An unknown strategy or version, or a setting that has no effect in the version.
+    #[error("{0}")]
+    Unknown(String),
     /// An invalid setting.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -385,8 +371,8 @@ impl Descriptor {
         let Some(name) = name else { return Ok(self.versions[0]) };
         let unknown = || {
             let known: Vec<&str> = self.versions.iter().map(|v| v.name).collect();
-            let (name, version) = (self.name.into(), name.into());
-            SpecError::UnknownVersion { name, version, known: known.join(", ") }
+            let (product, known) = (self.name, known.join(", "));
+            SpecError::Unknown(format!("`{product}` has no version `{name}`; known are {known}"))
         };
         self.versions.iter().find(|v| v.name == name).copied().ok_or_else(unknown)
     }

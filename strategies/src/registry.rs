@@ -81,17 +81,17 @@ impl Spec {
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
         let Some(descriptor) = all().find(|d| d.name == name) else {
             let names: Vec<&str> = all().map(|d| d.name).collect();
-            return Err(SpecError::Unknown {
-                name: name.into(),
-                hint: nearest::hint(name, &names),
-            });
+            let hint = nearest::hint(name, &names);
+            return Err(SpecError::Unknown(format!("there is no strategy `{name}`; {hint}")));
         };
         let version = descriptor.version(version)?;
         let settings = Settings::parse(name, &descriptor.settings, settings)?;
         for row in &descriptor.settings {
             if !row.is_read_by(version.name) && settings.explicit().any(|(s, _)| s == row.name) {
-                let (name, version, known) = (name.into(), version.name, row.versions.join(", "));
-                return Err(SpecError::OtherVersion { name, version, setting: row.name, known });
+                let (version, setting, known) = (version.name, row.name, row.versions.join(", "));
+                return Err(SpecError::Unknown(format!(
+                    "`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}"
+                )));
             }
         }
         Ok(Spec { descriptor, version, settings })

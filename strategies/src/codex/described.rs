@@ -17,7 +17,7 @@ use ctxbench_core::host::Incoming;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 
-use super::items::{SummaryRequest, kept_users, remove_item, sample_request, show_fixed};
+use super::items::{kept_users, remove_item, request_summary, sample_request, show_fixed};
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
     output_policy, usable_window,
@@ -113,8 +113,9 @@ impl DescribedCodex {
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
         let items = s.context.blocks().to_vec();
         let users = kept_users(RELEASE, &items, self.settings.user_message_tokens, false);
-        let asked = SummaryRequest { prompt, remote: false, retries: self.settings.stream_retries };
-        let reply = asked.send(s, phase, items).await.map_err(|e| e.to_string())?;
+        let retries = self.settings.stream_retries;
+        let asked = request_summary(s, phase, items, prompt, false, retries).await;
+        let reply = asked.map_err(|e| e.to_string())?;
         let note = reply.text().unwrap_or_default();
         let origin = origins(s.context.blocks());
         let summary = s.synthetic(BlockKind::Summary, Role::Assistant, note, origin);

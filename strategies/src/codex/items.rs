@@ -68,35 +68,28 @@ pub(crate) fn sample_request(s: &Engine) -> Request {
     Request { blocks, breakpoints, ..s.sample_request() }
 }
 
-/// A summary request: the history with a prompt, or with a trigger if the provider compacts.
-pub(crate) struct SummaryRequest {
-    pub(crate) prompt: Arc<Block>,
-    /// True if the provider compacts: the request then includes tools, and a refusal is final.
-    pub(crate) remote: bool,
-    /// Maximum retries after transient failures.
-    pub(crate) retries: u64,
-}
-
-impl SummaryRequest {
-    /// Sends the request. If it is refused as too long, it is repeated without its oldest item
-    /// (docs/sources/codex.md §1.5, §2).
-    pub(crate) async fn send(
-        &self,
-        s: &mut Engine,
-        phase: Phase,
-        mut items: Vec<Arc<Block>>,
-    ) -> Result<Reply, ModelError> {
-        let is_retryable: fn(&ModelError) -> bool = match self.remote {
-            true => |e| !e.is_overflow() && e.kind != ErrorKind::Invalid,
-            false => |e| !e.is_overflow(),
-        };
-        loop {
-            let blocks = normalised(&items).into_iter().chain([self.prompt.clone()]).collect();
-            let request = s.summary_request(phase, blocks, self.remote);
-            match s.send_retrying(&request, self.retries, is_retryable).await {
-                Err(e) if e.is_overflow() && !self.remote && remove_first(&mut items) => {}
-                result => return result,
-            }
+/// Requests a summary: sends the history with a prompt, or with a trigger if the provider compacts
+/// (`remote`); the request then includes tools, and a refusal is final. If it is refused as too long,
+/// it is repeated without its oldest item (docs/sources/codex.md §1.5, §2). `retries` = maximum after
+/// transient failures.
+pub(crate) async fn request_summary(
+    s: &mut Engine,
+    phase: Phase,
+    mut items: Vec<Arc<Block>>,
+    prompt: Arc<Block>,
+    remote: bool,
+    retries: u64,
+) -> Result<Reply, ModelError> {
+    let is_retryable: fn(&ModelError) -> bool = match remote {
+        true => |e| !e.is_overflow() && e.kind != ErrorKind::Invalid,
+        false => |e| !e.is_overflow(),
+    };
+    loop {
+        let blocks = normalised(&items).into_iter().chain([prompt.clone()]).collect();
+        let request = s.summary_request(phase, blocks, remote);
+        match s.send_retrying(&request, retries, is_retryable).await {
+            Err(e) if e.is_overflow() && !remote && remove_first(&mut items) => {}
+            result => return result,
         }
     }
 }

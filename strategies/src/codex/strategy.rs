@@ -18,7 +18,7 @@ use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{
-    SummaryRequest, fit_into_window, kept_users, layout, sample_request, show_fixed,
+    fit_into_window, kept_users, layout, request_summary, sample_request, show_fixed,
 };
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
@@ -95,11 +95,16 @@ impl CodexProgram {
         if self.settings.remote {
             return self.remote_replacement(s, phase, &reply);
         }
-        let answer = match last_text(&reply) {
-            Some(a) => a,
+        let texts = reply.parts.iter().rev().filter_map(Part::as_text);
+        let answer = match texts.into_iter().find(|t| !t.is_empty()) {
+            Some(text) => text.to_string(),
             // An empty answer is an error only in this phase (docs/sources/codex.md §1.1).
             None if phase == Phase::PostTurn => return Err("the summary was empty".into()),
-            None => last_assistant(s).unwrap_or_default(),
+            // The previous reply replaces the summary (docs/sources/codex.md §1.4).
+            None => {
+                let previous = s.context.blocks().iter().rfind(|b| b.kind == BlockKind::Assistant);
+                previous.map(|b| b.text.to_string()).unwrap_or_default()
+            }
         };
         let text: Arc<str> = format!("{}\n{answer}", self.prefix).into();
         let origin = origins(s.context.blocks());
@@ -165,24 +170,21 @@ impl CodexProgram {
     /// remote request was already fitted, so a refusal is final (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
         let mut items = s.context.blocks().to_vec();
-        let asked = if self.settings.remote {
+        let remote = self.settings.remote;
+        let (prompt, retries) = if remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
             fit_into_window(self.release, &mut items, base, usable);
             let trigger = ephemeral_block(BlockKind::CompactionTrigger, Role::User, "");
-            SummaryRequest {
-                prompt: trigger,
-                remote: true,
-                retries: self.retries.min(MAX_REMOTE_RETRIES),
-            }
+            (trigger, self.retries.min(MAX_REMOTE_RETRIES))
         } else {
             let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-            SummaryRequest { prompt, remote: false, retries: self.retries }
+            (prompt, self.retries)
         };
-        match asked.send(s, phase, items).await {
+        match request_summary(s, phase, items, prompt, remote, retries).await {
             Ok(reply) => {
                 // The tokens of a compaction by the provider are not counted (docs/sources/codex.md
                 // §1.1).
-                let counted = if self.settings.remote { 0 } else { reply.usage.total() };
+                let counted = if remote { 0 } else { reply.usage.total() };
                 self.counted.session += counted;
                 Ok(reply)
             }
@@ -234,26 +236,6 @@ impl CodexProgram {
         let _ = s.set_view(resumed.items);
         resumed.counted
     }
-}
-
-/// Returns the last non-empty message of an answer.
-fn last_text(reply: &Reply) -> Option<String> {
-    let text = |p: &Part| match p {
-        Part::Text(t) if !t.is_empty() => Some(t.to_string()),
-        _ => None,
-    };
-    reply.parts.iter().rev().find_map(text)
-}
-
-/// Returns the previous reply, which replaces the summary if the model does not answer
-/// (docs/sources/codex.md §1.4).
-fn last_assistant(s: &Engine) -> Option<String> {
-    s.context
-        .blocks()
-        .iter()
-        .rev()
-        .find(|b| b.kind == BlockKind::Assistant)
-        .map(|b| b.text.to_string())
 }
 
 #[async_trait]

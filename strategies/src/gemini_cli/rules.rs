@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockForm, BlockKind, Role, is_system};
+use ctxbench_core::compaction::{PruneRule, PruneStep, prune_walk};
 use ctxbench_core::tokens::utf16_len;
 use ctxbench_util::json::Json;
 use serde_json::{Value, json};
@@ -35,20 +36,13 @@ pub(super) fn split(messages: &[ContentMessage], goes: f64, sizes: &mut Sizes) -
     if messages.last().is_some_and(ContentMessage::is_answer) { messages.len() } else { last }
 }
 
-/// Limits for cutting results before a compression.
-pub(super) struct CutRule<'a> {
-    /// Tokens of the newest results that are not cut.
-    pub(super) budget: u64,
-    /// Number of characters that older results are cut to.
-    pub(super) most: usize,
-    /// Text of the note before the cut output.
-    pub(super) note: &'a str,
-}
-
-/// Cuts the results that exceed the budget, counting from the newest. `next` counts the files.
+/// Cuts the results that exceed `budget` tokens, counting from the newest, to `most` characters.
+/// `note` precedes the cut output, and `next` counts the files.
 pub(super) fn cut_results(
     blocks: Vec<Arc<Block>>,
-    rule: &CutRule<'_>,
+    budget: u64,
+    most: usize,
+    note: &str,
     sizes: &mut Sizes,
     next: &mut u64,
 ) -> Vec<Arc<Block>> {
@@ -56,55 +50,38 @@ pub(super) fn cut_results(
     let mut out = blocks;
     for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
         let tokens = sizes.full_size(b);
-        if used + tokens <= rule.budget {
+        if used + tokens <= budget {
             used += tokens;
             continue;
         }
         *next += 1;
         let text = full_text(b);
-        let Some(cut) = CutSizes::new(&text, rule.most) else {
+        let Some(cut) = CutSizes::new(&text, most) else {
             used += tokens;
             continue;
         };
         let tool = b.call.as_ref().map_or("", |c| &*c.name);
-        let shown = cut.render(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
+        let shown = cut.render(&text, note, &format!("tool-outputs/{tool}_{next}.txt"));
         used += estimate_text(&shown);
         *b = b.with_text(BlockForm::Truncated, shown);
     }
     out
 }
 
-/// Limits for masking results.
-#[derive(Clone, Copy)]
-pub(super) struct MaskRule {
-    /// Tokens of the newest results that stay. The result that crosses this limit is masked.
-    pub(super) protect: u64,
-    /// Minimum tokens of maskable results. Below it nothing is masked.
-    pub(super) minimum: u64,
-}
-
 /// Returns the call IDs of the results to mask. The last message is skipped.
 pub(super) fn to_mask(
     messages: &[ContentMessage],
-    rule: MaskRule,
+    rule: PruneRule,
     sizes: &mut Sizes,
 ) -> HashSet<Arc<str>> {
-    let (mut seen, mut gone) = (0, 0);
-    let mut out = HashSet::new();
     let older = messages.split_last().map_or(&[][..], |(_, older)| older);
-    for b in older.iter().rev().flat_map(|m| m.parts.iter().rev()) {
-        let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Output) else { continue };
-        if EXEMPT.contains(&&*call.name) || b.text.contains(MASKED) {
-            continue;
-        }
-        let tokens = sizes.estimate([b]);
-        seen += tokens;
-        if seen > rule.protect {
-            gone += tokens;
-            out.insert(call.id.clone());
-        }
-    }
-    if gone < rule.minimum { HashSet::new() } else { out }
+    let results = older.iter().rev().flat_map(|m| m.parts.iter().rev());
+    let results = results.filter(|b| b.kind == BlockKind::Output && !b.text.contains(MASKED));
+    let results = results.filter_map(|b| Some((b, b.call.as_ref()?)));
+    let results: Vec<_> = results.filter(|(_, c)| !EXEMPT.contains(&&*c.name)).collect();
+    let steps: Vec<_> =
+        results.iter().map(|(b, _)| PruneStep::Result(sizes.estimate([*b]))).collect();
+    prune_walk(steps, rule).into_iter().map(|i| results[i].1.id.clone()).collect()
 }
 
 /// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
@@ -320,14 +297,14 @@ mod tests {
 
     #[test]
     fn short_results_stay_beyond_the_budget() {
-        let rule = CutRule { budget: 10, most: 40_000, note: "Cut" };
-        let cut = cut_results(vec![output("1", 1_000)], &rule, &mut Sizes::default(), &mut 0);
+        let results = vec![output("1", 1_000)];
+        let cut = cut_results(results, 10, 40_000, "Cut", &mut Sizes::default(), &mut 0);
         assert_eq!(cut[0].form, BlockForm::Verbatim);
     }
 
     #[test]
     fn masking_protects_the_newest_results_and_needs_a_minimum() {
-        let rule = MaskRule { protect: 50_000, minimum: 30_000 };
+        let rule = PruneRule { protect: 50_000, minimum: 30_000, minimum_suffices: true };
         let of = |sizes: &[usize], tool: &str| {
             let mut blocks = vec![user(1)];
             for (i, size) in sizes.iter().enumerate() {

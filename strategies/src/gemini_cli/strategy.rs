@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, unanswered};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, ephemeral_block, unanswered};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
@@ -17,10 +17,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Reque
 use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
 
 use super::preview::{masked, pretty};
-use super::rules::{
-    ContentMessage, CutRule, MaskRule, Sizes, cut_results, messages, side, split, stable_id,
-    to_mask,
-};
+use super::rules::{ContentMessage, Sizes, cut_results, messages, side, split, stable_id, to_mask};
 use super::settings::{GeminiCliSettings, GeminiCliWords};
 use crate::shared::{interrupted, is_fixed, summary_base};
 
@@ -133,12 +130,9 @@ impl GeminiCliProgram {
     /// Cuts the results that exceed the budget, as before a compression.
     fn cut(&mut self, s: &Engine, blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
         let left = 4 * s.model.window.saturating_sub(self.count);
-        let rule = CutRule {
-            budget: self.settings.results_budget,
-            most: self.settings.cut_to.min(left) as usize,
-            note: &self.words.cut_note,
-        };
-        cut_results(blocks, &rule, &mut self.sizes, &mut self.files)
+        let GeminiCliSettings { results_budget, cut_to, .. } = self.settings;
+        let (most, note) = (cut_to.min(left) as usize, &self.words.cut_note);
+        cut_results(blocks, results_budget, most, note, &mut self.sizes, &mut self.files)
     }
 
     /// Cuts results if that makes the history smaller, and does nothing else. Used after a failed
@@ -220,8 +214,8 @@ impl GeminiCliProgram {
             return;
         }
         let mut new = Self::history(s, pending);
-        let rule =
-            MaskRule { protect: self.settings.mask_protect, minimum: self.settings.mask_minimum };
+        let GeminiCliSettings { mask_protect: protect, mask_minimum: minimum, .. } = self.settings;
+        let rule = PruneRule { protect, minimum, minimum_suffices: true };
         let chosen = to_mask(&messages(self.copies.spread(&new)), rule, &mut self.sizes);
         let mut smaller = false;
         for b in new.iter_mut().filter(|b| b.kind == BlockKind::Output) {

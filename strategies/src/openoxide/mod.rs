@@ -210,7 +210,13 @@ impl OpenOxideStrategy {
     async fn tier(&mut self, s: &mut Engine, tier: Tier, phase: Phase) -> bool {
         match tier {
             Tier::Prune => self.prune(s, phase),
-            Tier::History => self.history_now(s, phase).await,
+            // The running summary, or else a new one, is waited for.
+            Tier::History => {
+                self.settle(s, true, phase).await
+                    || (!self.two_phases()
+                        && self.start_history(s, phase, 0, true).await
+                        && self.settle(s, true, phase).await)
+            }
             Tier::Session => self.session_now(s, phase, None).await,
         }
     }

@@ -225,17 +225,6 @@ impl OpenOxideStrategy {
         Some(self.summary_block(s, text, &covered))
     }
 
-    /// Summarises old history now: waits for the running summary, or starts a new one and waits for
-    /// it.
-    pub(crate) async fn history_now(&mut self, s: &mut Engine, phase: Phase) -> bool {
-        if self.settle(s, true, phase).await {
-            return true;
-        }
-        !self.two_phases()
-            && self.start_history(s, phase, 0, true).await
-            && self.settle(s, true, phase).await
-    }
-
     /// Summarises the whole session now with its own model. The last user message stays verbatim.
     pub(crate) async fn session_now(
         &mut self,

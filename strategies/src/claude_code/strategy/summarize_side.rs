@@ -5,7 +5,7 @@
 //! The first keeps the prefix, so the prompt cache still contains it. The second keeps the suffix.
 //! Recent files are not restored afterwards, because no source says that they are.
 
-use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::block::MessageId;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::RewindMode;
 use ctxbench_core::request::Phase;
@@ -35,7 +35,13 @@ impl ClaudeCodeProgram {
         if gone.is_empty() {
             return Err("there is nothing to summarise on this side".into());
         }
-        let only = before.last().filter(|_| from_here).map(|b| only_after(b));
+        let only = before.last().filter(|_| from_here).map(|b| {
+            let quoted: String = b.text.chars().take(QUOTED).collect();
+            format!(
+                "Summarise only what comes after the message that begins with \"{quoted}\"; \
+                 everything up to it stays in the conversation."
+            )
+        });
         let extra: Vec<&str> = only.iter().map(String::as_str).chain(instructions).collect();
         let extra = extra.join("\n");
         let phase = Phase::StandaloneTurn;
@@ -50,15 +56,6 @@ impl ClaudeCodeProgram {
         self.state.prepared.cancel(s);
         Ok(())
     }
-}
-
-/// Returns an instruction that names the start of the part to be summarised.
-fn only_after(last: &Block) -> String {
-    let quoted: String = last.text.chars().take(QUOTED).collect();
-    format!(
-        "Summarise only what comes after the message that begins with \"{quoted}\"; everything up \
-         to it stays in the conversation."
-    )
 }
 
 #[cfg(test)]
