@@ -190,7 +190,7 @@ pub(crate) fn load_with(
 ) -> ControlFlow<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
-    let beside = Beside { folder: Some(folder), row, read: RefCell::default() };
+    let beside = CompanionFiles { folder: Some(folder), row, read: RefCell::default() };
     of_source(&Source::at(path), path, &beside, &mut |place, one| {
         let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
@@ -207,7 +207,7 @@ pub(crate) fn load_source(
     place: &Path,
     take: &mut Take<'_>,
 ) -> ControlFlow<()> {
-    of_source(source, place, &Beside::default(), &mut |place, one| {
+    of_source(source, place, &CompanionFiles::default(), &mut |place, one| {
         take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
 }
@@ -223,7 +223,7 @@ fn with_messages(scenario: Scenario, place: &Path) -> Result<Scenario, LoadError
 /// scenarios and appears in messages.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     let (source, path) = (Source::of_bytes(bytes, name), Path::new(name));
-    single(path, |take| of_source(&source, path, &Beside::default(), take))
+    single(path, |take| of_source(&source, path, &CompanionFiles::default(), take))
 }
 
 /// Returns the only scenario that `read` passes on, with its facts, or an error for several.
@@ -353,7 +353,7 @@ fn of_members(
         let flow = match archive.member(&name) {
             Err(e) => take(&place, Err(e.into())),
             Ok(member) if corpus::may_hold_sessions(Path::new(&name), &member) => {
-                of_source(&member, &place, &Beside::default(), take)
+                of_source(&member, &place, &CompanionFiles::default(), take)
             }
             Ok(_) => continue,
         };
@@ -371,7 +371,7 @@ const ALONE: &str =
 
 /// Companion files of a source.
 #[derive(Default)]
-struct Beside<'a> {
+struct CompanionFiles<'a> {
     /// Folder of the source. `None` = the source is not on disk and has no companions.
     folder: Option<&'a Path>,
     /// Chain of scenarios that extend one another, ending with this one.
@@ -380,7 +380,7 @@ struct Beside<'a> {
     read: RefCell<Vec<PathBuf>>,
 }
 
-impl Companions for Beside<'_> {
+impl Companions for CompanionFiles<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A foreign scenario must not be able to show files of this machine.
         let inside = std::path::Path::new(name)

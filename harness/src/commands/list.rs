@@ -100,7 +100,7 @@ pub(crate) fn list(args: &ListArgs) -> anyhow::Result<()> {
                 let _ = writeln!(out, "{:<28} {:<10} {}", s.id, s.tags.join(","), s.title);
                 for code in &s.cites {
                     let name = scenarios::pitfalls::find(code)
-                        .map(|p| format!(" ({})", p.name))
+                        .map(|name| format!(" ({name})"))
                         .unwrap_or_default();
                     let _ = writeln!(out, "{:<39} example of: {code}{name}", "");
                 }

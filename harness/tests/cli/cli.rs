@@ -288,7 +288,7 @@ fn import_to_folder_writes_one_file_per_session() {
             here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
         }
     }
-    here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);
+    here.run("import rec.jsonl --to anthropic").ok().prints(&["\"model\":\"claude-sonnet-4-6\""]);
 }
 
 #[test]

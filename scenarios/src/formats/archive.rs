@@ -46,7 +46,7 @@ impl<'a> Archive<'a> {
     pub fn member(&self, name: &str) -> Result<Source<'static>, InputError> {
         let called = format!("{}/{}", self.name, below(name));
         let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
-        Ok(Source::of_member(bytes, called))
+        Ok(Source::from_member(bytes, called))
     }
 
     fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {

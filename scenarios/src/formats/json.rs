@@ -145,7 +145,7 @@ impl<'a> Document<'a> {
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
-        InputError::new(line, what, WHOLE, fix).at(self.file)
+        InputError::new(line, what, EXPECTED, fix).at(self.file)
     }
 
     /// Returns the objects of a list in the document, if there is one. Other items are left out
@@ -171,10 +171,10 @@ impl<'a> Document<'a> {
 }
 
 /// Valid content of a document, for errors.
-const WHOLE: &str = "a recording as its program wrote it";
+const EXPECTED: &str = "a recording as its program wrote it";
 
 fn broken_off(line: usize) -> InputError {
-    InputError::new(line, "the JSON breaks off here", WHOLE, "export or copy it again, whole")
+    InputError::new(line, "the JSON breaks off here", EXPECTED, "export or copy it again, whole")
 }
 
 /// Finds the line numbers of successive parts of a text.

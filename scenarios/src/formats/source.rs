@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
         Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true }
     }
 
-    pub(super) fn of_member(bytes: Vec<u8>, name: String) -> Source<'a> {
+    pub(super) fn from_member(bytes: Vec<u8>, name: String) -> Source<'a> {
         Source { name, raw: Raw::Member(bytes), alone: true }
     }
 
