@@ -33,7 +33,6 @@ struct End {
     bytes: usize,
     /// When it was last asked for, in requests.
     used: u64,
-    /// The end before this one.
     before: Option<Arc<str>>,
     /// Hash of the request that continued from here: only the same request may be repeated.
     next: Option<u64>,

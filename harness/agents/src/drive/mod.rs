@@ -52,7 +52,6 @@ pub use outcome::{DriveOutcome, failed, measured};
 
 use observed_session::Extent;
 
-/// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
     pub model: &'static Model,

@@ -9,7 +9,6 @@ pub(super) enum Route<'a> {
     Of(Wire, Endpoint),
     /// The list of models.
     Models,
-    /// One model.
     Model(&'a str),
 }
 

@@ -32,7 +32,6 @@ pub(super) struct Segment<'a> {
 /// Parts of a request.
 #[derive(Debug, Default)]
 pub(super) struct SummaryRequest<'a> {
-    /// Instruction for the summariser.
     pub instruction: String,
     /// Segments of the conversation, oldest first.
     pub segments: Vec<Segment<'a>>,

@@ -22,7 +22,6 @@ impl JsonRpc {
         JsonRpc { child, has_version, answer, calls: 0 }
     }
 
-    /// Sends a message.
     pub(super) async fn send(&mut self, mut message: Value) -> Result<(), Stopped> {
         if self.has_version {
             message["jsonrpc"] = "2.0".into();
