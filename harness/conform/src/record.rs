@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::Item;
 use ctxbench_util::files;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::case::{Constant, Constants, Outcome, Segment};
+use crate::case::{CaseModel, Constant, Constants, Outcome, Segment};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +128,7 @@ pub enum Classification {
 /// A product's classification of a recorded session.
 #[derive(Default)]
 pub struct SessionReading {
+    pub model: CaseModel,
     pub settings: Map<String, Value>,
     pub constants: Constants,
     /// Phase, if the product reports it, and classification of the pieces, for each request.
@@ -196,13 +196,6 @@ impl SessionReading {
         };
         self.constants.insert(name.to_string(), constant);
         filler
-    }
-
-    /// Sets the settings of the case.
-    pub(crate) fn set(&mut self, settings: &impl Serialize) {
-        if let Ok(Value::Object(all)) = serde_json::to_value(settings) {
-            self.settings = all;
-        }
     }
 }
 

@@ -36,7 +36,6 @@ pub(super) struct Shot {
     pub(super) prompt: Prompt,
 }
 
-/// All requests of an agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentRequests {
     pub(super) program: String,
@@ -49,6 +48,7 @@ pub(super) struct AgentRequests {
     pub(super) summaries: Vec<Arc<str>>,
 }
 
+#[derive(Default)]
 struct Player {
     sent: Arc<AgentRequests>,
     shots: VecDeque<Shot>,
@@ -394,7 +394,6 @@ impl Strategy for Player {
     }
 }
 
-/// A driven agent.
 struct DrivenAgent {
     sent: Arc<AgentRequests>,
     about: About,
@@ -412,12 +411,7 @@ impl Product for DrivenAgent {
             says: sent.says.iter().copied().collect(),
             compacts: sent.compacts.iter().copied().collect(),
             sent,
-            step: 0,
-            asked: 0,
-            known: KnownBlocks::default(),
-            seen: 0,
-            made: HashMap::new(),
-            request: None,
+            ..Player::default()
         })
     }
 

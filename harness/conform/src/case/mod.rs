@@ -19,6 +19,7 @@ pub use request::{
 };
 
 use crate::check::prepare;
+use crate::text::filler;
 
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +73,16 @@ pub struct Case {
     /// Purpose of the case, for readers.
     #[serde(default)]
     pub shows: String,
-    /// Settings of the program, as it stores them.
+    #[serde(default)]
+    pub model: CaseModel,
+    /// Settings of the strategy.
     pub settings: Map<String, Value>,
+    /// Parameters of the requests of the program's caller.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    /// Texts that replace those of the program.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub texts: Map<String, Value>,
     /// Sizes of texts that are constant in the program.
     #[serde(default)]
     pub constants: Constants,
@@ -168,37 +177,43 @@ impl Bytes {
     }
 }
 
-/// The model of a recorded session, in the settings of a case.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+/// The model of a recorded session.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CaseModel {
-    pub(crate) name: Option<String>,
+pub struct CaseModel {
+    pub name: Option<String>,
     /// Window, tokens.
-    pub(crate) context: u64,
+    pub context: Option<u64>,
     /// Largest reply, tokens.
-    pub(crate) output: Option<u64>,
+    pub output: Option<u64>,
     /// Separate limit of the input, tokens.
-    pub(crate) input: Option<u64>,
+    pub input: Option<u64>,
+    pub wire: Option<CaseWire>,
 }
 
 impl CaseModel {
     /// Returns a model with these limits, and everything else from another one.
-    pub(crate) fn over(self, other: Model, provider: Provider) -> Model {
+    pub(crate) fn over(&self, other: &Model) -> Model {
         Model {
             name: self.name.as_deref().unwrap_or("mock-model").into(),
-            window: self.context,
+            window: self.context.unwrap_or(other.window),
             max_output: self.output.unwrap_or(other.max_output),
             input_limit: self.input,
-            provider,
-            ..other
+            provider: match self.wire {
+                None => other.provider,
+                Some(CaseWire::OpenaiChat) => Provider::Openai,
+                Some(CaseWire::Anthropic) => Provider::Anthropic,
+                Some(CaseWire::Gemini) => Provider::Gemini,
+            },
+            ..other.clone()
         }
     }
 }
 
-/// Wire API of a recorded session, in the settings of a case.
+/// Wire API of a recorded session.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum CaseWire {
+pub enum CaseWire {
     OpenaiChat,
     Anthropic,
     Gemini,
@@ -252,6 +267,7 @@ impl Case {
         let mut case: Value = serde_json::from_str(text)
             .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
         prepare(&mut case)?;
+        read::<Option<CaseModel>>("model", case["model"].clone())?;
         read::<Option<Constants>>("constants", case["constants"].clone())?;
         read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
         read_list::<FixedPiece>(&case, "fixed")?;
@@ -261,9 +277,9 @@ impl Case {
         read("case", case)
     }
 
-    /// Returns the settings as the product reads them.
-    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, CaseError> {
-        read("settings", Value::Object(self.settings.clone()))
+    /// Returns a filler for a constant of the program.
+    pub(crate) fn filler(&self, name: &str) -> String {
+        filler(name, self.constant(name))
     }
 
     /// Returns the size of a constant, bytes.

@@ -31,7 +31,6 @@ impl Rpc {
         Ok(message)
     }
 
-    /// Sends a command and waits for its response.
     async fn command(&mut self, mut command: Value) -> Result<TurnOutcome, Stopped> {
         self.calls += 1;
         let id = format!("c{}", self.calls);
