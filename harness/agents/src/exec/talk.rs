@@ -14,7 +14,6 @@ use super::strategy::Exec;
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// An error in an answer.
 pub(super) enum AnswerFault {
     /// The program reported the error.
     Reported(String),
