@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn replies_follow_what_a_request_ends_with() {
-        type Asked<'a> = &'a [(&'a [&'a str], Option<&'a str>)];
-        let cases: [(&[Turn<'_>], Asked<'_>); 4] = [
+        type Requests<'a> = &'a [(&'a [&'a str], Option<&'a str>)];
+        let cases: [(&[Turn<'_>], Requests<'_>); 4] = [
             (
                 THREE_TURNS,
                 &[
@@ -275,7 +275,7 @@ mod tests {
                     (&["unknown 4"], Some("four")),
                 ],
             ),
-            // A running turn goes on when its first words are shown again.
+            // A running turn continues when its first words are shown again.
             (
                 &[("first", &[("one", &["c1"]), ("two", &["c2"]), ("three", &[])])],
                 &[
