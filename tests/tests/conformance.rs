@@ -402,8 +402,8 @@ fn unknown_members_are_refused_everywhere() {
     }
     assert!(corrupted(|v| v["not_compared"] = json!(["items"])).contains("not_compared"));
     // An object in place of a size, and an unknown setting.
-    let marker = with_value(OPENCODE, "/constants/marker", json!({"bytes": 1}));
-    assert!(marker.starts_with("constants: ") && marker.contains("expected"), "{marker}");
+    let marker = with_value(OPENCODE, "/constants/marker/zork", json!(1));
+    assert!(marker.starts_with("constants: expected a size"), "{marker}");
     let setting = with_value(CODEX, "/settings/zork", json!(1));
     assert!(setting.starts_with("settings: ") && setting.contains("zork"), "{setting}");
 }
@@ -417,7 +417,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
         (CODEX, "/events/1/usage/total_tokens"),
         (CODEX, "/requests/0/items/0/bytes /requests/0/items/3/bytes"),
         ("codex/0.63.0/probe.json", "/model/context"),
-        (OPENCODE, "/model/context /model/output /constants/marker"),
+        (OPENCODE, "/model/context /model/output /constants/marker/bytes"),
         (OPENCODE, "/events/1/usage/prompt_tokens /requests/0/max_tokens /requests/0/items/0/msg"),
         (SDK, "/events/1/usage/cache_read_input_tokens"),
         (SDK_ERROR, "/events/2/status"),

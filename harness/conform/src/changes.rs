@@ -127,6 +127,7 @@ fn replay(old: &Case, new: &Case) -> Vec<String> {
 
 /// Returns the settings of a program, and the sizes of its texts and tools.
 fn program(case: &Case) -> Value {
+    let sizes: BTreeMap<_, _> = case.constants.iter().map(|(n, c)| (n, c.bytes())).collect();
     let mut fixed: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for piece in &case.fixed {
         let piece = json!(piece);
@@ -135,7 +136,7 @@ fn program(case: &Case) -> Value {
         let words: Vec<&str> = words.into_iter().flatten().collect();
         fixed.entry(words.join(" ")).or_default().push(size.clone());
     }
-    json!({"model": case.model, "settings": case.settings, "constants": case.constants, "fixed": fixed})
+    json!({"model": case.model, "settings": case.settings, "constants": sizes, "fixed": fixed})
 }
 
 /// Returns a request without the fixed pieces at its beginning, the numbers of its messages, and

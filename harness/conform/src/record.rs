@@ -9,8 +9,7 @@ use ctxbench_provider::Item;
 use ctxbench_util::files;
 use serde_json::{Map, Value};
 
-use crate::case::{CaseModel, Constants, Outcome, Segment};
-use crate::text::filler;
+use crate::case::{CaseModel, Constant, Constants, Outcome, Segment};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -182,13 +181,21 @@ impl SessionReading {
 
     /// Notes the size of a text of the program at its first occurrence, bytes.
     pub(crate) fn note(&mut self, name: &str, bytes: usize) {
-        self.constants.entry(name.to_string()).or_insert(bytes);
+        self.constants.entry(name.to_string()).or_insert(Constant::Bytes(bytes));
     }
 
-    /// Notes the size of a text of the program. Returns the filler that stands for it.
+    /// Notes the sizes of a text of the program, and a filler that stands for it.
     pub(crate) fn replace(&mut self, name: &str, text: &str) -> String {
-        self.constants.insert(name.to_string(), text.len());
-        filler(name, text.len())
+        let utf16 = |t: &str| t.encode_utf16().count();
+        let filler = crate::text::filler(name, text.len());
+        let constant = Constant::Text {
+            bytes: text.len(),
+            utf16: Some(utf16(text)),
+            json_utf16: Some(utf16(&Value::from(text).to_string()) - 2),
+            placeholder: Some(filler.clone()),
+        };
+        self.constants.insert(name.to_string(), constant);
+        filler
     }
 }
 

@@ -100,8 +100,45 @@ pub struct Case {
     pub outcome: Option<Outcome>,
 }
 
-/// Sizes of texts, in bytes.
-pub type Constants = BTreeMap<String, usize>;
+pub type Constants = BTreeMap<String, Constant>;
+
+/// Sizes of a text of the program.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a size in bytes, or an object with `bytes`"
+)]
+pub enum Constant {
+    Bytes(usize),
+    Text {
+        bytes: usize,
+        utf16: Option<usize>,
+        json_utf16: Option<usize>,
+        /// A text of the same size that stands for it in the recording.
+        placeholder: Option<String>,
+    },
+}
+
+impl Constant {
+    /// Creates a constant with a size in bytes alone.
+    pub fn of_bytes(bytes: usize) -> Constant {
+        Constant::Text { bytes, utf16: None, json_utf16: None, placeholder: None }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Constant::Bytes(bytes) | Constant::Text { bytes, .. } => *bytes,
+        }
+    }
+
+    pub fn placeholder(&self) -> Option<&str> {
+        match self {
+            Constant::Text { placeholder, .. } => placeholder.as_deref(),
+            Constant::Bytes(_) => None,
+        }
+    }
+}
 
 /// Sizes of the parts of a content, in bytes.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -246,7 +283,7 @@ impl Case {
 
     /// Returns the size of a constant, bytes.
     pub(crate) fn constant(&self, name: &str) -> usize {
-        self.constants.get(name).copied().unwrap_or_default()
+        self.constants.get(name).map_or(0, Constant::bytes)
     }
 
     /// Returns the first base piece of the requests of the main work.

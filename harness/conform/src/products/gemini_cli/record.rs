@@ -132,7 +132,7 @@ mod tests {
                 Classification::Said(BlockKind::User)
             ]
         );
-        let of = ["prompt_new", "prompt_verify", "ack"].map(|name| out.constants[name]);
+        let of = ["prompt_new", "prompt_verify", "ack"].map(|name| out.constants[name].bytes());
         assert_eq!(of, [7, 10, 6]);
         assert_eq!(out.settings["threshold"], 0.5 / 16.0);
         let prompts = ["done", "error"].map(str::to_string);

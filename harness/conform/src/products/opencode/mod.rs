@@ -5,7 +5,7 @@ mod record;
 use serde_json::json;
 
 use super::build;
-use crate::case::{Case, CaseError, CaseWire};
+use crate::case::{Case, CaseError, CaseWire, Constant};
 use crate::text::filler;
 use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
 
@@ -33,15 +33,19 @@ fn set_up(case: &Case) -> Result<SetUp, CaseError> {
     let prior_close =
         filler("prior_close", case.constant("summary_prompt_with_prior").saturating_sub(60));
     let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
+    let constant = |name: &str| {
+        let given = case.constants.get(name).and_then(Constant::placeholder);
+        given.map_or_else(|| case.filler(name), str::to_string)
+    };
     let texts = json!({
         "intro": intro,
         "first": first,
         "prior_open": prior_open,
         "prior_close": prior_close,
         "template": template,
-        "marker": case.filler("marker"),
-        "go_on": case.filler("continue"),
-        "go_on_overflow": case.filler("continue_after_overflow"),
+        "marker": constant("marker"),
+        "go_on": constant("continue"),
+        "go_on_overflow": constant("continue_after_overflow"),
         // 1.3: the recorded wrapper around a replayed message, and the prompt after the
         // conversation.
         "wrapper_open": filler("wrapper", WRAPPER_BYTES),

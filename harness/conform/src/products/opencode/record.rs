@@ -201,8 +201,8 @@ mod tests {
         // The transcript contains only the size of the program's message.
         let s1 = vec![Segment::written("S1")];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
-        assert_eq!(out.constants["continue"], 6);
-        assert_eq!(out.constants["summary_prompt_first"], first.len() - 15);
+        assert_eq!(out.constants["continue"].bytes(), 6);
+        assert_eq!(out.constants["summary_prompt_first"].bytes(), first.len() - 15);
         assert_eq!(out.numbered, Some(1));
     }
 }

@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(*of(2), Classification::Segments { around, segments: both.clone() });
         let words = update.len() - 10 - "HT".len() - join.len();
         assert_eq!(*of(3), prompt(["update", "prompt_update"], "[User]: on", both, words));
-        assert_eq!(out.constants["summary_head"], around[0]);
-        assert_eq!(out.constants["split_join"], join.len());
+        assert_eq!(out.constants["summary_head"].bytes(), around[0]);
+        assert_eq!(out.constants["split_join"].bytes(), join.len());
     }
 
     #[test]
