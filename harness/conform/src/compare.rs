@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::RequestView;
-use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText};
+use crate::case::{Bytes, Case, CaseItem, CaseRequest, ContentForm, PartText, PriorSummary};
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
@@ -359,10 +359,15 @@ fn transcript_difference(
         }
         at = end + 2;
     }
-    let want = w.prior_summary.as_ref().map(|segments| prompt::body(segments, &view.summary));
-    let want = match want.transpose() {
-        Ok(want) => want,
-        Err(e) => return Some(Mismatch::new("prior_summary", "a readable text", e)),
+    let want = match &w.prior_summary {
+        None => None,
+        Some(PriorSummary::Text(text)) => Some(text.clone()),
+        Some(PriorSummary::Segments { segments, .. }) => {
+            match prompt::body(segments, &view.summary) {
+                Ok(text) => Some(text),
+                Err(e) => return Some(Mismatch::new("prior_summary", "a readable text", e)),
+            }
+        }
     };
     differs("prior_summary", &want.as_deref(), &prior)
 }

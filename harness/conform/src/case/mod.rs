@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 
 pub use event::{CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest};
 pub use request::{
-    CaseCompaction, CaseItem, CaseRequest, Cut, Listed, Outcome, PartText, Segment, SegmentFiles,
+    CaseCompaction, CaseItem, CaseRequest, Cut, Listed, Outcome, PartText, PriorSummary, Segment,
+    SegmentFiles,
 };
 
 use crate::check::prepare;

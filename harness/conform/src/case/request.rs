@@ -83,7 +83,7 @@ pub struct CaseItem {
     pub segments: Vec<Segment>,
     /// The conversation in a summary prompt.
     pub transcript: Option<PartText>,
-    pub prior_summary: Option<Vec<Segment>>,
+    pub prior_summary: Option<PriorSummary>,
     /// Size of a summary prompt without its transcript and prior summary.
     pub constant_bytes: Option<usize>,
     /// A text of the program, which is not compared.
@@ -113,6 +113,17 @@ pub struct PartText {
     /// The messages of a transcript, separated by a blank line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartText>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a text, or an object with `bytes` and `segments`"
+)]
+pub enum PriorSummary {
+    Text(String),
+    Segments { bytes: usize, segments: Vec<Segment> },
 }
 
 /// A piece of a summary: written by a model, constant in the program, or lists of files.

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_conform::case::{
-    Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText, Segment,
+    Case, CaseItem, CaseRequest, FixedPiece, FixedText, FixedTools, Listed, PartText, PriorSummary,
+    Segment,
 };
 use ctxbench_conform::record::{
     CasePiece, CaseRecording, Classification, RecordedRequest, RecordedSession, SessionReading,
@@ -234,7 +235,16 @@ impl CaseWriter<'_> {
                 out.constant_bytes = Some(constant.1);
                 let (bytes, sha256) = (Some(t.len()), Some(sha256(&t)));
                 out.transcript = Some(PartText { bytes, sha256, ..PartText::default() });
-                out.prior_summary = (!prior.is_empty()).then(|| self.segments(prior));
+                out.prior_summary = match prior.as_slice() {
+                    [] => None,
+                    [Segment { text: Some(text), .. }] => {
+                        Some(PriorSummary::Text(self.shown.mask.text(text)))
+                    }
+                    several => Some(PriorSummary::Segments {
+                        bytes: several.iter().map(|s| s.bytes).sum(),
+                        segments: self.segments(several),
+                    }),
+                };
                 return out;
             }
             Classification::Said(_) if piece.items.len() > 1 => {
