@@ -226,7 +226,7 @@ fn message_with_texts_and_an_image_stays_one_message() {
 
     // In the tail of a compaction: the turn is (550 + 2) / 4 tokens by its JSON text.
     let mut tail = v.clone();
-    tail["settings"]["preserve_recent_tokens"] = json!(138);
+    tail["settings"]["compaction"] = json!({"preserve_recent_tokens": 138});
     tail["events"][3]["usage"] = usage(14_000);
     tail["events"].as_array_mut().unwrap().truncate(4);
     tail["events"].as_array_mut().unwrap().extend([
@@ -249,7 +249,7 @@ fn message_with_texts_and_an_image_stays_one_message() {
 
     // On Anthropic's wire, the breakpoint is after the last part of the message.
     let wire = load("opencode/1.18.33/s7_anthropic.json");
-    (v["model"]["wire"], v["fixed"]) = ("anthropic".into(), wire["fixed"].clone());
+    (v["settings"]["wire"], v["fixed"]) = ("anthropic".into(), wire["fixed"].clone());
     for e in v["events"].as_array_mut().unwrap().iter_mut().filter(|e| e["type"] == "reply") {
         e["usage"] = json!({"input_tokens": 3_000, "output_tokens": 40});
     }
@@ -376,10 +376,10 @@ fn a_request_without_an_answer_is_refused() {
 
 /// Objects of cases, by their position.
 const OBJECTS: &[(&str, &str)] = &[
-    (CODEX, "/constants /fixed/0 /fixed/1 /events/0 /events/1 /events/1/usage"),
+    (CODEX, "/settings /constants /fixed/0 /fixed/1 /events/0 /events/1 /events/1/usage"),
     (CODEX, "/requests/0 /requests/2 /requests/0/items/0 /requests/0/items/3"),
-    (OPENCODE, "/model /events/1/usage /requests/0"),
-    (SDK, "/constants /events/1/usage /outcome /requests/0/items/0"),
+    (OPENCODE, "/settings/model /settings/compaction /events/1/usage /requests/0"),
+    (SDK, "/settings/compaction_control /constants /events/1/usage /outcome /requests/0/items/0"),
     (SDK_NEW, "/events/0 /events/1 /requests/0"),
     (SDK_ERROR, "/events/2"),
     ("opencode/1.18.33/s15_image_overflow.json", "/events/1"),
@@ -401,24 +401,26 @@ fn unknown_members_are_refused_everywhere() {
         assert!(said.contains("unknown"), "{at}: {said}");
     }
     assert!(corrupted(|v| v["not_compared"] = json!(["items"])).contains("not_compared"));
-    // An object in place of a size, and an unknown setting.
+    // An object in place of a size, and a policy of two units.
     let marker = with_value(OPENCODE, "/constants/marker/zork", json!(1));
     assert!(marker.starts_with("constants: expected a size"), "{marker}");
-    let setting = with_value(CODEX, "/settings/zork", json!(1));
-    assert!(setting.starts_with("settings: ") && setting.contains("zork"), "{setting}");
+    let policy = with_value(CODEX, "/settings/tool_output_policy/tokens", json!(1));
+    assert!(policy.starts_with("settings: "), "{policy}");
 }
 
 #[test]
 fn numbers_of_the_wrong_type_are_refused_with_their_position() {
     let places = [
-        (CODEX, "/model/context"),
+        (CODEX, "/settings/context_window /settings/auto_compact_token_limit"),
+        (CODEX, "/settings/request_max_retries /settings/tool_output_policy/bytes"),
         (CODEX, "/constants/summary_prompt_bytes /fixed/0/bytes /fixed/0/estimate_bytes"),
         (CODEX, "/events/1/usage/input_tokens /events/1/usage/output_tokens"),
         (CODEX, "/events/1/usage/total_tokens"),
         (CODEX, "/requests/0/items/0/bytes /requests/0/items/3/bytes"),
-        ("codex/0.63.0/probe.json", "/model/context"),
-        (OPENCODE, "/model/context /model/output /constants/marker/bytes"),
+        ("codex/0.63.0/probe.json", "/settings/context_window"),
+        (OPENCODE, "/settings/model/context /settings/model/output /constants/marker/bytes"),
         (OPENCODE, "/events/1/usage/prompt_tokens /requests/0/max_tokens /requests/0/items/0/msg"),
+        (SDK, "/settings/max_tokens /settings/compaction_control/context_token_threshold"),
         (SDK, "/events/1/usage/cache_read_input_tokens"),
         (SDK_ERROR, "/events/2/status"),
     ];
@@ -449,11 +451,11 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
     }
     for (case, at, wrong) in [
         (CODEX, "/requests/0/tools", json!(1)),
+        (CODEX, "/settings/tool_output_policy", json!({})),
         (CODEX, "/fixed/1/bytes", json!([])),
         (CODEX, "/events/0/parts/0/text", json!(7)),
-        (SDK, "/settings/enabled", json!("yes")),
-        (SDK, "/settings/max_tokens", json!(-1)),
-        (OPENCODE, "/model/wire", json!("telegraph")),
+        (SDK, "/settings/compaction_control/enabled", json!("yes")),
+        (OPENCODE, "/settings/wire", json!("telegraph")),
     ] {
         let said = with_value(case, at, wrong);
         assert!(said.contains("expected"), "{case} {at}: {said}");
@@ -507,6 +509,6 @@ fn oversized_texts_are_refused_before_they_are_built() {
 
 #[test]
 fn disabled_control_does_not_compact() {
-    let enabled = "/settings/enabled";
+    let enabled = "/settings/compaction_control/enabled";
     assert_eq!(with_value(SDK, enabled, json!(false)), "purpose");
 }

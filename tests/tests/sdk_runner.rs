@@ -2,17 +2,13 @@
 //! hand from docs/sources/anthropic-sdk.md §2.4.
 
 use ctxbench_conform::{Case, replay};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Runs a case. Returns the first difference, if there is one.
 fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Option<String> {
-    let (own, params): (Map<String, Value>, Map<String, Value>) =
-        settings.as_object().unwrap().clone().into_iter().partition(|(name, _)| {
-            ["enabled", "max_tokens", "max_iterations", "threads"].contains(&&**name)
-        });
     let case = json!({
         "kind": "replay", "agent": "anthropic-sdk", "version": "python-2.12.0", "name": "by \
-         hand", "model": {"name": "m"}, "settings": own, "params": params,
+         hand", "settings": settings,
         "fixed": [{"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"}, {"kind": "tools", "count": 1}],
         "events": events, "requests": requests, "outcome": outcome,
     });
@@ -21,7 +17,7 @@ fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Optio
 }
 
 fn plain() -> Value {
-    json!({"enabled": false, "max_tokens": 9})
+    json!({"model": "m", "max_tokens": 9})
 }
 
 fn user(text: &str) -> Value {
@@ -192,7 +188,7 @@ fn compaction_omits_parameters_that_shape_an_answer() {
         "output_config": {"format": {"type": "json_schema"}, "effort": "low"},
     });
     let mut settings = given.clone();
-    (settings["enabled"], settings["max_tokens"]) = (json!(false), json!(9));
+    (settings["model"], settings["max_tokens"]) = (json!("m"), json!(9));
     let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, block("c")]);
     let kept = json!({"compaction": {"type": "summarize"}, "temperature": 0.5, "output_config": {"effort": "low"}});
     let requests = json!([
@@ -237,7 +233,7 @@ fn appending_during_compaction_is_an_error() {
 
 #[test]
 fn compaction_with_compaction_edit_is_refused() {
-    let settings = json!({"enabled": false, "max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112"}]}});
+    let settings = json!({"model": "m", "max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112"}]}});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
     let requests = json!([create("sample", params, &[text_item("user", 1, "a")])]);
@@ -246,7 +242,7 @@ fn compaction_with_compaction_edit_is_refused() {
 
 #[test]
 fn max_iterations_ends_before_compaction() {
-    let settings = json!({"enabled": false, "max_tokens": 9, "max_iterations": 1});
+    let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let requests = json!([first()]);
     assert_eq!(run(settings, events, requests, ended(1, &["f"], "final", json!(["x"]))), None);
@@ -254,7 +250,7 @@ fn max_iterations_ends_before_compaction() {
 
 #[test]
 fn two_compactions_and_a_caller_without_threads() {
-    let settings = json!({"enabled": false, "max_tokens": 9, "threads": false});
+    let settings = json!({"model": "m", "max_tokens": 9, "thread": false});
     let whole = |purpose: &str, params: Value, items: &[Value]| {
         let mut r = create(purpose, params, items);
         r["params"].as_object_mut().unwrap().remove("thread");

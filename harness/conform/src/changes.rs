@@ -111,9 +111,7 @@ fn replay(old: &Case, new: &Case) -> Vec<String> {
             if a["phase"].is_null() || b["phase"].is_null() {
                 (a["phase"], b["phase"]) = (Value::Null, Value::Null);
             }
-            let found = members("", &a, &b);
-            let first = found.iter().find(|line| !line.starts_with("items"));
-            Some(((i + 1).to_string(), first.or(found.first())?.clone()))
+            Some(((i + 1).to_string(), members("", &a, &b).into_iter().next()?))
         })
         .collect();
     if let Some((first, how)) = differ.first() {
@@ -136,7 +134,7 @@ fn program(case: &Case) -> Value {
         let words: Vec<&str> = words.into_iter().flatten().collect();
         fixed.entry(words.join(" ")).or_default().push(size.clone());
     }
-    json!({"model": case.model, "settings": case.settings, "constants": sizes, "fixed": fixed})
+    json!({"settings": case.settings, "constants": sizes, "fixed": fixed})
 }
 
 /// Returns a request without the fixed pieces at its beginning, the numbers of its messages, and

@@ -4,9 +4,12 @@ use ctxbench_core::block::BlockKind;
 use serde_json::Value;
 
 use crate::Replay;
-use crate::case::{Case, CaseError, CaseItem, FixedPiece, Listed};
+use crate::case::{Case, CaseError, CaseItem, Constant, FixedPiece, Listed};
 use crate::text::{MAX_BYTES, expand, is_recipe};
 
+/// Maximum number of tokens, calls or retries in a case. It is far above real numbers, and sums of
+/// such numbers do not overflow.
+const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Maximum number of tools in a case.
 const MAX_TOOLS: usize = 10_000;
 
@@ -47,16 +50,25 @@ impl Case {
         if let Some(name) = self.not_compared.iter().find(|name| !left_out(name)) {
             return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
         }
+        let mut fillers: usize = self.constants.values().map(Constant::bytes).sum();
         for piece in &self.fixed {
-            match piece {
+            fillers += match piece {
                 FixedPiece::Base(t) | FixedPiece::Context(t) if t.bytes.sizes().is_empty() => {
                     return Err(odd("fixed", "at least one size in `bytes`", "none"));
+                }
+                FixedPiece::Base(t) | FixedPiece::Context(t) => {
+                    let chars = [t.json_bytes, t.json_utf16, t.ascii_chars, t.other_chars];
+                    t.bytes.sum() + chars.into_iter().flatten().sum::<usize>()
                 }
                 FixedPiece::Tools(t) if t.count > MAX_TOOLS => {
                     return Err(odd("fixed", format!("at most {MAX_TOOLS} tools"), t.count));
                 }
-                _ => {}
+                FixedPiece::Tools(t) => t.json_utf16.unwrap_or(0),
             }
+        }
+        if fillers as u64 > MAX_BYTES {
+            let expected = format!("texts of at most {MAX_BYTES} bytes together");
+            return Err(odd("constants and fixed", expected, fillers));
         }
         for (name, len) in [("events", self.events.len()), ("requests", self.requests.len())] {
             if len == 0 {
@@ -118,8 +130,8 @@ pub(crate) fn prepare(v: &mut Value) -> Result<(), CaseError> {
 
 fn prepare_within(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseError> {
     match v {
-        Value::Number(n) if n.as_f64().is_some_and(|n| n > MAX_BYTES as f64) => {
-            Err(odd(at, format!("a number up to {MAX_BYTES}"), n))
+        Value::Number(n) if n.as_f64().is_some_and(|n| n > MAX_COUNT as f64) => {
+            Err(odd(at, format!("a number up to {MAX_COUNT}"), n))
         }
         Value::Array(list) => list
             .iter_mut()

@@ -25,10 +25,11 @@ use ctxbench_core::agent;
 use ctxbench_core::block::Block;
 use ctxbench_core::engine::{Engine, EngineOptions};
 use ctxbench_core::host::Event;
-use ctxbench_core::model;
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Request;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_provider::wire;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use case::Cut;
@@ -45,8 +46,8 @@ pub struct Replay {
     pub constants: &'static [&'static str],
     /// Required members of a case's outcome. If empty, the outcome may be missing.
     pub ends: &'static [&'static str],
-    /// Interprets the constants of a case.
-    pub set_up: fn(&Case) -> Result<SetUp, CaseError>,
+    /// Interprets a case: its settings and constants.
+    pub set_up: fn(&Case, Model) -> Result<SetUp, CaseError>,
     /// Returns the names of the class of an error that the program raises itself, the recorded one
     /// first. Returns none for other reasons.
     pub error_classes: fn(&str) -> &'static [&'static str],
@@ -57,12 +58,15 @@ pub struct Replay {
 /// A case prepared for its replay.
 pub struct SetUp {
     pub strategy: Box<dyn Strategy>,
+    pub model: Model,
     pub view: RequestView,
 }
 
 /// Form in which a case records requests.
 #[derive(Default)]
 pub struct RequestView {
+    /// Request parameters of the program's caller.
+    pub params: Map<String, Value>,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
     /// True if a caller acts while the program handles a reply: a `compact` event is the caller's,
@@ -141,17 +145,16 @@ pub fn replay(case: &Case) -> Result<CaseVerdict, CaseError> {
     let product = product.ok_or_else(|| unknown("agent", &case.agent))?;
     case.check(product)?;
     let template = model::catalogue().first().ok_or_else(|| unknown("model", ""))?;
-    let SetUp { mut strategy, view } = (product.set_up)(case)?;
+    let SetUp { mut strategy, model, view } = (product.set_up)(case, template.clone())?;
     let (world, script) = world::ScriptWorld::new(case, &view);
     let options = EngineOptions { default_breakpoints: false, ..EngineOptions::default() };
-    let mut engine =
-        Engine::with_options(Arc::new(case.model.over(template)), Box::new(world), options);
+    let mut engine = Engine::with_options(Arc::new(model), Box::new(world), options);
     engine.fixed = pieces::fixed(case);
     if let Some(name) = view.numbered {
         let wire = wire::find(name).ok_or_else(|| unknown("wire", name))?;
-        engine.fixed.server_edits = (wire.rules.edits_among)(&case.params);
+        engine.fixed.server_edits = (wire.rules.edits_among)(&view.params);
     }
-    engine.fixed.params = case.params.clone();
+    engine.fixed.params = view.params.clone();
     // Nothing in a case waits, so the run ends at once.
     let run =
         pin!(agent::run(&mut engine, &mut *strategy)).poll(&mut Context::from_waker(Waker::noop()));

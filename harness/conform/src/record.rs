@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::Item;
 use ctxbench_util::files;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::case::{CaseModel, Constant, Constants, Outcome, Segment};
+use crate::case::{Constant, Constants, Outcome, Segment};
 
 /// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +129,6 @@ pub enum Classification {
 /// A product's classification of a recorded session.
 #[derive(Default)]
 pub struct SessionReading {
-    pub model: CaseModel,
     pub settings: Map<String, Value>,
     pub constants: Constants,
     /// Phase, if the product reports it, and classification of the pieces, for each request.
@@ -196,6 +196,13 @@ impl SessionReading {
         };
         self.constants.insert(name.to_string(), constant);
         filler
+    }
+
+    /// Sets the settings of the case.
+    pub(crate) fn set(&mut self, settings: &impl Serialize) {
+        if let Ok(Value::Object(all)) = serde_json::to_value(settings) {
+            self.settings = all;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Maximum size of the text of a recipe, and of any number in a case: 64 MiB.
+/// Maximum size of the text of a recipe, and of all texts of a case together: 64 MiB.
 pub const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of lines of a recipe.
 const MAX_LINES: u64 = 1_000_000;

@@ -120,7 +120,7 @@ fn differences_between_versions_are_printed() {
             c["constants"]["summary_prompt_bytes"] = 512.into();
             c["fixed"][3]["count"] = 9.into();
             if name == "two" {
-                c["settings"]["auto_compact_limit"] = 6000.into();
+                c["settings"]["auto_compact_token_limit"] = 6000.into();
                 c["requests"].as_array_mut().unwrap().truncate(2);
                 c["requests"][1]["purpose"] = "summary".into();
             }
@@ -132,7 +132,7 @@ fn differences_between_versions_are_printed() {
 codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
   in every session: constants.summary_prompt_bytes: 426 → 512
   in every session: fixed.tools[0]: 8 → 9
-  two: settings.auto_compact_limit: 5000 → 6000
+  two: settings.auto_compact_token_limit: 5000 → 6000
   two: requests: 6 → 2
   two: 1 of 2 requests differ: 2
   two: first, request 2: purpose: \"sample\" → \"summary\"

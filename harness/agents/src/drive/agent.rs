@@ -52,6 +52,7 @@ pub enum AgentError {
         "{title} uses the API of {speaks}, and {model} has another; supported models: {models}"
     )]
     Model { title: String, speaks: &'static str, model: String, models: String },
+    /// The program is not in PATH.
     #[error(
         "{title} is not installed: `{tried}` is not in PATH; install it with `{install}`, or use \
          --program {name}=PATH"
@@ -75,18 +76,22 @@ pub enum Deliver {
     Exec,
 }
 
+/// Description of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Short name, of letters, digits, `-` and `_`.
     pub name: String,
+    /// Name for display.
     pub title: String,
     /// Strategy of ctxbench that implements the agent.
     pub strategy: Option<String>,
     /// Name of the default model.
     pub model: String,
+    /// Command that installs the agent.
     pub install: String,
     pub program: AgentProgram,
+    /// Start command and protocol.
     pub start: Start,
     /// Environment variables in addition to those of every agent.
     #[serde(default)]
@@ -121,11 +126,13 @@ pub struct Agent {
 pub struct AgentProgram {
     /// Names in PATH. The first that exists is used.
     pub names: Vec<String>,
+    /// Arguments that print the version.
     pub version: Vec<String>,
     /// Version that the description was tested with.
     pub tried: Option<String>,
 }
 
+/// Start command of an agent, and the protocol for its messages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
@@ -141,6 +148,7 @@ pub struct Start {
     pub compact: Option<String>,
 }
 
+/// File that is written before the start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetupFile {
@@ -149,6 +157,7 @@ pub struct SetupFile {
     pub text: String,
 }
 
+/// An agent's shell tool.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellTool {
@@ -157,6 +166,7 @@ pub struct ShellTool {
     pub arguments: Value,
 }
 
+/// Form of an edit in a reply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
@@ -172,6 +182,7 @@ pub struct Edit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSettings {
+    /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Arguments before those of the user.
@@ -179,15 +190,23 @@ pub struct RecordSettings {
     pub arguments: Vec<String>,
 }
 
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
+    /// The agent's own work.
     Work,
+    /// A summary for a compaction.
     Summary,
+    /// A name for the conversation.
     Title,
+    /// A commit message.
     Commit,
+    /// A suggestion for the next message of the user.
     Suggestion,
+    /// A note for the memory.
     Memory,
+    /// Any other side request.
     Other,
 }
 
@@ -259,6 +278,7 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
     Ok(Agent { here: Some(here.to_path_buf()), ..read(text, &toml, Some(here))? })
 }
 
+/// Returns the description of a built-in agent.
 fn described(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, toml)| *toml)
 }
@@ -441,6 +461,7 @@ impl Agent {
         })
     }
 
+    /// Returns the path of the program.
     pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, AgentError> {
         let missing = |tried: String| AgentError::Missing {
             title: self.title.clone(),

@@ -23,6 +23,7 @@ const STDERR_LINES: usize = 6;
 /// Time that an agent has to end, and for the rest of its standard error.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Running process of an agent.
 pub(super) struct Child {
     group: ProcessGroup,
     stdin: Option<ChildStdin>,
@@ -46,7 +47,9 @@ pub(super) struct Patience {
 enum Next {
     /// Number of bytes printed. 0 means that the output was closed.
     Printed(usize),
-    Ended(std::process::ExitStatus),
+    Ended(std::io::Result<std::process::ExitStatus>),
+    /// The model gives no more answers, for this reason.
+    Refused(String),
 }
 
 /// Reason why an agent cannot continue.
@@ -83,10 +86,12 @@ impl Child {
         })
     }
 
+    /// Closes standard input.
     pub(super) fn close_input(&mut self) {
         self.stdin = None;
     }
 
+    /// Writes bytes to standard input.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
         let Some(stdin) = &mut self.stdin else { return Ok(()) };
         let sent = async {
@@ -100,6 +105,7 @@ impl Child {
         }
     }
 
+    /// Writes a JSON line to standard input.
     pub(super) async fn send(&mut self, message: &Value) -> Result<(), Stopped> {
         self.write(format!("{message}\n").as_bytes()).await
     }
@@ -165,48 +171,29 @@ impl Child {
     /// Waits for the process to end, skips its output, and returns its exit code. A daemon may keep
     /// the output open.
     pub(super) async fn finish(&mut self) -> Result<i32, Stopped> {
+        let limit = self.patience.limit;
         let mut open = true;
-        loop {
-            match self.next(open, true).await? {
-                Next::Ended(status) => return Ok(status.code().unwrap_or(-1)),
-                Next::Printed(0) => open = false,
-                Next::Printed(_) => self.buffer.clear(),
-            }
-        }
-    }
-
-    async fn read(&mut self) -> Result<(), Stopped> {
-        match self.next(true, false).await? {
-            Next::Printed(0) => Err(self.exit_reason().await),
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits for output while it is `open`, or with `end` for the end of the process. Requests to
-    /// the model reset the timeout.
-    async fn next(&mut self, open: bool, end: bool) -> Result<Next, Stopped> {
-        let Patience { limit, director } = self.patience.clone();
         loop {
             let before = self.request_count();
             let mut bytes = [0; 1 << 14];
             let Child { group, stdout, .. } = self;
+            let director = self.patience.director.clone();
             let next = async {
                 tokio::select! {
                     biased;
-                    why = director.gave_up() => Err(why),
-                    read = stdout.read(&mut bytes), if open => Ok(read.map(Next::Printed)),
-                    status = group.wait(), if end => Ok(status.map(Next::Ended)),
+                    why = director.gave_up() => Next::Refused(why),
+                    read = stdout.read(&mut bytes), if open => Next::Printed(read.unwrap_or(0)),
+                    status = group.wait() => Next::Ended(status),
                 }
             };
             match timeout(limit, next).await {
-                Ok(Ok(Ok(Next::Printed(n)))) => {
-                    self.buffer.extend(&bytes[..n]);
-                    self.count_output(before, n).await?;
-                    return Ok(Next::Printed(n));
+                Ok(Next::Ended(Ok(status))) => return Ok(status.code().unwrap_or(-1)),
+                Ok(Next::Ended(Err(e))) => {
+                    return Err(Stopped(format!("failed to wait for it: {e}")));
                 }
-                Ok(Ok(Ok(ended))) => return Ok(ended),
-                Ok(Ok(Err(e))) => return Err(Stopped(format!("failed to read its output: {e}"))),
-                Ok(Err(why)) => return Err(self.stopped(why).await),
+                Ok(Next::Refused(why)) => return Err(self.stopped(why).await),
+                Ok(Next::Printed(0)) => open = false,
+                Ok(Next::Printed(n)) => self.count_output(before, n).await?,
                 Err(_) if self.request_count() != before => {}
                 Err(_) if open => return Err(self.timed_out().await),
                 Err(_) => {
@@ -216,6 +203,36 @@ impl Child {
         }
     }
 
+    async fn read(&mut self) -> Result<(), Stopped> {
+        match self.read_or_time_out().await? {
+            0 => Err(self.exit_reason().await),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads once. Requests to the model reset the timeout.
+    async fn read_or_time_out(&mut self) -> Result<usize, Stopped> {
+        let Patience { limit, director } = self.patience.clone();
+        loop {
+            let before = self.request_count();
+            let read = tokio::select! {
+                biased;
+                why = director.gave_up() => return Err(self.stopped(why).await),
+                read = timeout(limit, self.read_some()) => read,
+            };
+            match read {
+                Ok(Ok(n)) => {
+                    self.count_output(before, n).await?;
+                    return Ok(n);
+                }
+                Ok(Err(e)) => return Err(Stopped(format!("failed to read its output: {e}"))),
+                Err(_) if self.request_count() != before => {}
+                Err(_) => return Err(self.timed_out().await),
+            }
+        }
+    }
+
+    /// Returns the number of requests so far.
     fn request_count(&self) -> usize {
         self.patience.director.lock().exchanges.len()
     }
@@ -248,6 +265,7 @@ impl Child {
         Ok(n)
     }
 
+    /// Explains why the process ended.
     async fn exit_reason(&mut self) -> Stopped {
         let why = match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),

@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
+use super::faults::RequestCounts;
 use super::plan::{DrivePlan, Planned};
 use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 use ctxbench_replay::{NEUTRAL, text_of};
@@ -28,6 +29,7 @@ const MAX_IDLE_REQUESTS: u64 = 400;
 /// Reply to a request for a title or a similar text.
 const ASIDE: &str = "Work on the project";
 
+/// A request and its outcome.
 #[derive(Debug)]
 pub(super) struct Exchange {
     /// Number of the move in which it arrived.
@@ -49,6 +51,7 @@ pub(super) struct Exchange {
     pub(super) on_purpose: bool,
 }
 
+/// Reply to a request.
 #[derive(Clone)]
 struct PlannedReply {
     /// `None` = a summary.
@@ -71,13 +74,14 @@ impl PlannedReply {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Director {
     plan: Arc<DrivePlan>,
     sides: Vec<Side>,
     has_tool: bool,
+    /// Faults of the provider.
     faults: Vec<ProviderFault>,
-    pub(super) counted: BTreeMap<Purpose, u64>,
+    /// Number of requests by purpose.
+    counted: BTreeMap<Purpose, u64>,
     label: Option<String>,
     step: usize,
     reply: usize,
@@ -116,8 +120,20 @@ impl SharedDirector {
             sides: agent.side.clone(),
             has_tool: agent.tool.is_some(),
             faults: faults.to_vec(),
+            counted: BTreeMap::new(),
             label: agent.label.clone(),
-            ..Director::default()
+            step: 0,
+            reply: 0,
+            given: HashMap::new(),
+            giving: None,
+            broken: None,
+            open: HashMap::new(),
+            heard: HashSet::new(),
+            idle: 0,
+            exchanges: Vec::new(),
+            stuck: None,
+            gives_up: Arc::default(),
+            now: 0,
         })))
     }
 
@@ -173,6 +189,13 @@ impl Director {
         *n += 1;
         let on = purpose.fault_on()?;
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
+    }
+
+    /// Returns the number of requests by kind.
+    pub(super) fn request_counts(&self, exchanges: usize) -> RequestCounts {
+        let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
+        let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
+        RequestCounts { all: exchanges as u64, summaries, work }
     }
 
     /// Returns the purpose of a request. `None` if no rule of the description matches.
@@ -292,6 +315,7 @@ fn fits(side: &Side, request: &Arrived, prompt: &Prompt) -> bool {
         && tools.is_none_or(|wanted| wanted == prompt.tools.is_some())
 }
 
+/// Returns the answer of a fault.
 fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError> {
     let ProviderFault { status, code, message, text, tokens, .. } = fault;
     if let Some(status) = status {
@@ -377,6 +401,15 @@ fn unknown(prompt: &Prompt) -> String {
          begins {:?}; add a [[side]] rule to the description",
         &last[..end]
     )
+}
+
+/// Returns the side requests by purpose.
+pub(super) fn side_requests(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
+    let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
+    for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
+        all.entry(e.purpose).or_default().push(e);
+    }
+    all
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! Faults of the provider during a drive, by the number of the request among all requests, among
 //! summaries, or among the agent's own requests.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 use ctxbench_util::plural::pluralize;
 
-use super::agent::Purpose;
 use crate::serve::{self, BadFault, FaultPlan};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,25 +57,28 @@ fn of_sort(spec: &str, on: FaultOn) -> Option<DriveFault> {
 }
 
 /// Returns notes about faults that did not occur because the agent sent too few requests.
-pub(super) fn unused_faults(
-    all: &[DriveFault],
-    counted: &BTreeMap<Purpose, u64>,
-    requests: u64,
-) -> Vec<String> {
-    let of = |purpose| counted.get(&purpose).copied().unwrap_or_default();
+pub(super) fn unused_faults(all: &[DriveFault], made: RequestCounts) -> Vec<String> {
     let told = |fault: &DriveFault| {
         let (from, n, of_sort) = match fault {
-            DriveFault::Request(plan) => (plan.from(), requests, ""),
+            DriveFault::Request(plan) => (plan.from(), made.all, ""),
             DriveFault::Sort(f) if f.on == FaultOn::Summary => {
-                (f.nth, of(Purpose::Summary), " for a summary")
+                (f.nth, made.summaries, " for a summary")
             }
-            DriveFault::Sort(f) => (f.nth, of(Purpose::Work), " for its work"),
+            DriveFault::Sort(f) => (f.nth, made.work, " for its work"),
         };
         let made = pluralize(n, "request");
         (from > n)
             .then(|| format!("the fault `{fault}` did not occur: the agent sent {made}{of_sort}"))
     };
     all.iter().filter_map(told).collect()
+}
+
+/// Number of requests of an agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestCounts {
+    pub(super) all: u64,
+    pub(super) summaries: u64,
+    pub(super) work: u64,
 }
 
 /// Formats a fault as on the command line.
@@ -108,7 +109,7 @@ mod tests {
     fn unused_faults_of_requests_that_were_not_sent_are_reported() {
         let all = ["9:500", "8:500", "summary:1:500", "work:7-9:empty"];
         let all = all.map(|spec| spec.parse::<DriveFault>().unwrap());
-        let told = unused_faults(&all, &BTreeMap::from([(Purpose::Work, 1)]), 8);
+        let told = unused_faults(&all, RequestCounts { all: 8, summaries: 0, work: 1 });
         assert_eq!(
             told,
             [

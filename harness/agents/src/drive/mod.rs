@@ -126,16 +126,14 @@ pub struct Aside {
 impl Driven {
     /// Returns the side requests, such as titles, by purpose.
     pub fn asides(&self) -> Vec<Aside> {
-        let mut all: BTreeMap<Purpose, Aside> = BTreeMap::new();
-        let is_aside = |e: &&Exchange| !matches!(e.purpose, Purpose::Work | Purpose::Summary);
-        for e in self.exchanges.iter().filter(is_aside) {
-            let none = Aside { purpose: e.purpose, requests: 0, input_tokens: 0, usd: 0.0 };
-            let sum = all.entry(e.purpose).or_insert(none);
-            sum.requests += 1;
-            sum.input_tokens += input(e);
-            sum.usd += self.usd(e);
-        }
-        all.into_values().collect()
+        let all = director::side_requests(&self.exchanges);
+        let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
+            purpose,
+            requests: of.len(),
+            input_tokens: of.iter().copied().map(input).sum(),
+            usd: of.iter().map(|e| self.usd(e)).sum(),
+        };
+        all.into_iter().map(sum).collect()
     }
 
     /// Returns the HTTP status of every request that was refused or aborted.
@@ -309,7 +307,7 @@ pub fn drive(
     drop(runtime);
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
-    let counted = std::mem::take(&mut d.counted);
+    let made = d.request_counts(exchanges.len());
     end.stopped = d.stuck.take().or(end.stopped);
     drop(d);
     let given = scenario.faults.iter().cloned().map(DriveFault::Sort);
@@ -324,7 +322,7 @@ pub fn drive(
         summariser: options.summariser.clone(),
         session,
         faults,
-        unused_faults: faults::unused_faults(&all, &counted, exchanges.len() as u64),
+        unused_faults: faults::unused_faults(&all, made),
         notes,
         plan,
         max_output,

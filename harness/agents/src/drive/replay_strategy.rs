@@ -36,6 +36,7 @@ pub(super) struct Shot {
     pub(super) prompt: Prompt,
 }
 
+/// All requests of an agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentRequests {
     pub(super) program: String,
@@ -48,7 +49,6 @@ pub(super) struct AgentRequests {
     pub(super) summaries: Vec<Arc<str>>,
 }
 
-#[derive(Default)]
 struct Player {
     sent: Arc<AgentRequests>,
     shots: VecDeque<Shot>,
@@ -394,6 +394,7 @@ impl Strategy for Player {
     }
 }
 
+/// A driven agent.
 struct DrivenAgent {
     sent: Arc<AgentRequests>,
     about: About,
@@ -411,7 +412,12 @@ impl Product for DrivenAgent {
             says: sent.says.iter().copied().collect(),
             compacts: sent.compacts.iter().copied().collect(),
             sent,
-            ..Player::default()
+            step: 0,
+            asked: 0,
+            known: KnownBlocks::default(),
+            seen: 0,
+            made: HashMap::new(),
+            request: None,
         })
     }
 

@@ -21,10 +21,12 @@ pub(super) fn at(
     upstream.with_path(&format!("{base}{rest}{query}"))
 }
 
+/// The addresses of all providers.
 #[derive(Clone, Debug, Default)]
 pub struct Upstreams(Vec<(Option<Api>, ServerUrl)>);
 
 impl Upstreams {
+    /// One for everything.
     pub fn single(upstream: ServerUrl) -> Upstreams {
         Upstreams(vec![(None, upstream)])
     }
@@ -47,10 +49,12 @@ impl Upstreams {
         Ok(Upstreams(out))
     }
 
+    /// Returns the address for an API.
     pub fn get(&self, api: Api) -> Option<&ServerUrl> {
         self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
     }
 
+    /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &ServerUrl> {
         self.0.iter().map(|(_, upstream)| upstream)
     }

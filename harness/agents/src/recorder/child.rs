@@ -16,7 +16,9 @@ use tokio::signal::unix::SignalKind;
 #[cfg(unix)]
 use ctxbench_os::SignalListener;
 
+/// A program to be started.
 pub struct ChildProgram {
+    /// As typed.
     pub name: OsString,
     pub arguments: Vec<OsString>,
     /// Environment variables to add to ours.

@@ -11,6 +11,7 @@ use ctxbench_scenarios::formats::exchanges::{Bodies, Exchange, Header, Line, Pas
 
 use ctxbench_os::redact::Redactor;
 
+/// A recording that grows.
 pub(super) struct RecordingFile(Mutex<FileState>);
 
 struct FileState {

@@ -27,6 +27,7 @@ pub use child::{ChildProgram, run};
 use crate::serve::Clock;
 use ctxbench_os::accept::{bind, listen};
 
+/// A recorder that listens.
 pub struct Recorder {
     listener: TcpListener,
     address: SocketAddr,

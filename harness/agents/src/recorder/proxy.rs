@@ -33,6 +33,7 @@ const BODY_LIMIT: usize = 256 << 20;
 
 type ToProvider = Client<HttpsConnector<HttpConnector>, Body>;
 
+/// State shared by all requests.
 pub(super) struct ProxyState {
     pub(super) upstreams: Upstreams,
     pub(super) client: ToProvider,

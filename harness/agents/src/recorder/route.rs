@@ -3,6 +3,7 @@
 use ctxbench_provider::Wire;
 use ctxbench_provider::wire::{ALL, Api, Endpoint, detect_api};
 
+/// Purpose of a request.
 pub(super) enum RecordRoute {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),

@@ -23,6 +23,7 @@ pub(super) struct Over {
 
 type OnEnd = Box<dyn FnOnce(Over) + Send>;
 
+/// The body of an answer.
 pub(super) struct Tee {
     inner: Incoming,
     /// Length that the header announced.

@@ -19,7 +19,6 @@ pub use request::{
 };
 
 use crate::check::prepare;
-use crate::text::filler;
 
 /// Error that prevents a case from running.
 #[derive(Debug, thiserror::Error)]
@@ -73,16 +72,8 @@ pub struct Case {
     /// Purpose of the case, for readers.
     #[serde(default)]
     pub shows: String,
-    #[serde(default)]
-    pub model: CaseModel,
-    /// Settings of the strategy.
+    /// Settings of the program, as it stores them.
     pub settings: Map<String, Value>,
-    /// Parameters of the requests of the program's caller.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub params: Map<String, Value>,
-    /// Texts that replace those of the program.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub texts: Map<String, Value>,
     /// Sizes of texts that are constant in the program.
     #[serde(default)]
     pub constants: Constants,
@@ -177,43 +168,37 @@ impl Bytes {
     }
 }
 
-/// The model of a recorded session.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+/// The model of a recorded session, in the settings of a case.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct CaseModel {
-    pub name: Option<String>,
+pub(crate) struct CaseModel {
+    pub(crate) name: Option<String>,
     /// Window, tokens.
-    pub context: Option<u64>,
+    pub(crate) context: u64,
     /// Largest reply, tokens.
-    pub output: Option<u64>,
+    pub(crate) output: Option<u64>,
     /// Separate limit of the input, tokens.
-    pub input: Option<u64>,
-    pub wire: Option<CaseWire>,
+    pub(crate) input: Option<u64>,
 }
 
 impl CaseModel {
     /// Returns a model with these limits, and everything else from another one.
-    pub(crate) fn over(&self, other: &Model) -> Model {
+    pub(crate) fn over(self, other: Model, provider: Provider) -> Model {
         Model {
             name: self.name.as_deref().unwrap_or("mock-model").into(),
-            window: self.context.unwrap_or(other.window),
+            window: self.context,
             max_output: self.output.unwrap_or(other.max_output),
             input_limit: self.input,
-            provider: match self.wire {
-                None => other.provider,
-                Some(CaseWire::OpenaiChat) => Provider::Openai,
-                Some(CaseWire::Anthropic) => Provider::Anthropic,
-                Some(CaseWire::Gemini) => Provider::Gemini,
-            },
-            ..other.clone()
+            provider,
+            ..other
         }
     }
 }
 
-/// Wire API of a recorded session.
+/// Wire API of a recorded session, in the settings of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CaseWire {
+pub(crate) enum CaseWire {
     OpenaiChat,
     Anthropic,
     Gemini,
@@ -267,7 +252,6 @@ impl Case {
         let mut case: Value = serde_json::from_str(text)
             .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
         prepare(&mut case)?;
-        read::<Option<CaseModel>>("model", case["model"].clone())?;
         read::<Option<Constants>>("constants", case["constants"].clone())?;
         read::<Option<Outcome>>("outcome", case["outcome"].clone())?;
         read_list::<FixedPiece>(&case, "fixed")?;
@@ -277,9 +261,9 @@ impl Case {
         read("case", case)
     }
 
-    /// Returns a filler for a constant of the program.
-    pub(crate) fn filler(&self, name: &str) -> String {
-        filler(name, self.constant(name))
+    /// Returns the settings as the product reads them.
+    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T, CaseError> {
+        read("settings", Value::Object(self.settings.clone()))
     }
 
     /// Returns the size of a constant, bytes.

@@ -1,9 +1,12 @@
 //! Interprets recorded sessions of the Anthropic SDK: settings, constants and requests.
 
-use serde_json::json;
+use ctxbench_core::model::Model;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
 use super::build;
 use crate::case::{Case, CaseError};
+use crate::text::filler;
 use crate::{Replay, RequestView, SetUp};
 use ctxbench_strategies::evidence::Raised;
 
@@ -33,7 +36,37 @@ fn error_classes(reason: &str) -> &'static [&'static str] {
     }
 }
 
-fn set_up(case: &Case) -> Result<SetUp, CaseError> {
+/// Settings of a case: those of the runner, and the parameters of its requests.
+#[derive(Deserialize)]
+struct RecordedSettings {
+    model: String,
+    max_tokens: u64,
+    max_iterations: Option<u64>,
+    /// Without it, nothing is compacted.
+    #[serde(default)]
+    compaction_control: RecordedControl,
+    #[serde(rename = "betas")]
+    _betas: Option<Vec<String>>,
+    thread: Option<bool>,
+    #[serde(flatten)]
+    params: Map<String, Value>,
+}
+
+/// Named as in Python or TypeScript.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedControl {
+    enabled: bool,
+    #[serde(alias = "contextTokenThreshold")]
+    context_token_threshold: Option<u64>,
+    model: Option<String>,
+    #[serde(alias = "summaryPrompt")]
+    summary_prompt: Option<String>,
+}
+
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let control = given.compaction_control;
     let unknown = || CaseError::Unknown { what: "version", name: case.version.clone() };
     let (language, version) = case.version.split_once('-').ok_or_else(unknown)?;
     let version = match language {
@@ -42,12 +75,24 @@ fn set_up(case: &Case) -> Result<SetUp, CaseError> {
         "typescript" => "0.125",
         _ => return Err(unknown()),
     };
-    // The events of a recorded session report when its caller asks for a compaction.
-    let settings = json!({"language": language, "compact_at": 0});
-    let texts = json!({"summary_prompt": case.filler("summary_prompt_bytes")});
+    let settings = json!({
+        "language": language,
+        "enabled": control.enabled,
+        "threshold": control.context_token_threshold,
+        "model": control.model,
+        "max_tokens": given.max_tokens,
+        "max_iterations": given.max_iterations,
+        // The events of a recorded session report when its caller asks for a compaction.
+        "compact_at": 0,
+        "threads": given.thread,
+    });
+    let prompt = || filler("prompt", case.constant("summary_prompt_bytes"));
+    let texts = json!({"summary_prompt": control.summary_prompt.unwrap_or_else(prompt)});
     Ok(SetUp {
-        strategy: build(case, version, &settings, &texts)?,
+        strategy: build("anthropic-sdk", version, &settings, &texts)?,
+        model: Model { name: given.model.into(), ..model },
         view: RequestView {
+            params: given.params,
             cache_beside_input: true,
             caller_acts: version.starts_with("2."),
             numbered: Some("anthropic-messages"),

@@ -12,7 +12,7 @@ use ctxbench_strategies::descriptor::BuildRequest;
 use serde_json::Value;
 
 use crate::Replay;
-use crate::case::{Case, CaseError};
+use crate::case::CaseError;
 
 /// Returns the replay of a product's recorded sessions, if there are any.
 pub fn find(product: &str) -> Option<&'static Replay> {
@@ -27,17 +27,15 @@ pub fn find(product: &str) -> Option<&'static Replay> {
 }
 
 /// Builds the strategy that a case is compared with: our newest release that is not newer than the
-/// recorded one, so that a new release of the program is tested before it is described here. `more`
-/// are settings in addition to those of the case; those that are null have their defaults. `texts`
-/// replace the texts of the product, and those of the case replace them; those that are missing are
-/// empty.
+/// recorded one, so that a new release of the program is tested before it is described here. Settings
+/// that are null have their defaults. `texts` replace the texts of the product; those that are
+/// missing are empty.
 fn build(
-    case: &Case,
+    product: &str,
     recorded: &str,
-    more: &Value,
+    settings: &Value,
     texts: &Value,
 ) -> Result<Box<dyn Strategy>, CaseError> {
-    let product = case.agent.as_str();
     let unknown = |what, name: &str| CaseError::Unknown { what, name: name.into() };
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let product = Spec::parse(product).map_err(|_| unknown("agent", product))?;
@@ -47,8 +45,7 @@ fn build(
     let newest = older.max_by(|(a, _), (b, _)| a.cmp(b));
     let (_, version) = newest.ok_or_else(|| unknown("version", recorded))?;
     let mut spec = Spec { version: *version, ..product };
-    let more = more.as_object().into_iter().flatten();
-    for (name, value) in case.settings.iter().chain(more).filter(|(_, v)| !v.is_null()) {
+    for (name, value) in settings.as_object().into_iter().flatten().filter(|(_, v)| !v.is_null()) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         spec = spec.with(name, &text).map_err(|e| CaseError::Value {
             at: "settings".into(),
@@ -56,13 +53,11 @@ fn build(
             found: text,
         })?;
     }
-    let mut texts = texts.as_object().cloned().unwrap_or_default();
-    texts.extend(case.texts.clone());
     let request = BuildRequest {
         version: spec.version,
         settings: &spec.settings,
         scale: 1.0,
-        texts: Some(&texts),
+        texts: texts.as_object(),
     };
     Ok(spec.descriptor.product.build(&request))
 }

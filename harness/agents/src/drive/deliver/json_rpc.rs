@@ -87,6 +87,7 @@ pub(super) fn outcome(message: &Value, id: u64) -> Option<Result<Value, String>>
     })
 }
 
+/// Returns the message of an error object.
 pub(super) fn words(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("an error without a message");
     match error.get("data").filter(|d| !d.is_null()) {

@@ -29,6 +29,7 @@ pub(super) trait Channel: Send {
     ) -> Result<Option<TurnOutcome>, Stopped> {
         Ok(None)
     }
+    /// Ends the conversation.
     async fn end(&mut self);
     /// Returns the protocol messages about compactions, if the protocol has any.
     fn compaction_notes(&mut self) -> Vec<Value> {
@@ -36,6 +37,7 @@ pub(super) trait Channel: Send {
     }
 }
 
+/// Starts the agent.
 pub(super) async fn open<'a>(
     start: &'a Start,
     fill: &'a Template,

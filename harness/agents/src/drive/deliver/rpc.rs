@@ -31,6 +31,7 @@ impl Rpc {
         Ok(message)
     }
 
+    /// Sends a command and waits for its response.
     async fn command(&mut self, mut command: Value) -> Result<TurnOutcome, Stopped> {
         self.calls += 1;
         let id = format!("c{}", self.calls);

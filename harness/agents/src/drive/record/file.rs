@@ -15,7 +15,7 @@ pub(super) fn text(case: &Case) -> String {
         }
         false => without_nulls(&all[name]).to_string(),
     };
-    let heads = ["kind", "agent", "version", "name", "shows", "model", "settings", "constants"];
+    let heads = ["kind", "agent", "version", "name", "shows", "settings", "constants"];
     let outcome = ["outcome"].into_iter().filter(|name| !all[name].is_null());
     let names = heads.into_iter().chain(lists).chain(outcome);
     let members: Vec<String> =

@@ -6,6 +6,8 @@ use std::path::Path;
 use ctxbench_core::block::BlockKind;
 use serde_json::Value;
 
+use super::RecordedSettings;
+
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
     SessionReading, jsonl_in,
@@ -52,10 +54,12 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
         out.note("summary_prefix_bytes", prefix.len() - 1);
     }
     let triggers = |p: &CasePiece<'_>| p.kind == BlockKind::CompactionTrigger;
-    out.model.context = Some(heard.window);
-    if heard.requests.iter().any(|r| r.pieces.iter().any(triggers)) {
-        out.settings.insert("remote".into(), true.into());
-    }
+    out.set(&RecordedSettings {
+        context_window: heard.window,
+        model: Some(heard.model.into()),
+        remote: heard.requests.iter().any(|r| r.pieces.iter().any(triggers)),
+        ..RecordedSettings::default()
+    });
     out
 }
 
@@ -147,7 +151,7 @@ mod tests {
         );
         let sizes = json!({"summary_prompt_bytes": 10, "summary_prefix_bytes": 7});
         assert_eq!(json!(out.constants), sizes);
-        assert_eq!(out.model.context, Some(30_000));
+        assert_eq!(out.settings["context_window"], 30_000);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 mod record;
 
+use ctxbench_core::model::{Model, Provider};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::build;
-use crate::case::{Case, CaseError, Cut};
+use crate::case::{Case, CaseError, CaseModel, CaseWire, Cut};
 use crate::text::filler;
 use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
 use ctxbench_strategies::evidence::{CutSizes, gemini_cli_phase};
@@ -19,28 +21,50 @@ pub(super) const REPLAY: Replay = Replay {
     record: Some(record::RECORDING),
 };
 
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSettings {
+    pub(super) model: CaseModel,
+    /// A share of the model's limit.
+    pub(super) compression_threshold: Option<f64>,
+    pub(super) wire: CaseWire,
+    /// Whether one process gets all prompts.
+    pub(super) process: RecordedProcess,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RecordedProcess {
+    One,
+    OnePerPrompt,
+}
+
 /// Size of the note before a cut output, in bytes. Together with the figures and the file name it
 /// has about the recorded size. The cases only give the sum, and the comparison ignores it.
 const CUT_NOTE: usize = 80;
 
-fn set_up(case: &Case) -> Result<SetUp, CaseError> {
-    let prompts = ["prompt_new", "prompt_anchored", "prompt_verify"];
-    let [new, anchored, verify] = prompts.map(|name| case.filler(name));
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let of = |name: &str| filler(name, case.constant(name));
+    let [new, anchored, verify] = ["prompt_new", "prompt_anchored", "prompt_verify"].map(of);
     let texts = json!({
         "prompt_new": new,
         "prompt_anchored": anchored,
         "prompt_verify": verify,
-        "ack": case.filler("ack"),
-        "interrupted": case.filler("interrupted"),
+        "ack": of("ack"),
+        "interrupted": of("interrupted"),
         "cut_note": filler("cut", CUT_NOTE),
         "masked_note": filler("masked", 40),
     });
+    let settings = json!({"threshold": given.compression_threshold});
     let form = |variant, words: String| PromptForm {
         variant: Some(variant),
         pieces: vec![PromptPiece::Constant(words)],
     };
     Ok(SetUp {
-        strategy: build(case, &case.version, &json!({}), &texts)?,
+        strategy: build("gemini-cli", &case.version, &settings, &texts)?,
+        model: given.model.over(model, Provider::Gemini),
         view: RequestView {
             numbered: Some("gemini"),
             // Cases count messages from 0, and the instructions do not count as a message.

@@ -2,6 +2,7 @@
 
 use ctxbench_core::block::BlockKind;
 
+use super::{RecordedProcess, RecordedSettings};
 use crate::case::{CaseModel, CaseWire, Outcome};
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
@@ -32,14 +33,17 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
         let phase = r.summary.then_some(if check { "verify" } else { "summary" });
         out.add(r, phase, |i, _| sorted(r, i, heard.summaries));
     }
-    out.model = CaseModel {
-        name: Some(heard.model.into()),
-        context: Some(LIMIT),
-        output: Some(heard.max_output),
-        input: None,
-        wire: Some(CaseWire::Gemini),
-    };
-    out.settings.insert("threshold".into(), (SHARE * heard.window as f64 / LIMIT as f64).into());
+    out.set(&RecordedSettings {
+        model: CaseModel {
+            name: Some(heard.model.into()),
+            context: LIMIT,
+            output: Some(heard.max_output),
+            input: None,
+        },
+        compression_threshold: Some(SHARE * heard.window as f64 / LIMIT as f64),
+        wire: CaseWire::Gemini,
+        process: RecordedProcess::One,
+    });
     let prompts = heard.prompts.iter().map(|p| p.to_string()).collect();
     out.outcome = Some(Outcome { prompts: Some(prompts), ..Outcome::default() });
     out
@@ -134,7 +138,7 @@ mod tests {
         );
         let of = ["prompt_new", "prompt_verify", "ack"].map(|name| out.constants[name].bytes());
         assert_eq!(of, [7, 10, 6]);
-        assert_eq!(out.settings["threshold"], 0.5 / 16.0);
+        assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);
         let prompts = ["done", "error"].map(str::to_string);
         assert_eq!(out.outcome.unwrap().prompts.unwrap(), prompts);
     }

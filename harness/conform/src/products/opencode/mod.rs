@@ -2,10 +2,12 @@
 
 mod record;
 
+use ctxbench_core::model::{Model, Provider};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::build;
-use crate::case::{Case, CaseError, CaseWire, Constant};
+use crate::case::{Case, CaseError, CaseModel, CaseWire, Constant};
 use crate::text::filler;
 use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp};
 
@@ -23,19 +25,43 @@ pub(super) const REPLAY: Replay = Replay {
     record: Some(record::RECORDING),
 };
 
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSettings {
+    pub(super) model: CaseModel,
+    #[serde(default)]
+    pub(super) compaction: RecordedCompaction,
+    pub(super) compaction_model: Option<CaseModel>,
+    pub(super) wire: CaseWire,
+}
+
+/// Named as in the strategy's settings.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedCompaction {
+    auto: Option<bool>,
+    prune: Option<bool>,
+    tail_turns: Option<u64>,
+    preserve_recent_tokens: Option<u64>,
+    reserved: Option<u64>,
+}
+
 /// Size in bytes of the constant text around a message that 1.3 repeats. The cases state it only in
 /// prose.
 const WRAPPER_BYTES: usize = 133;
 
-fn set_up(case: &Case) -> Result<SetUp, CaseError> {
-    let anthropic = case.model.wire == Some(CaseWire::Anthropic);
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
+    let anthropic = given.wire == CaseWire::Anthropic;
+    let provider = if anthropic { Provider::Anthropic } else { Provider::Openai };
     let first = filler("first", case.constant("summary_prompt_first").saturating_sub(40));
     let prior_close =
         filler("prior_close", case.constant("summary_prompt_with_prior").saturating_sub(60));
     let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
     let constant = |name: &str| {
         let given = case.constants.get(name).and_then(Constant::placeholder);
-        given.map_or_else(|| case.filler(name), str::to_string)
+        given.map_or_else(|| filler(name, case.constant(name)), str::to_string)
     };
     let texts = json!({
         "intro": intro,
@@ -51,8 +77,21 @@ fn set_up(case: &Case) -> Result<SetUp, CaseError> {
         "wrapper_open": filler("wrapper", WRAPPER_BYTES),
         "old_prompt": filler("prompt", 1),
     });
+    let (compaction, own) = (given.compaction, given.compaction_model);
+    let settings = json!({
+        "auto": compaction.auto,
+        "prune": compaction.prune,
+        "tail_turns": compaction.tail_turns,
+        "preserve_recent_tokens": compaction.preserve_recent_tokens,
+        "reserved": compaction.reserved,
+        "model_context": own.as_ref().map(|m| m.context),
+        "model_output": own.as_ref().and_then(|m| m.output),
+        "model_input": own.as_ref().and_then(|m| m.input),
+        "model": own.and_then(|m| m.name),
+    });
     Ok(SetUp {
-        strategy: build(case, &case.version, &json!({}), &texts)?,
+        strategy: build("opencode", &case.version, &settings, &texts)?,
+        model: given.model.over(model, provider),
         view: RequestView {
             cache_beside_input: anthropic,
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ctxbench_core::block::{BlockKind, Role};
 
+use super::{RecordedCompaction, RecordedSettings};
 use crate::case::{CaseModel, CaseWire, Segment};
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
@@ -96,13 +97,13 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
     for r in heard.requests {
         out.add(r, None, |i, p| sorted(r, i, p, &own, heard.summaries, &placeholders));
     }
-    let wire = if anthropic { CaseWire::Anthropic } else { CaseWire::OpenaiChat };
-    out.model = CaseModel {
-        context: Some(heard.window),
-        output: Some(heard.max_output),
-        wire: Some(wire),
-        ..CaseModel::default()
-    };
+    let (context, output) = (heard.window, Some(heard.max_output));
+    out.set(&RecordedSettings {
+        model: CaseModel { name: None, context, output, input: None },
+        compaction: RecordedCompaction::default(),
+        compaction_model: None,
+        wire: if anthropic { CaseWire::Anthropic } else { CaseWire::OpenaiChat },
+    });
     out
 }
 

@@ -6,10 +6,12 @@ mod record;
 use std::collections::BTreeMap;
 
 use ctxbench_core::block::Block;
+use ctxbench_core::model::{Model, Provider};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::build;
-use crate::case::{Case, CaseError};
+use crate::case::{Case, CaseError, CaseModel, CaseWire};
 use crate::text::filler;
 use crate::{PromptForm, PromptPiece, Replay, RequestView, SetUp, SummaryForm};
 use ctxbench_strategies::evidence::FileLists;
@@ -30,11 +32,37 @@ pub(super) const REPLAY: Replay = Replay {
     record: Some(record::RECORDING),
 };
 
+/// Settings of a case.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedSettings {
+    pub(super) model: CaseModel,
+    pub(super) compaction: Option<RecordedCompaction>,
+    pub(super) retry: Option<RecordedRetry>,
+    pub(super) wire: CaseWire,
+}
+
+/// Named as in the program's settings file.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RecordedCompaction {
+    enabled: Option<bool>,
+    reserve_tokens: Option<u64>,
+    keep_recent_tokens: Option<u64>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedRetry {
+    max: Option<u64>,
+}
+
 /// Size of a tag around a part of a prompt, in bytes. The cases only give the sum of a prompt's
 /// constant texts.
 const TAG: usize = 20;
 
-fn set_up(case: &Case) -> Result<SetUp, CaseError> {
+fn set_up(case: &Case, model: Model) -> Result<SetUp, CaseError> {
+    let given: RecordedSettings = case.settings()?;
     let of = |name: &str, tags: usize| filler(name, case.constant(name).saturating_sub(tags * TAG));
     let tags =
         ["open", "close", "prior_open", "prior_close", "prefix_open", "prefix_close", "focus"];
@@ -48,9 +76,17 @@ fn set_up(case: &Case) -> Result<SetUp, CaseError> {
         ("summary_head", of("summary_head", 0)),
         ("summary_tail", of("summary_tail", 0)),
     ]);
-    let settings = json!({"base_estimate": case.base().and_then(|b| b.estimate_tokens)});
+    let compaction = given.compaction.unwrap_or_default();
+    let settings = json!({
+        "auto": compaction.enabled,
+        "reserve": compaction.reserve_tokens,
+        "keep_recent": compaction.keep_recent_tokens,
+        "retries": given.retry.and_then(|r| r.max),
+        "base_estimate": case.base().and_then(|b| b.estimate_tokens),
+    });
     Ok(SetUp {
-        strategy: build(case, &case.version, &settings, &json!(texts))?,
+        strategy: build("pi", &case.version, &settings, &json!(texts))?,
+        model: given.model.over(model, Provider::Openai),
         view: view(&texts),
     })
 }

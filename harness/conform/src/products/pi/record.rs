@@ -7,6 +7,7 @@ use ctxbench_core::block::BlockKind;
 use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value};
 
+use super::RecordedSettings;
 use crate::case::{CaseCompaction, CaseModel, CaseWire, Outcome, Segment};
 use crate::record::{
     CasePiece, CaseRecording, Classification, ProgramNotes, RecordedRequest, RecordedSession,
@@ -84,12 +85,13 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
     for r in heard.requests {
         out.add(r, None, |i, _| sorted(r, i, heard.summaries));
     }
-    out.model = CaseModel {
-        context: Some(heard.window),
-        output: Some(heard.max_output),
-        wire: Some(CaseWire::OpenaiChat),
-        ..CaseModel::default()
-    };
+    let (context, output) = (heard.window, Some(heard.max_output));
+    out.set(&RecordedSettings {
+        model: CaseModel { name: None, context, output, input: None },
+        compaction: None,
+        retry: None,
+        wire: CaseWire::OpenaiChat,
+    });
     out.outcome = Some(ends(heard.told));
     out
 }
