@@ -96,11 +96,6 @@ fn corrupted(change: impl FnOnce(&mut Value)) -> String {
     corrupted_case(CODEX, change)
 }
 
-/// Returns a text as the parts of an event.
-fn parts(text: &str) -> Value {
-    json!([{"type": "text", "text": text}])
-}
-
 /// Returns a list in a case.
 fn list<'a>(v: &'a mut Value, at: &str) -> &'a mut Vec<Value> {
     v.pointer_mut(at).and_then(Value::as_array_mut).unwrap()
@@ -176,7 +171,7 @@ fn error_classes_without_cases_are_distinguished() {
             "stream_ended_early",
         ),
         (SDK_RAISED, &|_| {}, "ValueError"),
-        (SDK_RAISED, &|v| v["events"][2]["parts"] = json!([]), "IndexError"),
+        (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
         // The request to the main model fails, so there is no second one.
         (
             SDK_ERROR,
@@ -214,9 +209,9 @@ fn message_with_texts_and_an_image_stays_one_message() {
     let mut v = recorded.clone();
     v["events"] = json!([
         recorded["events"][0], recorded["events"][1], recorded["events"][3],
-        {"type": "reply", "parts": parts("A square."), "usage": usage(3_100)},
-        {"type": "user", "parts": parts("Thanks.")},
-        {"type": "reply", "parts": parts("Good."), "usage": usage(3_200)},
+        {"type": "reply", "text": "A square.", "usage": usage(3_100)},
+        {"type": "user", "text": "Thanks."},
+        {"type": "reply", "text": "Good.", "usage": usage(3_200)},
     ]);
     let mut third = recorded["requests"][1].clone();
     let items = third["items"].as_array_mut().unwrap();
@@ -230,8 +225,8 @@ fn message_with_texts_and_an_image_stays_one_message() {
     tail["events"][3]["usage"] = usage(14_000);
     tail["events"].as_array_mut().unwrap().truncate(4);
     tail["events"].as_array_mut().unwrap().extend([
-        json!({"type": "summary_reply", "parts": parts("S"), "usage": usage(10)}),
-        json!({"type": "reply", "parts": parts("Good."), "usage": usage(20)}),
+        json!({"type": "summary_reply", "text": "S", "usage": usage(10)}),
+        json!({"type": "reply", "text": "Good.", "usage": usage(20)}),
     ]);
     let mut image_third = image.clone();
     image_third["msg"] = 3.into();
@@ -299,7 +294,8 @@ fn summary_without_its_prefix_ends_the_run() {
         let at = v["events"].as_array().unwrap().iter();
         let at = at.clone().position(|e| e["type"] == "summary_reply").unwrap();
         let summary = v["events"][at].as_object_mut().unwrap();
-        summary.insert("parts".into(), blocks);
+        summary.remove("text");
+        summary.insert("blocks".into(), blocks);
         v["events"].as_array_mut().unwrap().truncate(at + 1);
         v["requests"].as_array_mut().unwrap().truncate(2);
         v["outcome"] = json!({"requests": 2, "tool_calls_executed": [], "error": class});
@@ -309,9 +305,9 @@ fn summary_without_its_prefix_ends_the_run() {
     let typescript = "anthropic-sdk/typescript-0.124.0/cross_on_final_answer.json";
     let text = json!({"type": "text", "text": "a summary"});
     let others = [
-        json!({"type": "reasoning", "text": "hm"}),
-        json!({"type": "reasoning", "encrypted": "x"}),
-        json!({"type": "call", "id": "t", "name": "read", "arguments": "{\"path\":\"f\"}"}),
+        json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
+        json!({"type": "redacted_thinking", "data": "x"}),
+        json!({"type": "tool_use", "id": "t", "name": "read", "input": {"path": "f"}}),
     ];
     for other in others {
         for case in [python, typescript] {
@@ -343,7 +339,7 @@ fn a_corrupted_case_is_refused() {
         assert_eq!(corrupted(|v| drop(list(v, at).pop())), difference);
     }
     let request = json!({"purpose": "sample", "tools": true, "items": []});
-    let reply = json!({"type": "reply", "parts": parts("x"), "usage": {"input_tokens": 1}});
+    let reply = json!({"type": "reply", "text": "x", "usage": {"input_tokens": 1}});
     for (at, more, difference) in [("/requests", request, "request"), ("/events", reply, "events")]
     {
         assert_eq!(corrupted(|v| list(v, at).push(more)), difference);
@@ -377,12 +373,16 @@ fn a_request_without_an_answer_is_refused() {
 /// Objects of cases, by their position.
 const OBJECTS: &[(&str, &str)] = &[
     (CODEX, "/settings /constants /fixed/0 /fixed/1 /events/0 /events/1 /events/1/usage"),
-    (CODEX, "/requests/0 /requests/2 /requests/0/items/0 /requests/0/items/3"),
-    (OPENCODE, "/settings/model /settings/compaction /events/1/usage /requests/0"),
+    (CODEX, "/events/1/calls/0 /requests/0 /requests/2 /requests/0/items/0 /requests/0/items/3"),
+    (
+        OPENCODE,
+        "/settings/model /settings/compaction /events/1/usage /events/1/calls/0 /requests/0",
+    ),
     (SDK, "/settings/compaction_control /constants /events/1/usage /outcome /requests/0/items/0"),
     (SDK_NEW, "/events/0 /events/1 /requests/0"),
+    (SDK_RAISED, "/events/2/blocks/0 /events/2/blocks/1"),
     (SDK_ERROR, "/events/2"),
-    ("opencode/1.18.33/s15_image_overflow.json", "/events/1"),
+    ("opencode/1.18.33/s15_image_overflow.json", "/events/1 /events/3/parts/0 /events/3/parts/2"),
 ];
 
 #[test]
@@ -415,7 +415,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
         (CODEX, "/settings/request_max_retries /settings/tool_output_policy/bytes"),
         (CODEX, "/constants/summary_prompt_bytes /fixed/0/bytes /fixed/0/estimate_bytes"),
         (CODEX, "/events/1/usage/input_tokens /events/1/usage/output_tokens"),
-        (CODEX, "/events/1/usage/total_tokens"),
+        (CODEX, "/events/1/usage/total_tokens /events/1/calls/0/output_bytes"),
         (CODEX, "/requests/0/items/0/bytes /requests/0/items/3/bytes"),
         ("codex/0.63.0/probe.json", "/settings/context_window"),
         (OPENCODE, "/settings/model/context /settings/model/output /constants/marker/bytes"),
@@ -453,7 +453,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
         (CODEX, "/requests/0/tools", json!(1)),
         (CODEX, "/settings/tool_output_policy", json!({})),
         (CODEX, "/fixed/1/bytes", json!([])),
-        (CODEX, "/events/0/parts/0/text", json!(7)),
+        (CODEX, "/events/0/text", json!(7)),
         (SDK, "/settings/compaction_control/enabled", json!("yes")),
         (OPENCODE, "/settings/wire", json!("telegraph")),
     ] {
@@ -465,6 +465,8 @@ fn numbers_of_the_wrong_type_are_refused_with_their_position() {
 /// Sizes next to a text must match it, and only texts of the program may be left out.
 #[test]
 fn contradicting_members_are_refused() {
+    let output = with_value(CODEX, "/events/1/calls/0/output_bytes", json!(1));
+    assert!(output.contains("output_bytes"), "{output}");
     let left_out = |v: &mut Value| {
         remove(v, "/requests/0/items/3/text");
         set_value(v, "/requests/0/items/3/constant", json!(true));
@@ -491,9 +493,8 @@ fn oversized_texts_are_refused_before_they_are_built() {
         json!({"concat": [{"repeat": "a", "times": 60 << 20}, {"repeat": "a", "times": 60 << 20}]}),
         json!({"slice": {"repeat": "a", "times": huge}, "start": 0, "end": 1}),
     ] {
-        let said = corrupted(|v| v["events"][0]["parts"][0]["text"] = text.clone());
-        assert!(said.contains("events[0].parts[0].text"), "{text}: {said}");
-        assert!(said.contains("at most"), "{text}: {said}");
+        let said = corrupted(|v| v["events"][0]["text"] = text.clone());
+        assert!(said.contains("events[0].text") && said.contains("at most"), "{text}: {said}");
     }
     let is_tools = |f: &Value| f["kind"] == "tools";
     let tools = list(&mut load(CODEX), "/fixed").iter().position(is_tools).unwrap();
@@ -502,8 +503,7 @@ fn oversized_texts_are_refused_before_they_are_built() {
         assert!(with_value(CODEX, at, json!(huge)).contains("expected"), "{at}");
     }
     // Each text is within the limit, but all of them together are not.
-    let half = json!({"repeat": "a", "times": 40 << 20});
-    let half = json!({"type": "user", "parts": [{"type": "text", "text": half}]});
+    let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
     assert!(corrupted(|v| list(v, "/events").extend([half.clone(), half])).contains("at most"));
 }
 

@@ -21,18 +21,16 @@ fn plain() -> Value {
 }
 
 fn user(text: &str) -> Value {
-    json!({"type": "user", "parts": [{"type": "text", "text": text}]})
+    json!({"type": "user", "text": text})
 }
 
 fn reply(id: &str, stop: &str, text: &str) -> Value {
-    let parts = json!([{"type": "text", "text": text}]);
-    json!({"type": "reply", "id": id, "parts": parts, "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}})
+    json!({"type": "reply", "id": id, "text": text, "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}})
 }
 
 fn with_call(mut reply: Value) -> Value {
-    let call = json!({"type": "call", "id": "t1", "name": "read", "arguments": "{\"path\":\"f\"}"});
-    reply["parts"].as_array_mut().unwrap().push(call);
-    reply["outputs"] = json!({"t1": "out"});
+    let call = json!({"id": "t1", "name": "read", "arguments": "{\"path\":\"f\"}", "output": "out", "output_bytes": 3});
+    reply["calls"] = json!([call]);
     reply
 }
 

@@ -150,6 +150,7 @@ fn request(case: &Case, request: &CaseRequest) -> Value {
     out
 }
 
+/// Returns the user messages.
 fn user_messages(case: &Case) -> Vec<&CaseEvent> {
     let of_user = |e: &&CaseEvent| matches!(e, CaseEvent::User { .. } | CaseEvent::Compact { .. });
     case.events.iter().filter(of_user).collect()

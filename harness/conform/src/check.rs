@@ -152,7 +152,12 @@ fn prepare_within(at: &str, v: &mut Value, made: &mut u64) -> Result<(), CaseErr
             o.iter_mut().try_for_each(|(k, one)| prepare_within(&inner(k), one, made))?;
             // The size of an item also counts what is around its text.
             let size = if o.contains_key("kind") { "" } else { "bytes" };
-            let pairs = [("text", size), ("placeholder", "bytes")];
+            let pairs = [
+                ("text", size),
+                ("placeholder", "bytes"),
+                ("output", "output_bytes"),
+                ("encrypted", "encrypted_bytes"),
+            ];
             pairs.into_iter().try_for_each(|(text, size)| {
                 let (Some(Value::String(text)), Some(given)) = (o.get(text), o.get(size)) else {
                     return Ok(());

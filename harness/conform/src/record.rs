@@ -103,6 +103,7 @@ impl CasePiece<'_> {
     }
 }
 
+/// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Classification {
     /// A text from the conversation, or derived from it. The text is compared.
@@ -211,6 +212,7 @@ impl SessionReading {
 pub(crate) mod testing {
     use super::*;
 
+    /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> CasePiece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
         CasePiece { role, kind, texts: vec![text], items: &[], said }

@@ -1,11 +1,15 @@
 //! Simulated environment of a strategy with a fixed list of events.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crate::RequestView;
-use crate::case::{Case, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest};
+use crate::case::{
+    Case, CaseCall, CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest, ReplyBlock,
+    UserPart,
+};
 use async_trait::async_trait;
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
@@ -33,8 +37,7 @@ pub(super) struct SentRequests {
 pub(super) struct ScriptWorld {
     events: VecDeque<CaseEvent>,
     script: Arc<Mutex<SentRequests>>,
-    /// Outputs of the last reply's calls.
-    outputs: BTreeMap<String, String>,
+    calls: Vec<CaseCall>,
     users: usize,
     cache_beside_input: bool,
     caller_acts: bool,
@@ -49,7 +52,7 @@ impl ScriptWorld {
         let world = ScriptWorld {
             events: case.events.clone().into(),
             script: script.clone(),
-            outputs: BTreeMap::new(),
+            calls: Vec::new(),
             users: 0,
             cache_beside_input: view.cache_beside_input,
             caller_acts: view.caller_acts,
@@ -72,9 +75,46 @@ impl ScriptWorld {
         e
     }
 
+    fn incoming(&mut self, text: Option<String>, parts: Vec<UserPart>) -> Incoming {
+        self.users += 1;
+        let part = |p: UserPart| match p.url {
+            None => Part::Text(p.text.unwrap_or_default().into()),
+            Some(url) => Part::Image(Media {
+                media_type: p.media_type.unwrap_or_else(|| "image/png".into()),
+                url,
+                name: p.name,
+            }),
+        };
+        let text = text.map(|t| Part::Text(t.into()));
+        let parts = text.into_iter().chain(parts.into_iter().map(part)).collect();
+        Incoming { key: format!("u{}", self.users).into(), parts }
+    }
+
     fn reply(&self, r: &CaseReply) -> Reply {
-        let compaction = r.compaction.iter().map(|c| Part::Compaction(Some(c.as_str().into())));
-        let parts: Vec<Part> = compaction.chain(r.parts.iter().cloned()).collect();
+        let reasoning = |text: &str, encrypted: Option<&str>| Part::Reasoning {
+            text: text.into(),
+            encrypted: encrypted.map(Arc::from),
+        };
+        let call = |id: &str, name: &str, arguments: String| {
+            Part::Call(ToolCall::new(id, name, arguments))
+        };
+        let block = |b: &ReplyBlock| match b {
+            ReplyBlock::Text { text } => Part::Text(text.as_str().into()),
+            ReplyBlock::Compaction { content } => {
+                Part::Compaction(content.as_deref().map(Arc::from))
+            }
+            ReplyBlock::Thinking { thinking, .. } => reasoning(thinking, None),
+            ReplyBlock::RedactedThinking { data } => reasoning("", Some(data)),
+            ReplyBlock::ToolUse { id, name, input } => {
+                call(id, name, serde_json::Value::Object(input.clone()).to_string())
+            }
+        };
+        let mut parts = Vec::new();
+        parts.extend(r.reasoning.iter().map(|r| reasoning(&r.text, r.encrypted.as_deref())));
+        parts.extend(r.opaque.iter().map(|c| Part::Compaction(Some(c.as_str().into()))));
+        parts.extend(r.blocks.iter().map(block));
+        parts.extend(r.text.iter().map(|t| Part::Text(t.as_str().into())));
+        parts.extend(r.calls.iter().map(|c| call(&c.id, &c.name, c.arguments.clone())));
         let stop = match r.stop_reason.as_deref() {
             Some("refusal") => StopReason::Refusal,
             Some("max_tokens" | "length") => StopReason::MaxTokens,
@@ -85,7 +125,7 @@ impl ScriptWorld {
             Some("model_context_window_exceeded") => StopReason::WindowExceeded,
             // Otherwise calls run regardless of the stop reason.
             Some(_) if self.caller_acts => StopReason::EndTurn,
-            _ if parts.iter().any(|p| matches!(p, Part::Call(_))) => StopReason::ToolUse,
+            _ if !r.calls.is_empty() => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
         let usage = r.usage.as_ref().map(|u| self.usage(u)).unwrap_or_default();
@@ -132,10 +172,9 @@ impl Host for ScriptWorld {
             return None;
         }
         match self.pop()? {
-            CaseEvent::User { parts } => {
+            CaseEvent::User { text, parts } => {
                 self.with(|s| s.turns.push("done"));
-                self.users += 1;
-                Some(Action::User(Incoming { key: format!("u{}", self.users).into(), parts }))
+                Some(Action::User(self.incoming(text, parts)))
             }
             CaseEvent::Compact { instructions } => Some(Action::Compact { instructions }),
             CaseEvent::Restart {} => Some(Action::Restart),
@@ -177,7 +216,7 @@ impl Host for ScriptWorld {
         };
         let reply = self.reply(&given);
         if !summary {
-            self.outputs = given.outputs;
+            self.calls = given.calls;
         }
         if !summary || reply.compaction().is_some_and(|c| !c.is_empty()) {
             self.with(|s| s.last = Some(reply.parts.clone()));
@@ -208,8 +247,9 @@ impl Host for ScriptWorld {
                 .ok()
                 .and_then(|a| a["path"].as_str().map(str::to_string));
             self.with(|s| s.tools_run.push(path.unwrap_or_default()));
-            out.push(match self.outputs.get(&*c.id) {
-                Some(output) => Incoming::result(c, false, output.as_str()),
+            let given = self.calls.iter().find(|g| *g.id == *c.id);
+            out.push(match given.and_then(|g| Some((g.is_error, g.output.clone()?))) {
+                Some((is_error, output)) => Incoming::result(c, is_error, output),
                 None => Incoming { key: c.id.clone(), parts: vec![] },
             });
         }

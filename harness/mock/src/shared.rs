@@ -15,6 +15,7 @@ use super::{Door, PlannedReply};
 pub struct SharedDoor(Arc<Mutex<Box<dyn Door>>>);
 
 impl SharedDoor {
+    /// Shares a door.
     pub fn new(door: Box<dyn Door>) -> Self {
         SharedDoor(Arc::new(Mutex::new(door)))
     }

@@ -21,6 +21,7 @@ pub(super) const LIVE: usize = 1_000;
 /// A conversation up to one of its replies.
 struct End {
     whole: Prompt,
+    /// The end before this one.
     before: Option<Arc<str>>,
     /// Hash of the request that continued from here: only the same request may be repeated.
     next: Option<u64>,

@@ -8,6 +8,7 @@ use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
+/// Limits of an answer.
 pub struct AnswerLimits {
     pub timeout: Duration,
     /// Maximum size of the answer, bytes.

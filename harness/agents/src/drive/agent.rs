@@ -121,6 +121,7 @@ pub struct Agent {
     pub here: Option<PathBuf>,
 }
 
+/// Program of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentProgram {
@@ -257,6 +258,7 @@ pub(super) fn name_hint(given: &str) -> String {
     nearest::hint(given, &names)
 }
 
+/// Returns all built-in agents.
 pub fn built_in() -> Vec<Agent> {
     let agent =
         |(name, text): &(&str, &str)| read(name, text, None).expect("a test reads them all");
@@ -418,6 +420,7 @@ impl Agent {
         self.strategy_with(model).map(drop).map_err(|e| e.to_string())
     }
 
+    /// Returns the strategy that implements the agent, for a model.
     pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, AgentError> {
         let Some(strategy) = &self.strategy else { return Ok(None) };
         let wrong = |e| AgentError::Wrong(format!("strategy = {strategy:?}: {e}"));

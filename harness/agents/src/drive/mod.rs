@@ -52,6 +52,7 @@ pub use outcome::{DriveOutcome, failed, measured};
 
 use observed_session::Extent;
 
+/// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
     pub model: &'static Model,

@@ -16,6 +16,7 @@ use super::{Aside, Driven, observed_session, replay_strategy, unclassified};
 use ctxbench_mock::summarise::Summariser;
 use ctxbench_replay::{Options, not_run};
 
+/// Outcome of a drive.
 #[derive(Debug)]
 pub struct DriveOutcome {
     /// Row of the agent.
@@ -48,6 +49,7 @@ impl DriveOutcome {
 /// Tolerance between the tokens of the row and those of the provider, per cent.
 const EXACT_PCT: f64 = 0.1;
 
+/// Measures a drive.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let extent = if driven.end.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();

@@ -71,6 +71,7 @@ pub(super) fn output_file(call: usize) -> String {
 
 const CALL: &str = "call_";
 
+/// Returns the id of a call.
 pub(super) fn call_id(call: usize) -> String {
     format!("{CALL}{call:05}")
 }

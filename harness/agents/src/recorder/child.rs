@@ -20,6 +20,7 @@ use ctxbench_os::SignalListener;
 pub struct ChildProgram {
     /// As typed.
     pub name: OsString,
+    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Environment variables to add to ours.
     pub environment: BTreeMap<String, String>,

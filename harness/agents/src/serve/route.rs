@@ -9,6 +9,7 @@ pub(super) enum Route<'a> {
     Of(Wire, Endpoint),
     /// The list of models.
     Models,
+    /// One model.
     Model(&'a str),
 }
 

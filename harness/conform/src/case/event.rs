@@ -1,24 +1,24 @@
 //! Events of a case.
 
-use std::collections::BTreeMap;
-
-use ctxbench_core::content::Part;
 use ctxbench_core::request::Purpose;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CaseEvent {
-    /// A message of the user.
+    /// A message of the user: a text, or several parts.
     User {
-        parts: Vec<Part>,
+        text: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<UserPart>,
     },
     Reply(CaseReply),
     SummaryReply(CaseReply),
     Error(RefusedRequest),
     Compact {
+        #[serde(alias = "focus")]
         instructions: Option<String>,
     },
     Restart {},
@@ -38,19 +38,67 @@ pub enum ContentForm {
     Object,
 }
 
+/// A text or a file.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct UserPart {
+    pub text: Option<String>,
+    pub url: Option<String>,
+    #[serde(alias = "mime", alias = "media")]
+    pub media_type: Option<String>,
+    #[serde(alias = "filename")]
+    pub name: Option<String>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaseReply {
     pub id: Option<String>,
-    /// A compaction by the provider, which precedes the parts.
-    pub compaction: Option<String>,
+    pub reasoning: Option<CaseReasoning>,
+    /// A compaction by the provider.
+    #[serde(alias = "compaction")]
+    pub opaque: Option<String>,
+    /// Blocks before the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
-    /// Output of each call as it entered the history, by the id of the call.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub outputs: BTreeMap<String, String>,
+    pub blocks: Vec<ReplyBlock>,
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CaseCall>,
     pub stop_reason: Option<String>,
     pub usage: Option<CaseUsage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseReasoning {
+    #[serde(default)]
+    pub text: String,
+    pub encrypted: Option<String>,
+    pub encrypted_bytes: Option<usize>,
+}
+
+/// A call, with its output as it entered the history.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CaseCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+    pub output: Option<String>,
+    pub output_bytes: Option<usize>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// A block of the Anthropic API.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ReplyBlock {
+    Text { text: String },
+    Thinking { thinking: String, signature: Option<String> },
+    RedactedThinking { data: String },
+    ToolUse { id: String, name: String, input: Map<String, Value> },
+    Compaction { content: Option<String> },
 }
 
 /// Usage under the names of the provider's API.
@@ -75,5 +123,6 @@ pub struct RefusedRequest {
     pub on: Purpose,
     pub status: Option<u16>,
     pub code: Option<String>,
+    #[serde(alias = "text")]
     pub message: Option<String>,
 }

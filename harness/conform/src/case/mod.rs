@@ -12,7 +12,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use event::{CaseEvent, CaseReply, CaseUsage, ContentForm, RefusedRequest};
+pub use event::{
+    CaseCall, CaseEvent, CaseReasoning, CaseReply, CaseUsage, ContentForm, RefusedRequest,
+    ReplyBlock, UserPart,
+};
 pub use request::{
     CaseCompaction, CaseItem, CaseRequest, Cut, Listed, Outcome, PartText, PriorSummary, Segment,
     SegmentFiles,
@@ -68,6 +71,7 @@ pub struct Case {
     pub agent: String,
     /// Version of the recorded program.
     pub version: String,
+    /// Name of the case.
     pub name: String,
     /// Purpose of the case, for readers.
     #[serde(default)]
@@ -279,6 +283,7 @@ impl Case {
         })
     }
 
+    /// Returns the items of a request.
     pub fn items_of<'a>(&'a self, request: &'a CaseRequest) -> impl Iterator<Item = &'a CaseItem> {
         request.items.iter().flat_map(|entry| match entry {
             Listed::Item(item) => std::slice::from_ref(&**item),

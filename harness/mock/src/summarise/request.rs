@@ -28,6 +28,7 @@ pub(super) struct Segment<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct SummaryRequest<'a> {
+    /// Instruction for the summariser.
     pub instruction: String,
     /// Segments of the conversation, oldest first.
     pub segments: Vec<Segment<'a>>,

@@ -22,6 +22,7 @@ impl JsonRpc {
         JsonRpc { child, has_version, answer, calls: 0 }
     }
 
+    /// Sends a message.
     pub(super) async fn send(&mut self, mut message: Value) -> Result<(), Stopped> {
         if self.has_version {
             message["jsonrpc"] = "2.0".into();

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use ctxbench_conform::case::{CaseEvent, CaseReply, CaseUsage, RefusedRequest};
-use ctxbench_core::content::Part;
+use ctxbench_conform::case::{
+    CaseCall, CaseEvent, CaseReasoning, CaseReply, CaseUsage, RefusedRequest, ReplyBlock, UserPart,
+};
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{self, ErrorKind, ModelError, Reply};
 
 use super::mask::Mask;
@@ -51,9 +53,21 @@ fn begin(
         Delivery::Wait => return,
         Delivery::Compact(_) => CaseEvent::Compact { instructions: None },
         Delivery::Say(words) => {
-            let text = |t: &&str| Part::Text(shown.mask.text(t).into());
-            let sent = shown.said.get(&step).map(|texts| texts.iter().map(text).collect());
-            CaseEvent::User { parts: sent.unwrap_or_else(|| vec![text(&words.as_str())]) }
+            let masked = |t: &&str| shown.mask.text(t);
+            let text = |text: String| CaseEvent::User { text: Some(text), parts: vec![] };
+            match shown.said.get(&step).map(Vec::as_slice) {
+                None => text(words.to_string()),
+                Some([one]) => text(masked(one)),
+                Some(parts) => {
+                    let part = |t| UserPart {
+                        text: Some(masked(t)),
+                        url: None,
+                        media_type: None,
+                        name: None,
+                    };
+                    CaseEvent::User { text: None, parts: parts.iter().map(part).collect() }
+                }
+            }
         }
     };
     if restarts {
@@ -87,22 +101,51 @@ fn refusal(error: &ModelError, summary: bool) -> RefusedRequest {
 }
 
 fn summary_reply(reply: &Reply, shown: &SentTexts<'_>) -> CaseReply {
-    let compaction = reply.compaction().map(|_| words(reply).to_string());
-    let text = reply.text().filter(|_| compaction.is_none());
-    let parts = text.map(|t| Part::Text(shown.mask.text(&t).into())).into_iter().collect();
-    CaseReply { parts, compaction, usage: Some(usage(reply, shown)), ..CaseReply::default() }
+    let opaque = reply.compaction().map(|_| words(reply).to_string());
+    let text = reply.text().filter(|_| opaque.is_none()).map(|t| shown.mask.text(&t));
+    CaseReply { text, opaque, usage: Some(usage(reply, shown)), ..CaseReply::default() }
 }
 
 fn sample_reply(driven: &Driven, reply: &Reply, shown: &SentTexts<'_>) -> CaseReply {
-    let output = |id: &str| match shown.outputs.get(id) {
-        Some(text) => shown.mask.text(text),
-        None => driven.plan.printed(id).unwrap_or_default().to_string(),
+    let reasoning = |p: &Part| match p {
+        Part::Reasoning { text, encrypted } => Some(CaseReasoning {
+            text: text.to_string(),
+            encrypted: encrypted.as_ref().map(|e| e.to_string()),
+            encrypted_bytes: encrypted.as_ref().map(|e| e.len()),
+        }),
+        _ => None,
+    };
+    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    let (text, blocks) = match texts.as_slice() {
+        [] => (None, vec![]),
+        [one] => (Some(one.to_string()), vec![]),
+        several => {
+            let block = |t: &&str| ReplyBlock::Text { text: t.to_string() };
+            (None, several.iter().map(block).collect())
+        }
     };
     CaseReply {
-        parts: reply.parts.clone(),
-        outputs: reply.calls().map(|c| (c.id.to_string(), output(&c.id))).collect(),
+        reasoning: reply.parts.iter().rev().find_map(reasoning),
+        text,
+        blocks,
+        calls: reply.calls().map(|c| call(driven, c, shown)).collect(),
         usage: Some(usage(reply, shown)),
         ..CaseReply::default()
+    }
+}
+
+fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> CaseCall {
+    let output = match shown.outputs.get(&*c.id) {
+        Some(text) => shown.mask.text(text),
+        None => driven.plan.printed(&c.id).unwrap_or_default().to_string(),
+    };
+    CaseCall {
+        id: c.id.to_string(),
+        name: c.name.to_string(),
+        arguments: c.arguments.to_string(),
+        output_bytes: Some(output.len()),
+        output: Some(output),
+        is_error: false,
     }
 }
 

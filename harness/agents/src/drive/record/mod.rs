@@ -80,6 +80,7 @@ impl Driven {
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
+    /// Returns the case of a drive.
     fn case(&self, name: &str) -> Result<Case, RecordError> {
         let recording = recording(&self.agent.name, self.strategy.as_ref())?;
         let unasked =
