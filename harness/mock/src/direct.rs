@@ -21,7 +21,6 @@ pub struct DirectTransport {
 }
 
 impl DirectTransport {
-    /// A door to a provider.
     pub fn new(provider: ProviderModel) -> Self {
         let outlines = (0..OUTLINES).map(|_| Outline::new(provider.wire())).collect();
         DirectTransport { outlines, provider }

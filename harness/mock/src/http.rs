@@ -27,11 +27,9 @@ const LATENCY: &str = "x-ctxbench-latency-ms";
 /// reports them.
 const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
-/// A request that is expected.
 struct Expected {
     plan: PlannedReply,
     now: Millis,
-    /// Blocks that the request shows.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -68,7 +66,6 @@ struct ProviderState {
 pub struct ProviderResponder(Arc<Mutex<ProviderState>>);
 
 impl ProviderResponder {
-    /// Creates a response that comes from a provider.
     pub fn new(provider: ProviderModel) -> Self {
         let expected = VecDeque::new();
         ProviderResponder(Arc::new(Mutex::new(ProviderState { provider, expected })))
@@ -144,7 +141,6 @@ pub struct HttpTransport {
 }
 
 impl HttpTransport {
-    /// A door to a provider.
     pub fn new(provider: ProviderModel) -> Self {
         let (wire, counting) = (provider.wire(), provider.has_counting());
         let client = Client::builder(TokioExecutor::new()).build_http();

@@ -21,21 +21,15 @@ pub use http::{HttpTransport, ProviderResponder};
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 
-/// Planned reply to a request.
 #[derive(Clone, Debug)]
 pub enum PlannedReply {
-    /// These contents.
     Say {
-        /// In order.
         parts: Vec<Part>,
-        /// Why the reply ends.
         stop: StopReason,
     },
-    /// A summary of the request.
     Summarise,
     /// A refusal. The client interprets it by the provider's message.
     Refuse {
-        /// HTTP status.
         status: u16,
         /// The provider's code; `None` = the usual one for the status.
         code: Option<String>,
@@ -44,7 +38,6 @@ pub enum PlannedReply {
     },
 }
 
-/// A way to the provider model.
 #[async_trait]
 pub trait Door: Send {
     /// Sends a request at a virtual time.
@@ -58,7 +51,6 @@ pub trait Door: Send {
     async fn count(&mut self, request: &Request) -> Option<u64>;
 }
 
-/// Which door a run uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Transport {
     /// HTTP on loopback, in the provider's wire format.

@@ -23,22 +23,18 @@ use super::threads::{LIVE, Threads};
 use super::{PlannedReply, pairs, rules};
 use crate::summarise::{ASK, Summariser, Summary, SummaryDesk, SummaryJob, summarise};
 
-/// Settings of a provider.
 #[derive(Clone, Debug)]
 pub struct ProviderOptions {
     /// The model that the run uses, limits scaled.
     pub model: Arc<Model>,
     /// No limit on prompts: for the hypothetical reference only.
     pub unlimited: bool,
-    /// Writer of summaries.
     pub summariser: Summariser,
     /// Facts that an ideal summariser looks for; no other part sees them.
     pub facts: Arc<[Fact]>,
-    /// Seed of a lossy summariser.
     pub seed: u64,
     /// Multiplies the limits of every other model.
     pub scale: f64,
-    /// Counter of summaries and log of their failures.
     pub desk: SummaryDesk,
 }
 
@@ -103,7 +99,6 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 const MAX_SIGNED: usize = 100_000;
 
 impl ProviderModel {
-    /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
         let (caches, signed) = (HashMap::new(), LruMap::new(MAX_SIGNED));
         ProviderModel {
@@ -111,7 +106,7 @@ impl ProviderModel {
             options,
             caches,
             replies: 0,
-            threads: Threads::default(),
+            threads: Threads::within(usize::MAX),
             expired: 0,
             signed,
             live: None,
@@ -132,7 +127,6 @@ impl ProviderModel {
         self.options.model.capabilities.counting
     }
 
-    /// The wire format of the run's model.
     pub fn wire(&self) -> Wire {
         self.wire
     }

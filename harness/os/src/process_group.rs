@@ -151,7 +151,6 @@ mod tests {
         (group, String::from_utf8(text).unwrap().trim().parse().unwrap())
     }
 
-    /// Waits until a process has ended.
     async fn ends(id: u32) -> bool {
         for _ in 0..200 {
             let ps = Command::new("ps").args(["-o", "stat=", "-p", &id.to_string()]).output();

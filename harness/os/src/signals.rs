@@ -16,7 +16,6 @@ impl SignalListener {
         SignalListener(if ignored { None } else { signal(kind).ok() })
     }
 
-    /// Waits for the signal.
     pub async fn recv(&mut self) {
         let received = match &mut self.0 {
             Some(signal) => signal.recv().await,

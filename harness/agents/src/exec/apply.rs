@@ -28,7 +28,6 @@ pub(super) struct NewMessage {
     pub(super) entry: StateEntry,
 }
 
-/// An element of `keep`.
 enum Element {
     Known(StateEntry),
     /// New text of the last answer.
@@ -137,7 +136,6 @@ impl Exec {
         })
     }
 
-    /// Reads the program's list of messages.
     fn elements(&self, list: &[Box<RawValue>]) -> Result<Vec<Element>, String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let mut seen = HashSet::new();
@@ -228,7 +226,6 @@ impl Exec {
         Ok((entries, new_messages))
     }
 
-    /// Returns the positions of breakpoints in the context.
     fn places(&self, s: &Engine, all: &[Breakpoint]) -> Result<Vec<usize>, String> {
         let blocks = s.context.blocks();
         let mut out = Vec::new();

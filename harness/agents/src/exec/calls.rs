@@ -16,7 +16,6 @@ use super::quotes;
 use super::strategy::Exec;
 
 impl Exec {
-    /// Carries out a call of the program.
     pub(super) async fn called(
         &mut self,
         s: &mut Engine,

@@ -10,10 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Names of the dialects.
 pub(super) const NAMES: [&str; 3] = ["openai-chat", "openai-responses", "anthropic"];
 
-/// The dialect of a run.
 pub(super) struct Dialect {
     wire: Wire,
     /// A request of this run without blocks.
@@ -120,7 +118,6 @@ impl Dialect {
         Ok(list.into_iter().map(Arc::from).collect())
     }
 
-    /// Decodes a message of the program.
     fn items(&self, message: &RawValue) -> Result<Vec<Item>, String> {
         let (field, model) = (self.wire.rules.conversation_field, &self.empty.model.name);
         let model = serde_json::to_string(&**model).map_err(|e| e.to_string())?;

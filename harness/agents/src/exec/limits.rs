@@ -18,7 +18,6 @@ pub(super) struct ExecLimits {
     pub(super) calls: u64,
     /// Whether each session is run twice to check that the program is deterministic.
     pub(super) twice: bool,
-    /// File to which all messages are written.
     pub(super) transcript: Option<PathBuf>,
 }
 

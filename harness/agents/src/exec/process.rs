@@ -26,11 +26,10 @@ pub(super) struct Process {
     stderr: StderrTail,
     limits: ExecLimits,
     /// Rest of the limits for the current answer.
-    budget: Budget,
+    budget: ExecLimits,
     transcript: TranscriptLog,
 }
 
-/// First bytes of every transcript.
 const TRANSCRIPT_START: &str = "{\"from\":\"";
 
 /// A JSON line for every message in either direction, with its sender.
@@ -71,13 +70,6 @@ impl TranscriptLog {
     }
 }
 
-/// Rest of the limits of one answer.
-struct Budget {
-    time: Duration,
-    bytes: u64,
-    lines: u64,
-}
-
 impl Process {
     /// Starts a program without a shell, in the working folder and its own process group.
     pub(super) fn start(command: &[String], limits: ExecLimits) -> Result<Process, String> {
@@ -95,13 +87,14 @@ impl Process {
         let stdin = group.take_stdin();
         let stdout = BufReader::with_capacity(1 << 16, group.take_stdout().expect(piped));
         let stderr = StderrTail::collect(group.take_stderr().expect(piped));
-        let budget = Budget::new(&limits);
+        let budget = limits.clone();
         Ok(Process { group, stdin, stdout, stderr, limits, budget, transcript })
     }
 
-    /// Resets the limits for a new answer.
     pub(super) fn begin_answer(&mut self) {
-        self.budget = Budget::new(&self.limits);
+        self.budget = self.limits.clone();
+        // The answer itself is a line, too.
+        self.budget.calls += 1;
     }
 
     /// Sends a line, if given, and reads the next. Both run at once, because a program may write before
@@ -117,14 +110,14 @@ impl Process {
                 let _ = stdin.flush().await;
             }
         };
-        let time = budget.time;
+        let time = budget.timeout;
         let both = async { tokio::join!(write, next_line(stdout, budget, &self.limits)).1 };
         let read = timeout(time, both).await;
         let read = read.unwrap_or_else(|_| {
             let seconds = self.limits.timeout.as_secs_f64();
             Err(format!("it did not answer within {seconds} s (exec.timeout)"))
         });
-        self.budget.time = self.budget.time.saturating_sub(begin.elapsed());
+        self.budget.timeout = self.budget.timeout.saturating_sub(begin.elapsed());
         match read {
             Ok(line) if line.is_empty() => Err(self.exit_reason().await),
             Ok(line) => self.transcript.line("program", &line).map(|()| line),
@@ -132,7 +125,6 @@ impl Process {
         }
     }
 
-    /// Explains why standard output was closed.
     async fn exit_reason(&mut self) -> String {
         match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
@@ -161,16 +153,10 @@ impl Process {
     }
 }
 
-impl Budget {
-    fn new(limits: &ExecLimits) -> Budget {
-        Budget { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
-    }
-}
-
 /// Reads the next line that is not blank, without its end. Empty at the end of the stream.
 async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
-    budget: &mut Budget,
+    budget: &mut ExecLimits,
     limits: &ExecLimits,
 ) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
@@ -179,14 +165,14 @@ async fn next_line(
             stdout.fill_buf().await.map_err(|e| format!("failed to read its output: {e}"))?;
         let end = read.iter().position(|b| *b == b'\n');
         let taken = end.unwrap_or(read.len());
-        budget.bytes = budget.bytes.checked_sub(taken as u64).ok_or_else(|| {
+        budget.output = budget.output.checked_sub(taken as u64).ok_or_else(|| {
             format!("its answer has more than {} bytes (exec.output)", limits.output)
         })?;
         line.extend_from_slice(&read[..taken]);
         let over = read.is_empty();
         stdout.consume(taken + usize::from(end.is_some()));
         if end.is_some() {
-            budget.lines = budget.lines.checked_sub(1).ok_or_else(|| {
+            budget.calls = budget.calls.checked_sub(1).ok_or_else(|| {
                 format!("it made more than {} calls for one answer (exec.calls)", limits.calls)
             })?;
         }

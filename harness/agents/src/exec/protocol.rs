@@ -21,7 +21,6 @@ pub(super) struct ProgramLine {
     pub(super) error: Option<RpcError>,
 }
 
-/// The error object of JSON-RPC.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct RpcError {
     pub(super) code: i64,
@@ -134,7 +133,6 @@ pub(super) fn usage(u: &Usage) -> Value {
     })
 }
 
-/// Returns the name of an error class.
 pub(super) fn class(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Overflow => "overflow",
@@ -145,7 +143,6 @@ pub(super) fn class(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// The answer to `error`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ErrorAnswer {
@@ -160,7 +157,6 @@ pub(super) struct AdmitAnswer {
     pub(super) message: Option<Box<RawValue>>,
 }
 
-/// The answer to `context`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ContextAnswer {
@@ -215,7 +211,6 @@ pub(super) struct RequestParams {
     pub(super) effort: Option<Value>,
 }
 
-/// An element of a list of messages from the program.
 #[derive(Debug)]
 pub(super) enum MessageEntry {
     Kept(String),

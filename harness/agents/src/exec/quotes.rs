@@ -15,7 +15,6 @@ const GOOD_STRETCH: usize = 24;
 const MAX_STRETCH: usize = 32;
 /// The stretch is taken from this many bytes at the beginning of a text; the rest may be cut.
 const BEGINNING: usize = 400;
-/// Minimum number of quotes in a transcript.
 const MIN_QUOTES: usize = 2;
 
 /// Adds the quotes to a block that is a summary prompt with a transcript.

@@ -16,7 +16,6 @@ use super::strategy::Exec;
 /// Version of a program for which the user gives none.
 const NO_VERSION: &str = "exec";
 
-/// Builds strategies from a program.
 struct ExecProgram {
     command: Vec<String>,
     limits: ExecLimits,
@@ -31,7 +30,7 @@ impl Product for ExecProgram {
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let settings = order.settings.all().map(|(k, v)| (k.to_string(), json(v))).collect();
         let (command, limits) = (self.command.clone(), self.limits.clone());
-        Box::new(Exec::new(command, limits, settings, order.scale))
+        Box::new(Exec { command, limits, settings, scale: order.scale, ..Exec::default() })
     }
 
     fn is_run_twice(&self) -> bool {
@@ -43,7 +42,6 @@ impl Product for ExecProgram {
     }
 }
 
-/// Converts a setting for the program.
 fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Int(n) => (*n).into(),
@@ -57,7 +55,6 @@ fn json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Returns whether a strategy is given as a program.
 pub fn is_exec(text: &str) -> bool {
     split(text).is_some()
 }

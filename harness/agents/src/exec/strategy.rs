@@ -25,7 +25,6 @@ use super::protocol::{
 use super::state::{ExecState, message_id};
 use super::talk::Broken;
 
-/// Options of a request that the program sets.
 #[derive(Default)]
 pub(super) struct RequestOptions {
     /// Places of breakpoints; `None` = the default ones.
@@ -34,20 +33,20 @@ pub(super) struct RequestOptions {
     pub(super) params: RequestParams,
 }
 
+#[derive(Default)]
 pub(super) struct Exec {
-    command: Vec<String>,
-    limits: ExecLimits,
-    settings: Map<String, Value>,
-    scale: f64,
+    pub(super) command: Vec<String>,
+    pub(super) limits: ExecLimits,
+    pub(super) settings: Map<String, Value>,
+    pub(super) scale: f64,
     pub(super) process: Option<Process>,
-    /// Number of calls so far.
     pub(super) asked: u64,
     /// Error after which the program is not called again.
     pub(super) failed: Option<String>,
     /// Error with which the program fails this turn.
     pub(super) given_up: Option<String>,
     pub(super) dialect: Option<Dialect>,
-    moments: Vec<Moment>,
+    pub(super) moments: Vec<Moment>,
     /// Number of blocks before the conversation.
     pub(super) head: usize,
     /// The conversation as the program knows it.
@@ -55,67 +54,30 @@ pub(super) struct Exec {
     /// Number of blocks of the context that are in `state`.
     pub(super) known: usize,
     /// Number of messages at the end of the state that were not sent to the program.
-    unsent: usize,
+    pub(super) unsent: usize,
     /// Whether the context shows exactly the state.
     pub(super) shows_state: bool,
-    /// New messages of the last answer.
     pub(super) new_messages: Vec<NewMessage>,
-    /// Reason of the next `context` call.
-    next: Reason,
+    pub(super) next: Reason,
     /// Prompt of the last normal request, tokens.
-    request_tokens: Option<u64>,
+    pub(super) request_tokens: Option<u64>,
     /// Parameters of `reply` and `turn_end`.
-    last: Value,
+    pub(super) last: Value,
     pub(super) wanted: RequestOptions,
     /// Phase of the session in which the program is asked.
     pub(super) phase: Phase,
-    /// Background requests of the program.
     pub(super) tasks: Vec<(Task, Request)>,
 }
 
 impl Exec {
-    pub(super) fn new(
-        command: Vec<String>,
-        limits: ExecLimits,
-        settings: Map<String, Value>,
-        scale: f64,
-    ) -> Exec {
-        Exec {
-            command,
-            limits,
-            settings,
-            scale,
-            process: None,
-            asked: 0,
-            failed: None,
-            given_up: None,
-            dialect: None,
-            moments: vec![],
-            head: 0,
-            state: ExecState::default(),
-            known: 0,
-            unsent: 0,
-            shows_state: true,
-            new_messages: vec![],
-            next: Reason::Turn,
-            request_tokens: None,
-            last: json!({"usage": usage(&Usage::default()), "stop_reason": StopReason::default()}),
-            wanted: RequestOptions::default(),
-            phase: Phase::MidTurn,
-            tasks: vec![],
-        }
-    }
-
     fn is_subscribed(&self, moment: Moment) -> bool {
         self.process.is_some() && self.moments.contains(&moment)
     }
 
-    /// Fails the turn with the error of the program.
     fn down(&self) -> Flow {
         Flow::FailTurn(self.reason())
     }
 
-    /// Returns why the program failed.
     fn reason(&self) -> String {
         self.failed.clone().unwrap_or_else(|| "the program failed".into())
     }
@@ -163,7 +125,6 @@ impl Exec {
         Ok(())
     }
 
-    /// Ends the program, if one runs.
     async fn end(&mut self, s: &mut Engine) {
         let Some(mut process) = self.process.take() else { return };
         for (task, _) in self.tasks.drain(..) {
@@ -182,7 +143,6 @@ impl Exec {
         Ok(())
     }
 
-    /// Sets the context to the state.
     pub(super) fn show_state(&mut self, s: &mut Engine) -> Result<(), String> {
         if !self.shows_state {
             let head = s.context.blocks()[..self.head].to_vec();
@@ -262,6 +222,8 @@ impl Strategy for Exec {
         (self.unsent, self.shows_state, self.next) = (0, true, Reason::Turn);
         self.new_messages.clear();
         self.wanted = RequestOptions::default();
+        let stop = StopReason::default();
+        self.last = json!({"usage": usage(&Usage::default()), "stop_reason": stop});
         let _ = self.start(s).await;
     }
 

@@ -14,20 +14,6 @@ use super::strategy::Exec;
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// An error in an answer.
-pub(super) enum AnswerFault {
-    /// The program reported the error.
-    Reported(String),
-    /// ctxbench detected the error; standard error may explain it.
-    Detected(String),
-}
-
-impl From<String> for AnswerFault {
-    fn from(why: String) -> AnswerFault {
-        AnswerFault::Detected(why)
-    }
-}
-
 impl Exec {
     /// Calls the program and waits for the answer. An error ends the row.
     pub(super) async fn ask<A: DeserializeOwned>(
@@ -47,12 +33,11 @@ impl Exec {
         &mut self,
         s: &mut Engine,
         method: &'static str,
-        fault: impl Into<AnswerFault>,
+        why: String,
     ) -> Broken {
-        let process = self.process.take();
-        let (why, stderr) = match (fault.into(), process) {
-            (AnswerFault::Detected(why), Some(process)) => (why, process.stderr_tail().await),
-            (AnswerFault::Detected(why) | AnswerFault::Reported(why), _) => (why, String::new()),
+        let stderr = match self.process.take() {
+            Some(process) => process.stderr_tail().await,
+            None => String::new(),
         };
         let mut error = format!("the program failed at `{method}`: {why}");
         if !stderr.is_empty() {
@@ -68,7 +53,7 @@ impl Exec {
         s: &mut Engine,
         method: &'static str,
         params: impl Serialize,
-    ) -> Result<A, AnswerFault> {
+    ) -> Result<A, String> {
         self.asked += 1;
         let id = self.asked;
         let mut next = Some(line(&RpcCall { jsonrpc: "2.0", id, method, params })?);
@@ -83,16 +68,12 @@ impl Exec {
             }
             if of != Some(Value::from(id)) {
                 let of = of.unwrap_or(Value::Null);
-                return Err(format!("it answered call {of} instead of {id}").into());
+                return Err(format!("it answered call {of} instead of {id}"));
             }
             return match (result, error) {
-                (_, Some(e)) => {
-                    Err(AnswerFault::Reported(format!("{} (code {})", e.message, e.code)))
-                }
-                (Some(result), None) => Ok(read_result(&result)?),
-                (None, None) => {
-                    Err(AnswerFault::Detected("the answer has neither `result` nor `error`".into()))
-                }
+                (_, Some(e)) => Err(format!("{} (code {})", e.message, e.code)),
+                (Some(result), None) => read_result(&result),
+                (None, None) => Err("the answer has neither `result` nor `error`".into()),
             };
         }
     }

@@ -25,7 +25,6 @@ pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelE
     }
 }
 
-/// The names of the tools that a prompt offers.
 pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
     let all: Vec<Value> = prompt
         .tools

@@ -18,11 +18,8 @@ use ctxbench_mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
 /// Writer of the summaries that the provider is asked for, and the facts it may use.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// Writer of summaries.
     pub by: Summariser,
-    /// Facts that an ideal summariser may look for.
     pub facts: Arc<[Fact]>,
-    /// Counter of summaries and log of their failures.
     pub desk: SummaryDesk,
 }
 
@@ -70,7 +67,6 @@ impl ServerState {
         self.account(wire).count(prompt)
     }
 
-    /// A request is over.
     pub(super) fn saw(&mut self, seen: RequestOutcome) {
         self.speaker.saw(seen);
     }

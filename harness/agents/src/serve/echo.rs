@@ -1,11 +1,11 @@
 //! Replies without a script: they report the request, and call a tool where the user's text asks
 //! for it.
 
-use std::sync::Arc;
-
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::ModelError;
+use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Content, Prompt, Wire};
+use ctxbench_util::plural::pluralize;
 
 use super::asked;
 use super::script::Tail;
@@ -14,7 +14,6 @@ use super::speaker::{Arrived, ModelAnswer, Speaker};
 /// Most characters of a text that are said back.
 const MAX_CHARS: usize = 400;
 
-/// Speaker that reports each request.
 #[derive(Default)]
 pub(super) struct Echo {
     replies: u64,
@@ -68,17 +67,12 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
             })
         })
         .collect();
-    let said = tail
-        .words
-        .last()
-        .map_or_else(|| "You said nothing.".to_string(), |w| format!("You said: {}", short(w)));
-    let said =
-        if calls.is_empty() { said } else { format!("Calling {} as asked.", counted(calls.len())) };
+    let said = match (calls.len(), tail.words.last()) {
+        (0, None) => "You said nothing.".to_string(),
+        (0, Some(words)) => format!("You said: {}", short(words)),
+        (n, _) => format!("Calling {} as asked.", pluralize(n as u64, "tool")),
+    };
     std::iter::once(Part::Text(said.into())).chain(calls).collect()
-}
-
-fn counted(n: usize) -> String {
-    if n == 1 { "one tool".into() } else { format!("{n} tools") }
 }
 
 /// Tool and arguments of a line that asks for a call; arguments that are left out are an empty
@@ -99,37 +93,17 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Returns the thinking before a reply. The signature is not a secret: it is the hash of the
-/// thinking, and it is never checked.
+/// Returns the thinking before a reply. The signature is not a secret: it is a hash, and it is never
+/// checked.
 fn thinking(prompt: &Prompt) -> Part {
-    let text = thought(prompt.items.len());
-    let signature: Arc<str> =
-        format!("ctxbench{:016x}", ctxbench_core::tokens::content_hash(text.as_bytes())).into();
-    Part::Reasoning { text: text.into(), encrypted: Some(signature) }
-}
-
-fn thought(pieces: usize) -> String {
-    match pieces {
-        1 => "The request contains one piece, and it decides what the reply says.".into(),
-        n => format!("The request contains {n} pieces; the last one decides what the reply says."),
-    }
+    let text = format!("The last of {} pieces decides what the reply says.", prompt.items.len());
+    let signature = format!("ctxbench{:016x}", content_hash(text.as_bytes()));
+    Part::Reasoning { text: text.into(), encrypted: Some(signature.into()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_piece_is_no_pieces() {
-        assert_eq!(
-            thought(1),
-            "The request contains one piece, and it decides what the reply says."
-        );
-        assert_eq!(
-            thought(2),
-            "The request contains 2 pieces; the last one decides what the reply says."
-        );
-    }
 
     #[test]
     fn a_line_asks_for_a_call() {

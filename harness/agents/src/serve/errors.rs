@@ -29,7 +29,6 @@ pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
     ))
 }
 
-/// No such model here.
 pub(super) fn no_model(api: Api, name: &str) -> ModelError {
     let (code, message) = (api.unknown_model)(name);
     api.refusal(404, Some(code.into()), message)

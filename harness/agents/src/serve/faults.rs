@@ -7,10 +7,8 @@ use std::str::FromStr;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_util::lru_map::LruMap;
 
-/// Fault of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
-    /// HTTP status of a refusal.
     pub status: Option<u16>,
     /// Value of its `retry-after` header, seconds.
     pub retry_after: Option<u64>,
@@ -28,7 +26,6 @@ pub struct Fault {
     pub times: Option<u64>,
 }
 
-/// A fault that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "fault `{spec}`: {why}; expected parts of 400..599, overflow, retry-after=S, slow=MS, pace=MS, \
@@ -138,7 +135,6 @@ pub fn request_numbers(text: &str) -> Option<(u64, u64)> {
     number(from).zip(number(to)).filter(|(from, to)| from <= to)
 }
 
-/// Counts requests and faults.
 pub(super) struct Faults {
     /// Each with how often it happened.
     plans: Vec<(FaultPlan, u64)>,

@@ -22,10 +22,8 @@ use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, asked, errors, local, models, sse};
 use ctxbench_os::accept::response;
 
-/// The request header that asks for a fault.
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
-/// State shared by all requests.
 pub(super) struct HandlerState {
     pub(super) api: Option<Api>,
     pub(super) body_limit: usize,
@@ -35,7 +33,6 @@ pub(super) struct HandlerState {
     pub(super) desk: Mutex<ServerState>,
     pub(super) faults: Mutex<Faults>,
     pub(super) log: RequestLog,
-    /// Requests so far.
     pub(super) arrived: AtomicU64,
 }
 

@@ -15,7 +15,6 @@ use ctxbench_os::sha256;
 /// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;
 
-/// Log entry of a request.
 #[derive(Default, Serialize)]
 pub(super) struct LogLine {
     pub(super) seq: u64,
@@ -27,7 +26,6 @@ pub(super) struct LogLine {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<LoggedPiece>,
-    /// Whether the request offers tools.
     pub(super) tools: bool,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) tools_tokens: u64,
@@ -40,13 +38,11 @@ pub(super) struct LogLine {
     pub(super) cost_usd: f64,
     pub(super) at_ms: u64,
     pub(super) latency_ms: u64,
-    /// HTTP status.
     pub(super) http: u16,
     /// `ok`, or the kind of failure.
     pub(super) status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// The fault that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<String>,
 }
@@ -55,7 +51,6 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A piece of a prompt.
 #[derive(Serialize)]
 pub(super) struct LoggedPiece {
     kind: BlockKind,
@@ -115,7 +110,6 @@ fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
     }
 }
 
-/// Destination of the log lines.
 pub(super) struct RequestLog {
     state: Mutex<LogState>,
     /// Shorter texts are written into the lines, bytes.
@@ -134,7 +128,6 @@ impl RequestLog {
         RequestLog { state: Mutex::new(LogState { to, lines: 0 }), longest }
     }
 
-    /// Returns whether lines are written.
     pub(super) fn is_read(&self) -> bool {
         self.state.lock().is_ok_and(|s| s.to.is_some())
     }

@@ -57,7 +57,6 @@ pub fn wall_clock() -> Clock {
     Arc::new(move || start.elapsed().as_millis().try_into().unwrap_or(Millis::MAX))
 }
 
-/// Settings of a server.
 pub struct ServeOptions {
     /// Provider with the routes to serve; `None` = all providers.
     pub api: Option<Api>,
@@ -65,19 +64,14 @@ pub struct ServeOptions {
     pub port: u16,
     /// Speaker that decides the replies; `None` = replies describe the request.
     pub speaker: Option<Box<dyn Speaker>>,
-    /// Writer of summaries.
     pub summaries: Summaries,
     /// Deliberate faults, by the number of the request.
     pub faults: Vec<FaultPlan>,
     /// Window that replaces the window of every model, tokens.
     pub window: Option<u64>,
-    /// Largest request body, bytes.
     pub body_limit: usize,
-    /// Destination of the log, a line per request.
     pub log: Option<Box<dyn Write + Send>>,
-    /// Whether the log contains all texts in full.
     pub log_texts: bool,
-    /// The time.
     pub clock: Clock,
 }
 
@@ -98,7 +92,6 @@ impl Default for ServeOptions {
     }
 }
 
-/// A server that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -147,7 +140,6 @@ impl Server {
         Ok(Server { listener, address, shared: shared(options) })
     }
 
-    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -194,53 +194,52 @@ impl Speaker for ReplyScript {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use ctxbench_core::content::ToolCall;
     use ctxbench_provider::Item;
-    use ctxbench_session::{AssistantEntry, Entry, ToolEntry, UserEntry};
+    use serde_json::{Value, json};
 
-    fn user(id: &str, t: &str) -> Entry {
-        Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
-    }
+    use super::*;
 
-    fn reply_entry(id: &str, t: &str, calls: &[&str]) -> Entry {
-        let call =
-            |id: &&str| ToolCall { id: (*id).into(), name: "read".into(), arguments: "{}".into() };
-        let calls = calls.iter().map(call).collect();
-        Entry::Assistant(AssistantEntry {
-            id: id.into(),
-            text: Some(t.into()),
-            calls,
-            ..Default::default()
-        })
-    }
+    /// Words of the user, and the replies with their calls.
+    type Turn<'a> = (&'a str, &'a [(&'a str, &'a [&'a str])]);
 
-    fn result(id: &str) -> Entry {
-        let output = Some("out".into());
-        Entry::Tool(ToolEntry { call_id: id.into(), output, ..Default::default() })
-    }
-
-    fn script() -> ReplyScript {
-        let entries = vec![
-            user("u1", "first"),
-            reply_entry("a1", "one", &["c1"]),
-            result("c1"),
-            reply_entry("a2", "two", &[]),
-            user("u2", "go on"),
-            reply_entry("a3", "three", &[]),
-            user("u3", "go on"),
-            reply_entry("a4", "four", &[]),
-        ];
+    fn script(turns: &[Turn<'_>]) -> ReplyScript {
+        let mut entries = Vec::new();
+        for (words, replies) in turns {
+            entries.push(json!({"type": "user", "id": words, "text": words}));
+            for (text, calls) in *replies {
+                let made: Vec<Value> = calls
+                    .iter()
+                    .map(|id| json!({"id": id, "name": "read", "arguments": "{}"}))
+                    .collect();
+                entries.push(json!({"type": "assistant", "id": text, "text": text, "calls": made}));
+                let result = |id| json!({"type": "tool", "call_id": id, "output": "out"});
+                entries.extend(calls.iter().map(result));
+            }
+        }
+        let entries = serde_json::from_value(entries.into()).unwrap();
         ReplyScript::new(&Session { entries, ..Default::default() })
     }
 
-    fn prompt(contents: Vec<Content>) -> Prompt {
-        let items = contents.into_iter().enumerate().map(|(i, c)| {
-            let role = if matches!(c, Content::Output { .. }) { Role::Tool } else { Role::User };
-            Item::new(role, c, i + 1, None)
+    const THREE_TURNS: &[Turn<'_>] = &[
+        ("first", &[("one", &["c1"]), ("two", &[])]),
+        ("go on", &[("three", &[])]),
+        ("go on", &[("four", &[])]),
+    ];
+
+    /// Returns a prompt of words of the user, and of results of calls (`c1`).
+    fn prompt(pieces: &[&str]) -> Prompt {
+        let items = pieces.iter().enumerate().map(|(i, piece)| {
+            let (role, content) = match piece.strip_prefix('c').filter(|n| n.parse::<u8>().is_ok())
+            {
+                None => (Role::User, Content::Text((*piece).into())),
+                Some(_) => {
+                    let (id, text) = ((*piece).into(), "out".into());
+                    (Role::Tool, Content::Output { id, text, is_error: false, image: None })
+                }
+            };
+            Item::new(role, content, i + 1, None)
         });
-        let items = items.collect();
-        Prompt::new("m", items)
+        Prompt::new("m", items.collect())
     }
 
     fn ask(s: &mut ReplyScript, prompt: &Prompt) -> Option<String> {
@@ -250,83 +249,67 @@ mod tests {
         parts.iter().find_map(|p| p.as_text().map(str::to_string))
     }
 
-    fn text_content(t: &str) -> Content {
-        Content::Text(t.into())
-    }
-
-    fn out(id: &str) -> Content {
-        Content::Output { id: id.into(), text: "out".into(), is_error: false, image: None }
-    }
-
     #[test]
     fn replies_follow_what_a_request_ends_with() {
-        let mut s = script();
-        let mut is = |contents: Vec<Content>, want: Option<&str>| {
-            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), want);
-        };
-        is(vec![text_content("<reminder>\nfirst")], Some("one"));
-        // The conversation was compacted in between.
-        is(vec![text_content("a summary"), out("c1")], Some("two"));
-        is(vec![text_content("go on")], Some("three"));
-        is(vec![text_content("go on")], Some("three"));
-        is(vec![text_content("a summary"), text_content("go on")], Some("four"));
-        is(vec![text_content("something else")], None);
-    }
-
-    #[test]
-    fn a_turn_under_way_goes_on_when_its_first_words_are_shown_again() {
-        let entries = vec![
-            user("u1", "first"),
-            reply_entry("a1", "one", &["c1"]),
-            result("c1"),
-            reply_entry("a2", "two", &["c2"]),
-            result("c2"),
-            reply_entry("a3", "three", &[]),
+        type Requests<'a> = &'a [(&'a [&'a str], Option<&'a str>)];
+        let cases: [(&[Turn<'_>], Requests<'_>); 4] = [
+            (
+                THREE_TURNS,
+                &[
+                    (&["<reminder>\nfirst"], Some("one")),
+                    // The conversation was compacted in between.
+                    (&["a summary", "c1"], Some("two")),
+                    (&["go on"], Some("three")),
+                    (&["go on"], Some("three")),
+                    (&["a summary", "go on"], Some("four")),
+                    (&["something else"], None),
+                ],
+            ),
+            // What fits nothing gets the next reply.
+            (
+                THREE_TURNS,
+                &[
+                    (&["unknown 1"], Some("one")),
+                    (&["unknown 2"], Some("two")),
+                    (&["unknown 3"], Some("three")),
+                    (&["unknown 4"], Some("four")),
+                ],
+            ),
+            // A running turn continues when its first words are shown again.
+            (
+                &[("first", &[("one", &["c1"]), ("two", &["c2"]), ("three", &[])])],
+                &[
+                    (&["first"], Some("one")),
+                    (&["first", "a summary, no results"], Some("two")),
+                    (&["first", "another summary"], Some("three")),
+                ],
+            ),
+            // A turn that ends with a call gets a closing text.
+            (
+                &[("first", &[("one", &["c1"])]), ("second", &[("two", &[])])],
+                &[
+                    (&["first"], Some("one")),
+                    (&["first", "c1"], Some(LAST_WORDS)),
+                    (&["second"], Some("two")),
+                ],
+            ),
         ];
-        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
-        let mut is = |contents: Vec<Content>, want: &str| {
-            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
-        };
-        is(vec![text_content("first")], "one");
-        is(vec![text_content("first"), text_content("a summary, no results")], "two");
-        is(vec![text_content("first"), text_content("another summary")], "three");
-    }
-
-    #[test]
-    fn a_turn_that_ends_with_a_call_gets_last_words() {
-        let entries = vec![
-            user("u1", "first"),
-            reply_entry("a1", "one", &["c1"]),
-            result("c1"),
-            user("u2", "second"),
-            reply_entry("a2", "two", &[]),
-        ];
-        let mut s = ReplyScript::new(&Session { entries, ..Default::default() });
-        let mut is = |contents: Vec<Content>, want: &str| {
-            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
-        };
-        is(vec![text_content("first")], "one");
-        is(vec![text_content("first"), out("c1")], LAST_WORDS);
-        is(vec![text_content("second")], "two");
+        for (turns, asked) in cases {
+            let mut s = script(turns);
+            for (pieces, want) in asked {
+                assert_eq!(ask(&mut s, &prompt(pieces)).as_deref(), *want, "{pieces:?}");
+            }
+        }
     }
 
     #[test]
     fn in_a_thread_the_same_words_are_a_retry_only_behind_the_same_reply() {
-        let mut s = script();
+        let mut s = script(THREE_TURNS);
         let mut ask = |after: &str| {
             let thread = Some(PromptThread::Continue(after.into()));
-            super::tests::ask(&mut s, &Prompt { thread, ..prompt(vec![text_content("go on")]) })
+            super::tests::ask(&mut s, &Prompt { thread, ..prompt(&["go on"]) })
         };
         let all = [ask("a2"), ask("a2"), ask("a3")];
         assert_eq!(all.map(Option::unwrap), ["three", "three", "four"]);
-    }
-
-    #[test]
-    fn what_fits_nothing_gets_the_next_reply() {
-        let mut s = script();
-        for want in ["one", "two", "three", "four"] {
-            let asked = prompt(vec![text_content(&format!("unknown {want}"))]);
-            assert_eq!(ask(&mut s, &asked).as_deref(), Some(want));
-        }
     }
 }

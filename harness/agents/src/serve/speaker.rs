@@ -36,9 +36,7 @@ impl Arrived {
 
 /// Reply of the model.
 pub enum ModelAnswer {
-    /// These contents.
     Parts(Vec<Part>),
-    /// A summary of the request.
     Summary,
 }
 
@@ -59,7 +57,6 @@ pub trait Speaker: Send {
 #[derive(Debug)]
 pub struct RequestOutcome {
     pub request: Arrived,
-    /// HTTP status.
     pub http: u16,
     /// Whether a deliberate fault refused it or broke it off; the speaker was not asked, or its
     /// answer was lost.

@@ -138,7 +138,7 @@ pub struct Segment {
 
 impl Segment {
     /// Creates a segment that a model has written.
-    pub fn said(text: &str) -> Segment {
+    pub fn written(text: &str) -> Segment {
         Segment { bytes: text.len(), text: Some(text.to_string()), ..Segment::default() }
     }
 

@@ -30,7 +30,6 @@ impl SummaryDesk {
         }
     }
 
-    /// Returns whether a summary was requested.
     pub fn was_asked(&self) -> bool {
         self.0.lock().is_ok_and(|s| s.asked > 0)
     }

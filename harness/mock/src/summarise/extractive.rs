@@ -20,7 +20,6 @@ use super::sentences::{clip, literals, on_one_line, sentences};
 /// and 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
 /// over 873 compactions (docs/sources/peers-and-metrics.md §1b).
 pub const MAX_TOKENS: u64 = 4_400;
-/// Minimum budget, tokens.
 const MIN_TOKENS: u64 = 300;
 /// Tokens of conversation per token of summary. This lies between the 2 % of the long sessions in
 /// [`MAX_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
@@ -29,7 +28,6 @@ const RATIO: u64 = 20;
 /// Weight of the rarest word that a sentence shares with the instruction.
 const SHARED_WORD: f32 = 1.0;
 
-/// Summary of an empty conversation.
 const NOTHING: &str = "Nothing has been said so far.";
 /// Prefix of the user's text in a summary.
 const USER: &str = "User: ";
@@ -51,7 +49,6 @@ pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
     max_tokens.map_or(own, |m| m.min(own))
 }
 
-/// Writes the summary for a prompt.
 pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     let request = SummaryRequest::read(prompt);
     let mut ranker = Ranker::default();
@@ -133,14 +130,12 @@ fn cut(text: &str, limit: u64) -> String {
     }
 }
 
-/// Candidate for the summary.
 struct Sentence<'a> {
     text: Cow<'a, str>,
     who: Author,
     /// Heading of the earlier summary that contains it, or nothing.
     under: &'a str,
     weight: f32,
-    /// Position in the conversation.
     order: usize,
 }
 
@@ -273,7 +268,6 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// Collects the strings of a JSON value.
 fn strings(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(s) => out.push(s.clone()),

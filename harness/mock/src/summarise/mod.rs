@@ -44,7 +44,6 @@ pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
 pub use script::{ScriptedText, SummaryScript};
 
-/// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Summariser {
     /// Sentences of the prompt with the highest weight, without access to the facts.
@@ -68,10 +67,8 @@ pub enum Summariser {
 }
 
 impl Summariser {
-    /// Names on the command line.
     pub const NAMES: [&'static str; 4] = ["extractive", "ideal", "lossy", "scripted"];
 
-    /// Returns the name for reports.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Summariser::Extractive => "extractive".into(),
@@ -83,7 +80,6 @@ impl Summariser {
         }
     }
 
-    /// Returns whether the text depends on the seed.
     pub fn seeded(&self) -> bool {
         match self {
             Summariser::Again(_, then) => then.seeded(),
@@ -147,18 +143,14 @@ impl FromStr for Summariser {
 pub(crate) const ASK: &str =
     "Summarise the conversation so that the work can go on from the summary alone.";
 
-/// Request for a summary, with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryJob<'a> {
-    /// Decoded request.
     pub prompt: &'a Prompt,
     /// Largest reply that the request allows, tokens.
     pub max_tokens: Option<u64>,
-    /// Token counting of the requested model.
     pub counting: Counting,
     /// Facts of the scenario, used only by `Ideal` and `Lossy`.
     pub facts: &'a [Fact],
-    /// Seed of the run.
     pub seed: u64,
     /// Number of earlier summaries of the run.
     pub index: u64,
@@ -171,11 +163,9 @@ impl SummaryJob<'_> {
     }
 }
 
-/// A summary with its stop reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     pub text: String,
-    /// Reason why the text ends.
     pub stop: StopReason,
 }
 

@@ -8,7 +8,6 @@
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 
-/// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
     User,
@@ -16,20 +15,17 @@ pub(super) enum Author {
     /// A tool call with its arguments as text.
     Call,
     Output,
-    /// An earlier summary.
     Summary,
     /// Text that the product sends again after a compaction: memory files, environment, markers.
     Product,
 }
 
-/// A piece of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     pub who: Author,
     pub text: &'a str,
 }
 
-/// Parts of a request.
 #[derive(Debug, Default)]
 pub(super) struct SummaryRequest<'a> {
     /// Instruction for the summariser.
@@ -44,7 +40,6 @@ const EARLIER: [&str; 3] = ["prior-summary", "previous-summary", "earlier-summar
 const TRANSCRIPT: [&str; 3] = ["conversation", "transcript", "history"];
 
 impl<'a> SummaryRequest<'a> {
-    /// Splits a prompt into its parts.
     pub fn read(prompt: &'a Prompt) -> SummaryRequest<'a> {
         let beside =
             |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);

@@ -8,21 +8,17 @@ use serde::Deserialize;
 
 use super::SetUpError;
 
-/// Source of scripted summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SummaryScript {
     /// Texts in the order of their use.
     Texts(Vec<String>),
     /// Summaries of the session's `recorded_compaction` lines.
     Recorded,
-    /// Contents of a file.
     File(Arc<[ScriptedText]>),
 }
 
-/// A line of a file with summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptedText {
-    /// Text of the summary.
     pub text: String,
     /// Strategy that the summary is for, by label or name. `None` = all strategies.
     pub strategy: Option<String>,

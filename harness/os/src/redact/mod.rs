@@ -109,9 +109,7 @@ pub fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
 /// Takes secrets out, and remembers which it has met.
 #[derive(Default)]
 pub struct Redactor {
-    /// Replacement of each secret.
     met: HashMap<String, String>,
-    /// Number of secrets of each kind.
     last: HashMap<&'static str, usize>,
     /// Texts without a secret. Results repeat most texts once per strategy.
     clean: HashSet<String>,
@@ -126,7 +124,6 @@ const REMEMBERED: usize = 20_000;
 const REMEMBERED_IN_ALL: usize = 16 << 20;
 
 impl Redactor {
-    /// A text without its secrets.
     pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
         if self.clean.contains(text) {
             return Cow::Borrowed(text);
@@ -234,12 +231,10 @@ impl Redactor {
         Ok(redacted)
     }
 
-    /// A row of results without secrets.
     pub fn run(&mut self, run: &RunRecord) -> serde_json::Result<RunRecord> {
         self.typed(run)
     }
 
-    /// Results without secrets.
     pub fn results(&mut self, results: &Results) -> serde_json::Result<Results> {
         self.typed(results)
     }

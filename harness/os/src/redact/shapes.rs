@@ -22,7 +22,6 @@ struct ShapesFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Shape {
-    /// Kind of the replacement.
     kind: String,
     /// Pattern in which the only group is the secret.
     pattern: String,

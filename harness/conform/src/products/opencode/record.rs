@@ -151,7 +151,7 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<Classification>
     let put = |t: String, (from, to): &(&str, String)| t.replace(from, to);
     let transcript = placeholders.iter().fold(conversation.to_string(), put);
     let name = if prior.is_none() { "summary_prompt_first" } else { "summary_prompt_with_prior" };
-    let prior = prior.map(Segment::said).into_iter().collect();
+    let prior = prior.map(Segment::written).into_iter().collect();
     let constant = (name, constant_bytes);
     Some(Classification::Prompt { variant: None, transcript, prior, constant })
 }
@@ -200,7 +200,7 @@ mod tests {
             panic!()
         };
         // The transcript contains only the size of the program's message.
-        let s1 = vec![Segment::said("S1")];
+        let s1 = vec![Segment::written("S1")];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
         assert_eq!(out.constants["continue"].bytes(), 6);
         assert_eq!(out.constants["summary_prompt_first"].bytes(), first.len() - 15);

@@ -124,7 +124,7 @@ fn summary(text: &str, summaries: &[&str]) -> Option<Classification> {
 /// Splits a summary into its parts: the summary of the history and, after a split turn, the summary
 /// of the turn's beginning.
 fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
-    let said = Segment::said;
+    let said = Segment::written;
     let joined = body.rmatch_indices(JOIN[0]).find_map(|(at, open)| {
         let words = at + open.len();
         let end = words + body[words..].find(JOIN[1])? + JOIN[1].len();
@@ -182,7 +182,7 @@ mod tests {
     use crate::record::testing::{new_request, new_session, piece};
 
     fn model_text(text: &str) -> Segment {
-        Segment::said(text)
+        Segment::written(text)
     }
 
     #[test]

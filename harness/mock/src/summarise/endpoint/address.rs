@@ -9,18 +9,14 @@ use crate::summarise::SetUpError;
 /// servers also support, so this is less than a wire of the simulated providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointDialect {
-    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's Chat Completions API.
     OpenAi,
 }
 
-/// Address, API and model of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     pub(super) dialect: EndpointDialect,
     pub(super) server: ServerUrl,
-    /// URL of requests.
     pub(super) url: Uri,
     /// `None` = the model of each request is used.
     pub(super) model: Option<String>,

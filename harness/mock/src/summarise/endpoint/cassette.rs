@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::summarise::SetUpError;
 
-/// Version of the file format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -30,9 +29,7 @@ struct CassetteHeader {
 pub struct RecordedAnswer {
     /// SHA-256 of the request, see `Question::hash`.
     pub request: String,
-    /// Name of the requested model.
     pub model: String,
-    /// Largest reply allowed, tokens.
     pub max_tokens: u64,
     /// Reply, with secrets redacted.
     pub reply: String,

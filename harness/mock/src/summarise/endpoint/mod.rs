@@ -57,7 +57,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A model server with its cassette.
 #[derive(Debug)]
 pub struct Endpoint {
     address: Address,

@@ -38,7 +38,6 @@ pub(super) struct Question {
     pub(super) model: String,
 }
 
-/// Answer of a server with its counters.
 #[derive(Debug, PartialEq)]
 pub(super) struct ServerReply {
     pub(super) text: String,
@@ -84,7 +83,6 @@ impl Question {
         sha256(&text)
     }
 
-    /// Returns the body of the request.
     pub(super) fn body(&self, dialect: EndpointDialect, host: &str) -> Vec<u8> {
         let body = match dialect {
             EndpointDialect::Anthropic => {
@@ -111,7 +109,6 @@ impl Question {
     }
 }
 
-/// Formats an item as text.
 fn words(item: &Item) -> String {
     match &*item.content {
         Content::Text(t) | Content::Compaction { text: t, .. } => t.to_string(),
@@ -140,7 +137,6 @@ pub(super) fn headers(dialect: EndpointDialect, key: Option<&str>) -> Vec<(&'sta
     }
 }
 
-/// Parses an answer.
 pub(super) fn read(dialect: EndpointDialect, body: &str) -> Result<ServerReply, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
