@@ -17,8 +17,7 @@ use serde_json::{Value, json};
 use crate::opencode::log::CLEARED;
 use crate::persist::jsonl::field;
 use crate::persist::{
-    BEGIN_MS, JournalEntry, PersistError, Persistence, ReopenedSession, Result, StoredMessage,
-    pruned,
+    BEGIN_MS, JournalEntry, Persistence, ReopenedSession, Result, StoredMessage, pruned,
 };
 
 /// ID of the only session of a folder.
@@ -344,6 +343,7 @@ mod tests {
 
     use super::super::persist_tables::Tables;
     use super::*;
+    use crate::persist::PersistError;
 
     /// Fails at a write, as a program that is killed there.
     struct Dying {
