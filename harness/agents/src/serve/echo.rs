@@ -96,7 +96,8 @@ fn short(text: &str) -> String {
 /// Returns the thinking before a reply. The signature is not a secret: it is a hash, and it is never
 /// checked.
 fn thinking(prompt: &Prompt) -> Part {
-    let text = format!("The last of {} pieces decides what the reply says.", prompt.items.len());
+    let pieces = pluralize(prompt.items.len() as u64, "piece");
+    let text = format!("The request contains {pieces}; the last one decides what the reply says.");
     let signature = format!("ctxbench{:016x}", content_hash(text.as_bytes()));
     Part::Reasoning { text: text.into(), encrypted: Some(signature.into()) }
 }
