@@ -111,7 +111,9 @@ fn replay(old: &Case, new: &Case) -> Vec<String> {
             if a["phase"].is_null() || b["phase"].is_null() {
                 (a["phase"], b["phase"]) = (Value::Null, Value::Null);
             }
-            Some(((i + 1).to_string(), members("", &a, &b).into_iter().next()?))
+            let found = members("", &a, &b);
+            let first = found.iter().find(|line| !line.starts_with("items"));
+            Some(((i + 1).to_string(), first.or(found.first())?.clone()))
         })
         .collect();
     if let Some((first, how)) = differ.first() {

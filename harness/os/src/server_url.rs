@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Address that cannot be used. The message never repeats it, since it may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a usable address ({0}); expected one such as https://api.example.com/v1")]
-pub struct AddressError(&'static str);
+pub struct AddressError(pub &'static str);
 
 /// Address of a server: `https://host:port/path`, without a password and a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ impl ServerUrl {
         let authority = authority.ok_or(AddressError("no host in it"))?;
         if authority.as_str().contains('@') {
             return Err(AddressError("a user name or password in it"));
+        }
+        if authority.port().is_none() && authority.as_str().len() > authority.host().len() {
+            return Err(AddressError("the port is not a number up to 65535"));
         }
         if uri.query().is_some() {
             return Err(AddressError("a query in it"));

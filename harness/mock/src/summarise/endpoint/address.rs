@@ -1,8 +1,9 @@
 //! Addresses of model servers: `openai+https://host/v1#model`.
 
-use ctxbench_os::server_url::ServerUrl;
+use ctxbench_os::server_url::{AddressError, ServerUrl};
 use hyper::Uri;
 
+use super::KEY_VARIABLE;
 use crate::summarise::SetUpError;
 
 /// API of a real server. Only plain text with two roles is sent and read, in a form that older
@@ -35,7 +36,17 @@ impl Address {
             Some((api @ ("anthropic" | "openai"), rest)) => (api, rest),
             _ => ("", place),
         };
-        let wrong = |e: ctxbench_os::server_url::AddressError| SetUpError(e.to_string());
+        let wrong = |AddressError(why): AddressError| {
+            SetUpError(format!(
+                "not a usable address ({why}); expected one such as \
+                 openai+http://localhost:8080/v1#MODEL, and a key in the environment variable \
+                 {KEY_VARIABLE}"
+            ))
+        };
+        if model == Some("") {
+            let text = "no model after the # of the address; expected the name of a model";
+            return Err(SetUpError(text.into()));
+        }
         let server = ServerUrl::parse(place).map_err(wrong)?;
         let path = server.path();
         let (dialect, rest) = match api {
@@ -53,7 +64,6 @@ impl Address {
             }
         };
         let url = server.with_path(&format!("{path}{rest}")).map_err(wrong)?;
-        let model = model.filter(|m| !m.is_empty()).map(str::to_string);
-        Ok(Address { dialect, server, url, model })
+        Ok(Address { dialect, server, url, model: model.map(str::to_string) })
     }
 }
