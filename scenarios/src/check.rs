@@ -74,7 +74,7 @@ pub(crate) fn assemble(
     for (id, line) in calls.iter().filter(|(id, _)| !answered.contains(id)) {
         out.warnings.push(format!("{file}:{line}: call {id:?} has no result; kept as it is"));
     }
-    for (line, to) in rewinds.into_iter().filter(|(_, to)| !ids.is_named(to)) {
+    if let Some((line, to)) = rewinds.into_iter().find(|(_, to)| !ids.is_named(to)) {
         return Err(ids.unknown("rewind", "to", &to, line));
     }
     for (line, fact) in &facts {
@@ -100,8 +100,9 @@ pub(crate) fn assemble(
                 continue;
             }
         }
-        let named = fact.needs.iter().map(|need| ("needs", need)).chain([("arises", &fact.arises)]);
-        for (field, id) in named.filter(|(_, id)| !ids.is_named(id)) {
+        let needs = fact.needs.iter().map(|need| ("needs", need));
+        let unknown = needs.chain([("arises", &fact.arises)]).find(|(_, id)| !ids.is_named(id));
+        if let Some((field, id)) = unknown {
             return Err(ids.unknown(&format!("fact {:?}", fact.id), field, id, line));
         }
         let arises = spans.get(&fact.arises).copied().unwrap_or_default();

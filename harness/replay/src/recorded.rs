@@ -193,7 +193,6 @@ impl<'a> CounterReading<'a> {
                                 at: a.at,
                                 agent: a.agent.clone(),
                                 usage: usage.clone(),
-                                ..RecordedCall::default()
                             },
                         );
                         if main {
