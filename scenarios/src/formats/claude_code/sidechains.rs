@@ -1,5 +1,4 @@
-//! Lines of a Claude Code transcript that belong to a subagent: sidechain lines, and messages that
-//! progress lines repeat, if no sidechain line has them.
+//! Lines of a Claude Code transcript that belong to a subagent, the sidechain lines.
 //!
 //! Files of side questions and of requests for summaries begin with the lines of the session, and
 //! copies of such files with each other's. A line that stands twice is taken once.
@@ -47,18 +46,12 @@ pub(super) fn split(mut lines: Vec<RecordedLine>) -> Conversations {
     let of_subagent = !lines.iter().any(is_main);
     let mut standing = StandingLines::default();
     lines.retain(|line| !is_main(line) || !standing.add_main(line));
-    let id =
-        |l: &RecordedLine| string(&l.object, "agentId").filter(|_| flag(&l.object, "isSidechain"));
-    let own: HashSet<String> = lines.iter().filter_map(id).collect();
     let mut asides = HashSet::new();
     let mut roots: HashMap<String, String> = HashMap::new();
     let mut out = Vec::new();
     for line in lines {
         if !flag(&line.object, "isSidechain") {
-            let repeated =
-                progress(&line).filter(|(agent, _)| !of_subagent && !own.contains(agent));
             out.push(Spoken { agent: None, line });
-            out.extend(repeated.map(|(agent, line)| Spoken { agent: Some(agent), line }));
             continue;
         }
         let agent = sidechain(&line.object, &mut roots);
@@ -120,15 +113,6 @@ fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -
     str_of(object, "agentId").map_or(root, str::to_string)
 }
 
-/// Returns the subagent and its message that a progress line repeats.
-fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
-    let data = object_of(&line.object, "data")?;
-    let agent =
-        string(data, "agentId").filter(|_| str_of(data, "type") == Some("agent_progress"))?;
-    let object = object_of(data, "message")?.clone();
-    Some((agent, RecordedLine { number: line.number, object }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::lines::of_text;
@@ -164,18 +148,5 @@ mod tests {
             found,
             [("side-2".to_string(), vec![2, 4]), ("side-3".into(), vec![3]), ("x".into(), vec![5])]
         );
-    }
-
-    #[test]
-    fn progress_lines_repeat_what_no_sidechain_holds() {
-        let (main, found) = agents(
-            r#"{"type":"user","uuid":"1"}
-{"type":"progress","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p"}}}
-{"type":"progress","data":{"type":"agent_progress","agentId":"y","message":{"type":"user","uuid":"q"}}}
-{"type":"progress","data":{"type":"hook_progress"}}
-{"type":"user","uuid":"2","isSidechain":true,"agentId":"y"}"#,
-        );
-        assert_eq!(main, [1, 2, 3, 4]);
-        assert_eq!(found, [("x".to_string(), vec![2]), ("y".into(), vec![5])]);
     }
 }
