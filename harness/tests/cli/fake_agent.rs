@@ -370,7 +370,7 @@ fn drive_two_agents_with_one_implementation_give_two_rows() {
     let markdown = here.run(&format!("report {results} --format markdown")).ok().stdout;
     for label in ours {
         assert!(markdown.contains(&format!("| {label} |")), "{label}: {markdown}");
-        for page in ["index.html", "drive.md"] {
+        for page in ["index.html", "drive.json"] {
             assert!(here.read(&format!("ctxbench-out/{page}")).contains(&label), "{page}: {label}");
         }
         assert!(out.stdout.contains(label.split(' ').next_back().unwrap()));
