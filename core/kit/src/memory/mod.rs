@@ -1,7 +1,7 @@
 //! Memory files: instructions and facts stored outside the conversation and loaded again after
 //! each compaction.
 //!
-//! - [`load`] loads the files of a product's [`MemoryTable`], with imports, scoped rules and a
+//! - [`load()`] loads the files of a product's [`MemoryTable`], with imports, scoped rules and a
 //!   truncated index (docs/sources/claude-code.md §1.4, §1.5; docs/sources/chat-history.md §5.1).
 //! - [`merge`] moves durable facts from a compaction into a memory file
 //!   (docs/sources/opencode-vs-claude-code.md §10.3).
