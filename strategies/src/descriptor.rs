@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::persist::{OURS, PersistFormat};
 
-/// Answers to the comparison dimensions, a short phrase each, by the names of [`DIMENSIONS`].
+/// Answers to the comparison dimensions, a short phrase each, by the names of `DIMENSIONS`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Matrix(pub(crate) BTreeMap<&'static str, &'static str>);

@@ -443,7 +443,7 @@ impl Strategy for AiderProgram {
 pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
 
 impl MessageTokens {
-    /// Returns the tokens of blocks as messages, as [`EXACT`](crate::aider::rules::EXACT) counts a list.
+    /// Returns the tokens of blocks as messages, as [`EXACT`] counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
         list_tokens(groups(blocks).map(|g| self.message(g)))
     }
