@@ -49,12 +49,20 @@ class Run:
             if "text" in item:
                 self.texts[item["sha256"]] = item["text"]
 
+    def seen(self, line):
+        """The items that the model sees. Some providers leave out the reasoning of earlier turns."""
+        items = line["items"]
+        earlier = items[: newest_turn(items)]
+        if sum(i["tokens"] for i in items) + line["tools_tokens"] == line["context_tokens"]:
+            return items
+        return [i for i in earlier if i["kind"] != "reasoning"] + items[len(earlier) :]
+
     def size(self, line):
-        """Tokens of what was sent."""
-        return sum(i["tokens"] for i in line["items"]) + line["tools_tokens"]
+        """Tokens of what the model sees."""
+        return sum(i["tokens"] for i in self.seen(line)) + line["tools_tokens"]
 
     def edited(self, line):
-        """Whether the provider showed the model something else than was sent."""
+        """Whether the provider showed the model something else than this."""
         return line["status"] == "ok" and line["context_tokens"] != self.size(line)
 
     def figures(self, session):
@@ -74,7 +82,7 @@ class Run:
                 prompt = self.size(r)
                 # The trace has the size of the definitions instead of the definitions.
                 fixed = (("tools", r["tools_tokens"]), r["tools_tokens"])
-                items = [(identity(i), i["tokens"], i.get("cache", False)) for i in r["items"]]
+                items = [(identity(i), i["tokens"], i.get("cache", False)) for i in self.seen(r)]
                 billed = cache.ask(r["model"], fixed, items, r["at_ms"], long_lived)
             prompts += prompt
             if billed is None:
@@ -92,7 +100,7 @@ class Run:
             out["input_tokens"] = prompts
             if reads is not None:
                 out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
-            out["prefix_stability"] = stability(self.lines)
+            out["prefix_stability"] = stability(self)
         if session is not None and not edited:
             out["retention"] = facts.retention(session, self.lines, self.texts)
         return out
@@ -102,15 +110,29 @@ def identity(item):
     return tuple(item.get(k) for k in ("kind", "role", "sha256", "id", "name"))
 
 
-def stability(lines):
+def newest_turn(items):
+    """Where the newest turn begins: what the user writes between two replies, without a result."""
+    newest, begin = 0, 0
+    for i in range(1, len(items) + 1):
+        by_model = items[begin]["role"] == "assistant"
+        if i < len(items) and (items[i]["role"] == "assistant") == by_model:
+            continue
+        run = items[begin:i]
+        if any(x["role"] == "user" for x in run) and all(x["kind"] != "output" for x in run):
+            newest = begin
+        begin = i
+    return newest
+
+
+def stability(run):
     """What each normal request of the main conversation has in common with the one answered last
     before it."""
     common = earlier = 0
     last = None
-    for line in lines:
+    for line in run.lines:
         if "agent" in line or line["purpose"] != "sample":
             continue
-        now = [i for i in line["items"] if i["kind"] != "base"]
+        now = [i for i in run.seen(line) if i["kind"] != "base"]
         if last is not None:
             earlier += sum(i["tokens"] for i in last)
             for x, y in zip(last, now):

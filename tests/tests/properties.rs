@@ -109,14 +109,23 @@ fn texts(whole: &FullReplay) -> String {
 }
 
 /// Returns the answered requests as (billed input tokens, tokens of the shown items, those of the
-/// reasoning among them, offered tools).
+/// reasoning of earlier turns among them, offered tools).
 fn billed(whole: &FullReplay) -> Vec<(u64, u64, u64, bool)> {
     let lines = whole.replayed.trace.iter().map(|l| serde_json::from_str::<Value>(l).unwrap());
     let tokens = |i: &Value| i["tokens"].as_u64().unwrap();
     let shown = |v: &Value| v["items"].as_array().unwrap().iter().map(tokens).sum();
     let reasoning = |v: &Value| {
-        let items = v["items"].as_array().unwrap().iter();
-        items.filter(|i| i["kind"] == "reasoning").map(tokens).sum()
+        let items = v["items"].as_array().unwrap();
+        // A turn begins where the user writes without a result of a tool next to it.
+        let (mut at, mut newest) = (0, 0);
+        for run in items.chunk_by(|a, b| (a["role"] == "assistant") == (b["role"] == "assistant")) {
+            let by_user = run.iter().any(|i| i["role"] == "user");
+            if by_user && run.iter().all(|i| i["kind"] != "output") {
+                newest = at;
+            }
+            at += run.len();
+        }
+        items[..newest].iter().filter(|i| i["kind"] == "reasoning").map(tokens).sum()
     };
     lines
         .filter(|v| v["status"] == "ok")
@@ -162,13 +171,11 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         .tokens(&model.counting);
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, reasoning, offers)) in billed(&whole).into_iter().enumerate() {
-        let sent = items + if offers { tools } else { 0 };
         // Some models leave out the reasoning of earlier turns.
         let left_out = if model.keeps_thinking { 0 } else { reasoning };
+        let sent = items + if offers { tools } else { 0 } - left_out;
         // An agent with its own tool sends more than the session's tools.
-        let fits = (sent - left_out..=sent).contains(&input)
-            || (OWN_TOOL.contains(&&*label) && input > sent)
-            || edited;
+        let fits = input == sent || (OWN_TOOL.contains(&&*label) && input > sent) || edited;
         prop_assert!(fits, "{label}: request {at} shows {sent} tokens and bills {input}");
     }
     Ok(())

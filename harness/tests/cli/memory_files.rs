@@ -237,11 +237,17 @@ fn memory_openoxide_reads_levels_and_files_from_settings() {
 }
 
 #[test]
-fn memory_import_outside_project_is_loaded() {
+fn memory_import_outside_project_is_left_out() {
     let here = project("vault");
     here.write("home/common.md", "Answer in short sentences.\n");
     let c = product(&here, "vault --product claude-code");
-    assert_eq!(files(&c), ["project CLAUDE.md", "  project ~/common.md"]);
+    assert_eq!(files(&c), ["project CLAUDE.md"]);
+    let note = &notes(&c)[0];
+    assert!(note.contains("imports @~/common.md, which is outside the project"), "{note}");
+    // The user's own file may import others of the user.
+    here.write("home/.claude/CLAUDE.md", "See @~/common.md.\n");
+    let c = product(&here, "vault --product claude-code");
+    assert_eq!(files(&c)[..2], ["user ~/.claude/CLAUDE.md", "  user ~/common.md"]);
 }
 
 #[test]

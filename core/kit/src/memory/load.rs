@@ -163,6 +163,13 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// Returns whether a file is in the project. Resolves links first, because a link in the project
+    /// can point outside it.
+    fn is_of_project(&self, path: &Path) -> bool {
+        let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
+        real(path).starts_with(real(&self.request.folders.root))
+    }
+
     fn contains(&self, path: &Path) -> bool {
         self.loaded.iter().chain(&self.pending).any(|f| f.path == path)
     }
@@ -227,6 +234,9 @@ impl<'a> Loader<'a> {
                 "does not exist; correct the path or remove the line".into()
             } else if importer.depth == MAX_IMPORT_DEPTH {
                 format!("is more than {MAX_IMPORT_DEPTH} imports deep; import it nearer to the top")
+            } else if self.is_of_project(by) && !self.is_of_project(&path) {
+                "is outside the project; products ask you before they load it, so it is left out"
+                    .into()
             } else {
                 if let Some(text) = read(&path, &mut self.notes) {
                     let (imported_by, depth) = (Some(by.clone()), importer.depth + 1);
