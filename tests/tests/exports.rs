@@ -6,11 +6,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::Command;
 
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_scenarios::exports::{self, ExportLosses};
 use ctxbench_scenarios::formats::{self, Source};
 use ctxbench_scenarios::{InputKind, jsonl, load_path, sniff};
-use ctxbench_session::{Entry, Session};
+use ctxbench_session::{
+    AssistantEntry, Entry, Header, RecordedUsage, Session, ToolEntry, UserEntry,
+};
+use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -265,18 +269,161 @@ fn similar(
     }
 }
 
+/// Part of a message.
+#[derive(Clone, Debug)]
+enum Bit {
+    Text(String),
+    Thought(String, Option<String>),
+    Image(bool),
+    Call(String, String),
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        any::<String>(),
+        "[ \n\r\t\u{feff}\u{2028}\"\\\\{}\\[\\]]{1,6}",
+        Just("{\"role\":\"user\",\"content\":\"x\"}".to_string()),
+    ]
+}
+
+fn bit() -> impl Strategy<Value = Bit> {
+    let arguments = prop_oneof![
+        text(),
+        Just("{\"path\": \"a b\",\n \"n\": [1, 2.50, -3e2, null]}".to_string()),
+        Just("{\"a\":\"\\ud800\"}".to_string()),
+        Just("[1]".to_string()),
+        text().prop_map(|t| json!({"text": t}).to_string()),
+    ];
+    prop_oneof![
+        3 => text().prop_map(Bit::Text),
+        1 => (text(), prop::option::of("[a-z]{1,4}")).prop_map(|(t, e)| Bit::Thought(t, e)),
+        1 => any::<bool>().prop_map(Bit::Image),
+        2 => ("[a-z_]{0,6}", arguments).prop_map(|(n, a)| Bit::Call(n, a)),
+    ]
+}
+
+/// A random message: role (0 = user), window, parts, counters, and more.
+type Message = (u8, Option<&'static str>, Vec<Bit>, Option<[u32; 4]>, bool, u16);
+
+fn messages() -> impl Strategy<Value = Vec<Message>> {
+    let window = prop_oneof![6 => Just(None), 1 => Just(Some("a")), 1 => Just(Some("b"))];
+    let message = (
+        0_u8..3,
+        window,
+        vec(bit(), 0..5),
+        // Larger prompts are no counters of a short session.
+        prop::option::of([0_u32..300_000, 0..300_000, 0..300_000, 0..300_000]),
+        any::<bool>(),
+        any::<u16>(),
+    );
+    vec(message, 1..9)
+}
+
+fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) -> Session {
+    let mut entries: Vec<Entry> = Vec::new();
+    for text in system {
+        entries.push(Entry::System { text, agent: None });
+    }
+    let mut at = 0;
+    for (n, (who, agent, bits, usage, failed, wait)) in messages.into_iter().enumerate() {
+        let agent = agent.map(str::to_string);
+        let mut calls = Vec::new();
+        let mut all = Vec::new();
+        for (i, bit) in bits.into_iter().enumerate() {
+            match bit {
+                Bit::Text(text) => all.push(Part::Text(text.into())),
+                Bit::Image(inline) if who == 0 => {
+                    let url =
+                        if inline { "data:image/png;base64,AAAA" } else { "https://x.y/z.png" };
+                    let media_type = "image/png".to_string();
+                    all.push(Part::Image(Media { media_type, url: url.into(), name: None }));
+                }
+                Bit::Thought(text, encrypted) if who != 0 => {
+                    let encrypted = encrypted.map(Into::into);
+                    all.push(Part::Reasoning { text: text.into(), encrypted });
+                }
+                Bit::Call(name, arguments) if who != 0 => {
+                    // Includes IDs in the form that importers assign.
+                    let id = format!("m{}", n * 5 + i);
+                    calls.push(id.clone());
+                    all.push(Part::Call(ToolCall::new(id, name, arguments)));
+                }
+                _ => {}
+            }
+        }
+        at += u64::from(wait);
+        let (id, parts) = (format!("id-{n}"), Some(all));
+        if who == 0 {
+            let at = Some(at);
+            entries.push(Entry::User(UserEntry { id, parts, at, agent, ..Default::default() }));
+            continue;
+        }
+        let usage = usage.map(|[input, output, cache_read, cache_write]| RecordedUsage {
+            input: input.into(),
+            output: output.into(),
+            cache_read: cache_read.into(),
+            cache_write: cache_write.into(),
+            ..Default::default()
+        });
+        let model = failed.then(|| "m-2".to_string());
+        let reply =
+            AssistantEntry { id, parts, usage, model, agent: agent.clone(), ..Default::default() };
+        entries.push(Entry::Assistant(reply));
+        // The last call may have no result.
+        let answered = calls.len() - usize::from(wait % 3 == 0 && !calls.is_empty());
+        for call_id in calls.into_iter().take(answered) {
+            let (output, is_error) = (Some(format!("{call_id}\n").into()), failed.then_some(true));
+            let agent = agent.clone();
+            entries.push(Entry::Tool(ToolEntry {
+                call_id,
+                output,
+                is_error,
+                agent,
+                ..Default::default()
+            }));
+        }
+    }
+    let model = model.map(str::to_string);
+    let header = Header { version: 1, id: "s".into(), model, ..Default::default() };
+    checked(Session { header, entries, facts: Vec::new() })
+}
+
 /// A subagent keeps its position even if its times are later than those of the main conversation.
 #[test]
 fn times_count_from_the_start_of_the_main_conversation() {
-    let lines = r#"{"type":"session","version":1,"id":"s"}
-{"type":"assistant","id":"a1","text":"","agent":"a"}
-{"type":"assistant","id":"a2","calls":[{"id":"c","name":"n","arguments":"x"}]}
-{"type":"user","id":"u1","text":"","at":1537}
-{"type":"user","id":"u2","text":"","agent":"a","at":1538}
-{"type":"user","id":"u3","text":"","at":1538}"#;
-    let session = jsonl::read(lines.as_bytes(), "s.jsonl").unwrap().session;
+    let call = || vec![Bit::Call(String::new(), String::new())];
+    let a = Some("a");
+    let all = vec![
+        (1, a, vec![], None, false, 0),
+        (1, None, call(), None, false, 1537),
+        (0, None, vec![], None, false, 0),
+        (0, a, vec![], None, false, 1),
+        (0, None, vec![], None, false, 0),
+    ];
+    let session = session_of(all, vec![], None);
     let back = round_trip(&session, &CAN[0]);
     assert_eq!(window_contents(&back, &CAN[0], &None), window_contents(&session, &CAN[0], &None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_messages_round_trip(all in messages(), system in vec(text(), 0..3), model in any::<bool>()) {
+        let session = session_of(all, system, model.then_some("m-1"));
+        for can in &CAN {
+            let main = session.entries.iter().any(|e| e.is_message() && e.agent().is_none());
+            if !main && !can.subagents {
+                // The format can represent no message of this session. Writing must not fail.
+                written(&session, can);
+                continue;
+            }
+            let back = round_trip(&session, can);
+            let model = &session.header.model;
+            prop_assert_eq!(window_contents(&back, can, model), window_contents(&session, can, model), "{}", can.names[0]);
+        }
+    }
 }
 
 proptest! {
