@@ -107,6 +107,19 @@ fn import_cycle_ends_and_missing_file_is_noted() {
     assert_eq!(disk.notes(), [missing]);
 }
 
+#[cfg(unix)]
+#[test]
+fn link_out_of_project_is_left_out() {
+    let disk =
+        Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "@inside.md"), ("other/secret.md", "secret")]);
+    std::os::unix::fs::symlink(disk.path("other/secret.md"), disk.path("work/app/inside.md"))
+        .unwrap();
+    assert_eq!(disk.shown(&[]), ["project @inside.md"]);
+    let note = "work/app/CLAUDE.md: imports @inside.md, which is outside the project; products ask \
+                you before they load it, so it is left out";
+    assert_eq!(disk.notes(), [note]);
+}
+
 #[test]
 fn scoped_rules_and_subfolders_load_on_touch() {
     let disk = Disk::new(&[
