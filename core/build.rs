@@ -31,7 +31,7 @@ mod tables {
         // Special tokens follow after a gap.
         let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| bpe.decode_bytes(&[rank]).ok()).collect();
         assert!(tokens.len() < (1 << 18) - 1, "a rank fits into 18 bits");
-        let mut slots = vec![0_u32; (2 * tokens.len()).next_power_of_two()];
+        let mut slots = vec![0_u32; tokens.len().next_power_of_two()];
         let mask = slots.len() - 1;
         for (token, number) in tokens.iter().zip(1_u32..) {
             let hash = rapidhash::v3::rapidhash_v3(token);

@@ -1,15 +1,17 @@
 //! Built-in scenarios, embedded in the binary.
 
+use std::io::{Cursor, Read as _};
 use std::path::PathBuf;
 
 use ctxbench_util::nearest;
-use include_dir::{Dir, File, include_dir};
+use zip::ZipArchive;
 
 use crate::error::LoadError;
 use crate::load;
 use crate::scenario::{self, Companions, NoBase, Scenario};
 
-static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
+/// The zip archive of `data/` that `build.rs` writes.
+const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/data.zip"));
 
 /// Ids of the built-in scenarios, in report order.
 pub const IDS: &[&str] = &[
@@ -117,25 +119,29 @@ struct Embedded<'a> {
 }
 
 impl Embedded<'_> {
-    fn file(&self, name: &str) -> Result<&'static File<'static>, String> {
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, String> {
         let path = format!("{}/{name}", self.folder);
-        DATA.get_file(&path).ok_or_else(|| format!("{path} is not embedded"))
+        let read = || {
+            let mut bytes = Vec::new();
+            ZipArchive::new(Cursor::new(DATA))?.by_name(&path)?.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read().map_err(|e: zip::result::ZipError| format!("{path} is not embedded: {e}"))
     }
 }
 
 impl Companions for Embedded<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
-        let file = self.file(name)?;
-        let text = file.contents_utf8().map(str::to_string);
-        text.ok_or_else(|| format!("{} is not UTF-8", file.path().display()))
+        let bytes = self.bytes(name)?;
+        String::from_utf8(bytes).map_err(|_| format!("{}/{name} is not UTF-8", self.folder))
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let Ok(file) = self.file(name) else {
+        let Ok(bytes) = self.bytes(name) else {
             let what = format!("no built-in scenario is called {name:?}");
             return Err(NoBase::Name(what, nearest::hint(name, IDS)));
         };
-        load::parse(file.contents(), &file.path().display().to_string())
+        load::parse(&bytes, &format!("{}/{name}", self.folder))
             .map_err(|e| NoBase::Name(e.to_string(), "repair that file".to_string()))
     }
 }
@@ -207,8 +213,8 @@ mod tests {
                 "36dea546f9645b50dd3238bfaab3df9ef1f731461a55221746c7f3dd7f862b95",
             ),
         ] {
-            let packed = Embedded { folder: id }.file("session.jsonl.gz").unwrap().contents();
-            let source = Source::of_bytes(packed, "session.jsonl.gz");
+            let packed = Embedded { folder: id }.bytes("session.jsonl.zst").unwrap();
+            let source = Source::of_bytes(&packed, "session.jsonl.zst");
             let text = source.text().unwrap();
             assert_eq!(format!("{:x}", Sha256::digest(text.as_bytes())), pinned, "{id}");
         }
