@@ -1,12 +1,14 @@
 //! Built-in scenarios, embedded in the binary.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use ctxbench_util::nearest;
 use include_dir::{Dir, File, include_dir};
 
 use crate::error::LoadError;
-use crate::load;
+use crate::formats::Source;
+use crate::jsonl;
 use crate::scenario::{self, Companions, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
@@ -106,10 +108,9 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
-/// Returns the built-in scenario `id`, which scenarios of any folder may extend; `None` if no
-/// built-in scenario has this id.
-pub(crate) fn base(id: &str) -> Option<Result<Scenario, LoadError>> {
-    IDS.contains(&id).then(|| by_id(id))
+/// Returns the built-in scenario `id`, which scenarios of any folder may extend.
+pub(crate) fn base(id: &str) -> Result<Scenario, NoBase> {
+    by_id(id).map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
 }
 
 struct Embedded<'a> {
@@ -131,12 +132,13 @@ impl Companions for Embedded<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let Ok(file) = self.file(name) else {
-            let what = format!("no built-in scenario is called {name:?}");
-            return Err(NoBase::Name(what, nearest::hint(name, IDS)));
-        };
-        load::parse(file.contents(), &file.path().display().to_string())
-            .map_err(|e| NoBase::Name(e.to_string(), "repair that file".to_string()))
+        let Ok(file) = self.file(name) else { return base(name) };
+        let file_name = file.path().display().to_string();
+        let text = Source::of_bytes(file.contents(), &file_name).text().map(Cow::into_owned);
+        let loaded = text.and_then(|text| jsonl::read(text.as_bytes(), &file_name));
+        let mut scenario = Scenario::of_session(loaded.map_err(NoBase::Broken)?);
+        scenario.find_facts();
+        Ok(scenario)
     }
 }
 
@@ -145,7 +147,6 @@ mod tests {
     use ctxbench_session::Entry;
 
     use super::*;
-    use crate::formats::Source;
 
     /// Sessions that rank strategies must distinguish between them. With four facts, a lost fact
     /// costs a quarter of the score.

@@ -97,15 +97,6 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
-    /// A format that does not exist.
-    #[error("no {kind} is called {name:?}; {hint}")]
-    NoSuchFormat {
-        /// Kind of format.
-        kind: &'static str,
-        name: String,
-        /// The nearest names, or all of them.
-        hint: String,
-    },
 }
 
 impl LoadError {

@@ -26,7 +26,7 @@ mod schema_tests;
 
 use ctxbench_util::escapes;
 
-pub use corpus::Corpus;
+pub use corpus::{Corpus, Found, is_path, load, load_path, name_apart};
 pub use error::{InputError, LoadError, Loaded};
-pub use load::{Found, InputKind, is_path, load, load_path, name_apart, parse, sniff};
+pub use load::{InputKind, parse, sniff};
 pub use scenario::{Expect, Expected, ExpectedCell, ExpectedRow, FaultOn, ProviderFault, Scenario};

@@ -13,7 +13,7 @@ use toml::de::{DeTable, Deserializer};
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
-use crate::{autofacts, builtin, pitfalls};
+use crate::{autofacts, pitfalls};
 
 pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub scale: f64,
     pub expect: Expect,
     pub session: Session,
-    /// Whether [`Scenario::find_facts`] added the facts. They are then not part of the file.
+    /// Whether the file has no facts, so that [`Scenario::find_facts`] adds them.
     pub facts_found: bool,
     /// Faults of the simulated provider.
     pub faults: Vec<ProviderFault>,
@@ -58,11 +58,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Wraps a plain session: scale 1, no tags, no expectations.
+    /// Wraps a plain session: scale 1, no tags, no expectations. Facts are found if it has none.
     pub fn of_session(loaded: Loaded) -> Scenario {
         let Loaded { session, warnings } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
-        Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
+        let facts_found = session.facts.is_empty();
+        Scenario { id, title, scale: 1.0, session, facts_found, warnings, ..Scenario::default() }
     }
 
     /// Finds facts that the session needed, if the file has none. This takes most of the loading
@@ -182,10 +183,7 @@ struct ScenarioReader<'a> {
 
 impl ScenarioReader<'_> {
     fn base(&self, name: &str) -> Result<Scenario, InputError> {
-        let built_in = builtin::base(name).map(|base| {
-            base.map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
-        });
-        built_in.unwrap_or_else(|| self.beside.base(name)).map_err(|why| match why {
+        self.beside.base(name).map_err(|why| match why {
             NoBase::Broken(e) => e,
             NoBase::Name(what, fix) => {
                 let expected = "a built-in scenario's id or the path of a scenario file";

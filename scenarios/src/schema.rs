@@ -10,25 +10,6 @@ use serde_json::{Map, Value, json};
 use crate::scenario::ScenarioFile;
 use crate::scenario::steps::text_field;
 
-/// Checks of a strategy's row: a value for each column.
-pub(crate) fn row() -> Value {
-    json!({
-        "description": "The row of a strategy as it is labelled: columns of summary.csv.",
-        "type": "object",
-        "additionalProperties": { "anyOf": [
-            { "description": "This number.", "type": "number" },
-            { "description": "This word; n/a = no value.", "type": "string" },
-            {
-                "description": "A number within these bounds, one or both.",
-                "type": "object",
-                "properties": { "min": { "type": "number" }, "max": { "type": "number" } },
-                "additionalProperties": false,
-                "minProperties": 1,
-            },
-        ] },
-    })
-}
-
 /// Returns the schema of one line of a session file. Unknown fields are allowed.
 pub fn session() -> Schema {
     session_line()

@@ -71,12 +71,32 @@ impl fmt::Display for Expected {
 /// Checks of the outcome; a table named after a strategy has checks of its row.
 #[derive(Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = crate::schema::row())))]
+#[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = row())))]
 pub(crate) struct ExpectTable {
     /// Model requests of the reference.
     requests: Option<u64>,
     /// Steps of the recorded path.
     steps: Option<u64>,
+}
+
+/// Checks of a strategy's row: a value for each column.
+#[cfg(feature = "schema")]
+fn row() -> serde_json::Value {
+    serde_json::json!({
+        "description": "The row of a strategy as it is labelled: columns of summary.csv.",
+        "type": "object",
+        "additionalProperties": { "anyOf": [
+            { "description": "This number.", "type": "number" },
+            { "description": "This word; n/a = no value.", "type": "string" },
+            {
+                "description": "A number within these bounds, one or both.",
+                "type": "object",
+                "properties": { "min": { "type": "number" }, "max": { "type": "number" } },
+                "additionalProperties": false,
+                "minProperties": 1,
+            },
+        ] },
+    })
 }
 
 /// Keys of `[expect]` other than tables of strategies.

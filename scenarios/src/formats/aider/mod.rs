@@ -21,13 +21,8 @@ mod requests;
 
 use std::path::PathBuf;
 
-use ctxbench_core::content::Part;
+use crate::formats::prelude::*;
 use ctxbench_session::Billing;
-
-use super::recording::{
-    ContextPlace, Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, View,
-};
-use super::{Ended, Format, Head, Sink, Source, time};
 
 pub(super) const FORMAT: Format = Format {
     title: "Aider",
@@ -37,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
              own count",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 const START: &str = "# aider chat started at ";

@@ -1,7 +1,7 @@
 //! Aider's history of requests: `TO LLM time`, then the messages with their roles at the start of
 //! each line and dashes between them, then `LLM RESPONSE time` and the answer.
 
-use super::super::time;
+use crate::formats::prelude::*;
 
 const REQUEST: &str = "TO LLM ";
 const RESPONSE: &str = "LLM RESPONSE ";

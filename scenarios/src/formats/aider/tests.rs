@@ -1,8 +1,8 @@
 use ctxbench_session::Entry;
 
-use super::super::Loaded;
 use super::super::testing::{assert_contains, counted, describe, import, recorded};
 use super::*;
+use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
     import("aider", source)

@@ -14,15 +14,8 @@
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
+use crate::formats::prelude::*;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-
-use super::json::{Document, Members};
-use super::lines::{RecordedLine, list_of, object_of, objects, str_of};
-use super::messages::{MessageReader, definitions};
-use super::recording::{Recording, StepKind};
-use super::{Ended, Format, Head, Sink, Source};
-use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "ATIF",
