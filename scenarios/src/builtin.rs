@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use ctxbench_util::nearest;
 use include_dir::{Dir, File, include_dir};
@@ -14,61 +15,8 @@ use crate::scenario::{self, Companions, NoBase, Scenario};
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
 /// Ids of the built-in scenarios, in report order.
-pub const IDS: &[&str] = &[
-    "login-bug",
-    "login-bug-tight",
-    "login-bug-marathon",
-    "compaction-loop",
-    "task-state-lost",
-    "summary-overflows",
-    "summary-times-out",
-    "work-redone",
-    "prohibition-tested-late",
-    "pruning-busts-cache",
-    "parallel-batch-cut",
-    "results-of-one-reply",
-    "wrong-window",
-    "overflow-not-recognised",
-    "subagent-results-lost",
-    "delegated-search",
-    "bill-beside-the-context",
-    "last-request-at-the-boundary",
-    "result-needed-later",
-    "mode-and-skill-state",
-    "image-bytes",
-    "result-larger-than-input",
-    "design-talk",
-    "chinese-and-japanese",
-    "base64-and-minified",
-    "giant-result",
-    "middle-cut-fact",
-    "huge-next-reply",
-    "repo-map-squeeze",
-    "window-8k",
-    "window-32k",
-    "fast-user",
-    "resume-overnight",
-    "day-with-breaks",
-    "summary-fails",
-    "summary-empty",
-    "summary-too-long",
-    "ten-compactions",
-    "five-hundred-turns",
-    "million-tokens",
-    "long-reasoning",
-    "markdown-breaking-replies",
-    "exact-values",
-    "mind-changed",
-    "server-compaction-billing",
-    "compaction-stop",
-    "team-burst",
-    "compact-focus",
-    "rewind-plain",
-    "rewind-shell",
-    "rewind-summarise-from",
-    "rewind-summarise-to",
-    "two-sessions",
-];
+pub static IDS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("builtin.txt").lines().collect());
 
 /// Loads all built-in scenarios, in the order of [`IDS`].
 pub fn all() -> Result<Vec<Scenario>, LoadError> {
@@ -96,7 +44,7 @@ fn is_default(id: &str) -> bool {
 /// Returns a built-in scenario; an error for an unknown id suggests the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     if !IDS.contains(&id) {
-        let hint = nearest::hint_or(id, IDS, "`ctxbench list scenarios` lists the built-in ones");
+        let hint = nearest::hint_or(id, &IDS, "`ctxbench list scenarios` lists the built-in ones");
         return Err(LoadError::NoSuchName { name: id.to_string(), hint });
     }
     let beside = Embedded { folder: id };
@@ -168,7 +116,7 @@ mod tests {
     #[test]
     fn every_scenario_loads_without_warnings_and_says_what_it_is_for() {
         let all = all().unwrap();
-        assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), IDS);
+        assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), *IDS);
         for s in &all {
             assert_eq!(s.warnings, Vec::<String>::new(), "{}", s.id);
             assert!(!s.title.is_empty() && !s.why.is_empty() && !s.pitfall.is_empty(), "{}", s.id);

@@ -58,8 +58,6 @@ pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let toml = unpacked(&file).to_lowercase().ends_with(".toml");
     match source.head() {
         Ok(head) if toml => is_scenario(&head.text),
-        // A tar archive is not read, but reported.
-        Ok(head) if head.is_tar() => true,
         Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
         Err(_) => {
             let log = file.to_lowercase().ends_with(".eval");
@@ -208,9 +206,6 @@ fn try_source(
         },
         (Err(e), None) => return Err(e.into()),
     };
-    if head.is_tar() {
-        return Err(LoadError::Tar { path: path.to_path_buf() });
-    }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
     let foreign = formats::foreign_program(&head);
@@ -229,7 +224,7 @@ fn try_source(
         }
         Some(InputKind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
-                let scenario = loaded.map(|loaded| Scenario::of_session(loaded));
+                let scenario = loaded.map(Scenario::of_session);
                 flow = take(path, scenario.map_err(LoadError::from));
                 flow
             });
@@ -251,7 +246,8 @@ fn try_source(
             }
         }
         None if let Some(program) = foreign => {
-            return Err(LoadError::Foreign { path: path.to_path_buf(), program });
+            let why = format!("a recording of {program}, which ctxbench does not read");
+            return Err(LoadError::Unknown { path: path.to_path_buf(), why });
         }
         None if is_blank => {
             return Err(LoadError::Empty { path: path.to_path_buf() });
@@ -352,7 +348,7 @@ impl Companions for CompanionFiles<'_> {
 /// Returns the advice for a scenario that cannot be extended.
 fn another(name: &str) -> String {
     let otherwise = "name a file, or a scenario of `ctxbench list scenarios`";
-    nearest::hint_or(name, builtin::IDS, otherwise)
+    nearest::hint_or(name, &builtin::IDS, otherwise)
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
@@ -366,7 +362,8 @@ fn io(path: &Path, source: std::io::Error) -> LoadError {
 }
 
 pub(crate) fn unknown(path: &Path, expected: &str) -> LoadError {
-    LoadError::Unknown { path: path.to_path_buf(), expected: expected.to_string() }
+    let why = format!("not a format that ctxbench reads; expected {expected}");
+    LoadError::Unknown { path: path.to_path_buf(), why }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
     assert_eq!(
         load("all").unwrap().scenarios.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
-        crate::builtin::IDS
+        *crate::builtin::IDS
     );
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
     assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));

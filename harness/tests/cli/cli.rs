@@ -129,7 +129,7 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
     {
         assert!(strategies.iter().any(|s| s == name), "{name} is not listed");
     }
-    assert_eq!(names(&here, "scenarios"), builtin::IDS);
+    assert_eq!(names(&here, "scenarios"), *builtin::IDS);
     here.run("list scenarios").ok().prints(&[
         "example of: failure mode 1 (compaction loop)",
         "example of: token-budgeting pitfall 8 (",

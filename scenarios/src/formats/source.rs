@@ -20,10 +20,6 @@ use crate::escapes;
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Name extensions of `tar` archives, including compressed ones that cannot be read.
-const TAR_ENDINGS: &[&str] =
-    &[".tar", ".tgz", ".tzst", ".tbz2", ".txz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz"];
-
 /// Number of lines of the beginning that are parsed.
 const HEAD_LINES: usize = 20;
 
@@ -362,14 +358,6 @@ impl Head {
             .iter()
     }
 
-    /// Returns whether this is a tar archive, judged by its first header or its name.
-    pub fn is_tar(&self) -> bool {
-        let name = self.name.to_lowercase();
-        let named = TAR_ENDINGS.iter().any(|ending| name.ends_with(ending));
-        let marked = self.text.as_bytes().get(257..262) == Some(b"ustar");
-        self.entries.is_none() && (named || marked)
-    }
-
     /// Returns whether the file is a single JSON value over several lines, and not a value per
     /// line.
     pub fn is_document(&self) -> bool {
@@ -495,14 +483,6 @@ mod tests {
         let is = |t: &str| Head::from_text(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
-    }
-
-    #[test]
-    fn an_archive_of_tar_is_known_by_its_header_or_its_name() {
-        let header = |magic: &str| format!("{:\0<257}{magic}\0", "a/1.jsonl");
-        let is = |text: &str, name: &str| Head::from_text(text, name).is_tar();
-        assert!(is(&header("ustar"), "sessions") && !is(&header("other"), "sessions"));
-        assert!(is("", "x.tar") && is("", "X.TGZ") && is("", "x.tar.xz") && !is("", "tar.jsonl"));
     }
 
     #[test]

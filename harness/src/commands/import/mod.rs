@@ -194,7 +194,6 @@ impl Work {
             _ if head.text.trim().is_empty() => {
                 return Some(LoadError::Empty { path: path.to_path_buf() }.into());
             }
-            _ if head.is_tar() => return Some(LoadError::Tar { path: path.to_path_buf() }.into()),
             Some(InputKind::Session) if is_session && as_it_is => {
                 "already a session; `run` takes it as it is"
             }
