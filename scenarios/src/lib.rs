@@ -19,8 +19,6 @@ pub mod jsonl;
 mod load;
 pub mod pitfalls;
 mod scenario;
-#[cfg(feature = "schema")]
-pub mod schema;
 #[cfg(test)]
 mod schema_tests;
 

@@ -104,11 +104,9 @@ pub(crate) enum NoBase {
 
 /// A scenario file, as far as it is not a session.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScenarioFile {
     /// Short name, unique in a run.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     id: String,
     /// A line for people.
     #[serde(default)]
@@ -134,22 +132,18 @@ pub(crate) struct ScenarioFile {
     max_output: Option<u64>,
     /// Factor on the window and on every absolute token constant of every strategy; 1 or the
     /// extended scenario's when absent.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     scale: Option<f64>,
     /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
     extends: Option<String>,
     /// Events, in order.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
     step: Vec<Spanned<Map<String, Value>>>,
     /// Facts that the session establishes, for retention.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
     fact: Vec<Spanned<Map<String, Value>>>,
     /// Requests that the provider does not answer as usual; those of an extended scenario come
     /// first.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<ProviderFault>>"))]
     fault: Vec<Spanned<ProviderFault>>,
     /// Expected results.
     expect: Option<expect::ExpectTable>,

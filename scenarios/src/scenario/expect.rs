@@ -70,8 +70,6 @@ impl fmt::Display for Expected {
 
 /// Checks of the outcome; a table named after a strategy has checks of its row.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = row())))]
 pub(crate) struct ExpectTable {
     /// Model requests of the reference.
     requests: Option<u64>,
@@ -79,28 +77,8 @@ pub(crate) struct ExpectTable {
     steps: Option<u64>,
 }
 
-/// Checks of a strategy's row: a value for each column.
-#[cfg(feature = "schema")]
-fn row() -> serde_json::Value {
-    serde_json::json!({
-        "description": "The row of a strategy as it is labelled: columns of summary.csv.",
-        "type": "object",
-        "additionalProperties": { "anyOf": [
-            { "description": "This number.", "type": "number" },
-            { "description": "This word; n/a = no value.", "type": "string" },
-            {
-                "description": "A number within these bounds, one or both.",
-                "type": "object",
-                "properties": { "min": { "type": "number" }, "max": { "type": "number" } },
-                "additionalProperties": false,
-                "minProperties": 1,
-            },
-        ] },
-    })
-}
-
 /// Keys of `[expect]` other than tables of strategies.
-pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
+const CHECKS: &[&str] = &["requests", "steps"];
 
 /// Value of a column, as written.
 #[derive(Deserialize)]

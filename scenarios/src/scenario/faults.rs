@@ -11,7 +11,6 @@ use crate::error::InputError;
 
 /// Which requests a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultOn {
     /// The agent's own requests.
@@ -25,7 +24,6 @@ pub enum FaultOn {
 /// `tokens`.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProviderFault {
     /// Which requests are counted.
