@@ -1,74 +1,24 @@
 //! Built-in scenarios, embedded in the binary.
 
+use std::borrow::Cow;
 use std::io::{Cursor, Read as _};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use ctxbench_util::nearest;
 use zip::ZipArchive;
 
 use crate::error::LoadError;
-use crate::load;
+use crate::formats::Source;
+use crate::jsonl;
 use crate::scenario::{self, Companions, NoBase, Scenario};
 
 /// The zip archive of `data/` that `build.rs` writes.
 const DATA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/data.zip"));
 
 /// Ids of the built-in scenarios, in report order.
-pub const IDS: &[&str] = &[
-    "login-bug",
-    "login-bug-tight",
-    "login-bug-marathon",
-    "compaction-loop",
-    "task-state-lost",
-    "summary-overflows",
-    "summary-times-out",
-    "work-redone",
-    "prohibition-tested-late",
-    "pruning-busts-cache",
-    "parallel-batch-cut",
-    "results-of-one-reply",
-    "wrong-window",
-    "overflow-not-recognised",
-    "subagent-results-lost",
-    "delegated-search",
-    "bill-beside-the-context",
-    "last-request-at-the-boundary",
-    "result-needed-later",
-    "mode-and-skill-state",
-    "image-bytes",
-    "result-larger-than-input",
-    "design-talk",
-    "chinese-and-japanese",
-    "base64-and-minified",
-    "giant-result",
-    "middle-cut-fact",
-    "huge-next-reply",
-    "repo-map-squeeze",
-    "window-8k",
-    "window-32k",
-    "fast-user",
-    "resume-overnight",
-    "day-with-breaks",
-    "summary-fails",
-    "summary-empty",
-    "summary-too-long",
-    "ten-compactions",
-    "five-hundred-turns",
-    "million-tokens",
-    "long-reasoning",
-    "markdown-breaking-replies",
-    "exact-values",
-    "mind-changed",
-    "server-compaction-billing",
-    "compaction-stop",
-    "team-burst",
-    "compact-focus",
-    "rewind-plain",
-    "rewind-shell",
-    "rewind-summarise-from",
-    "rewind-summarise-to",
-    "two-sessions",
-];
+pub static IDS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("builtin.txt").lines().collect());
 
 /// Loads all built-in scenarios, in the order of [`IDS`].
 pub fn all() -> Result<Vec<Scenario>, LoadError> {
@@ -96,7 +46,7 @@ fn is_default(id: &str) -> bool {
 /// Returns a built-in scenario; an error for an unknown id suggests the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     if !IDS.contains(&id) {
-        let hint = nearest::hint_or(id, IDS, "`ctxbench list scenarios` lists the built-in ones");
+        let hint = nearest::hint_or(id, &IDS, "`ctxbench list scenarios` lists the built-in ones");
         return Err(LoadError::NoSuchName { name: id.to_string(), hint });
     }
     let beside = Embedded { folder: id };
@@ -108,10 +58,9 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
-/// Returns the built-in scenario `id`, which scenarios of any folder may extend; `None` if no
-/// built-in scenario has this id.
-pub(crate) fn base(id: &str) -> Option<Result<Scenario, LoadError>> {
-    IDS.contains(&id).then(|| by_id(id))
+/// Returns the built-in scenario `id`, which scenarios of any folder may extend.
+pub(crate) fn base(id: &str) -> Result<Scenario, NoBase> {
+    by_id(id).map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
 }
 
 struct Embedded<'a> {
@@ -137,12 +86,13 @@ impl Companions for Embedded<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let Ok(bytes) = self.bytes(name) else {
-            let what = format!("no built-in scenario is called {name:?}");
-            return Err(NoBase::Name(what, nearest::hint(name, IDS)));
-        };
-        load::parse(&bytes, &format!("{}/{name}", self.folder))
-            .map_err(|e| NoBase::Name(e.to_string(), "repair that file".to_string()))
+        let Ok(bytes) = self.bytes(name) else { return base(name) };
+        let file_name = format!("{}/{name}", self.folder);
+        let text = Source::of_bytes(&bytes, &file_name).text().map(Cow::into_owned);
+        let loaded = text.and_then(|text| jsonl::read(text.as_bytes(), &file_name));
+        let mut scenario = Scenario::of_session(loaded.map_err(NoBase::Broken)?);
+        scenario.find_facts();
+        Ok(scenario)
     }
 }
 
@@ -151,7 +101,6 @@ mod tests {
     use ctxbench_session::Entry;
 
     use super::*;
-    use crate::formats::Source;
 
     /// Sessions that rank strategies must distinguish between them. With four facts, a lost fact
     /// costs a quarter of the score.
@@ -173,7 +122,7 @@ mod tests {
     #[test]
     fn every_scenario_loads_without_warnings_and_says_what_it_is_for() {
         let all = all().unwrap();
-        assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), IDS);
+        assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), *IDS);
         for s in &all {
             assert_eq!(s.warnings, Vec::<String>::new(), "{}", s.id);
             assert!(!s.title.is_empty() && !s.why.is_empty() && !s.pitfall.is_empty(), "{}", s.id);

@@ -1,17 +1,107 @@
-//! Session files of a path: a file, or the files of a folder and its subfolders, read one session
-//! at a time.
+//! Arguments of the command line: a built-in name, or the session files of a path, which are a file or
+//! the files of a folder and its subfolders.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ctxbench_util::files::{self, FileError};
 
+use crate::builtin;
 use crate::error::LoadError;
 use crate::formats::{self, Source};
-use crate::load::{
-    SCENARIO_FILE, Take, is_scenario, load_source, load_with, named_session, nothing_in,
-};
+use crate::load::{FILES_OF_SESSIONS, SCENARIO_FILE, may_hold_sessions, named_session, unknown};
+use crate::scenario::Scenario;
+
+pub use crate::load::{read, read_source};
+
+/// Name of all built-in scenarios together.
+pub const ALL: &str = "all";
+
+/// Returns whether a name is a path and not a built-in scenario.
+pub fn is_path(name: &str) -> bool {
+    let path = Path::new(name);
+    path.exists() || name.contains(['/', '\\']) || named_session(path)
+}
+
+/// Scenarios of a path or a name.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Scenarios in the order of their paths.
+    pub scenarios: Vec<Scenario>,
+    /// Files of a folder without a session, each with its error.
+    pub skipped: Vec<(PathBuf, LoadError)>,
+}
+
+/// Loads the scenarios of `name`: a path, the id of a built-in scenario, or `all`.
+pub fn load(name: &str) -> Result<Found, LoadError> {
+    let path = Path::new(name);
+    if is_path(name) {
+        return load_path(path);
+    }
+    let scenarios = if name == ALL { builtin::all()? } else { vec![builtin::by_id(name)?] };
+    Ok(Found { scenarios, ..Found::default() })
+}
+
+/// Loads the scenarios in a session file, scenario file or recording, or in a folder with its
+/// subfolders or an archive; see [`Corpus`]. Files without a session are skipped, unless there is
+/// no other. Sessions without facts get those of [`crate::autofacts`].
+pub fn load_path(path: &Path) -> Result<Found, LoadError> {
+    let mut found = Found::default();
+    let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
+    let corpus = Corpus::at(path);
+    for file in corpus.files() {
+        let _ = read(file, &mut |place, one| {
+            match one {
+                Ok(mut scenario) => {
+                    scenario.find_facts();
+                    loaded.push((place.to_path_buf(), scenario));
+                }
+                Err(e) => found.skipped.push((place.to_path_buf(), e)),
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    found.skipped.extend(corpus.into_unread());
+    if loaded.is_empty() {
+        return Err(found.skipped.into_iter().next().map_or_else(|| nothing_in(path), |(_, e)| e));
+    }
+    name_apart(path, &mut loaded);
+    found.scenarios = loaded.into_iter().map(|(_, scenario)| scenario).collect();
+    Ok(found)
+}
+
+/// Returns the error for a path with files that contain no session.
+pub fn nothing_in(path: &Path) -> LoadError {
+    unknown(path, FILES_OF_SESSIONS)
+}
+
+/// Makes ids unique: sessions with the same id get their path below `path` as a prefix, and
+/// sessions of the same file a number.
+pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    for by_path in [true, false] {
+        let mut names: HashMap<String, (usize, usize)> = HashMap::new();
+        loaded.iter().for_each(|(_, s)| names.entry(s.id.clone()).or_default().0 += 1);
+        for (file, scenario) in loaded.iter_mut() {
+            let Some((_, before)) = names.get_mut(&scenario.id).filter(|(all, _)| *all > 1) else {
+                continue;
+            };
+            *before += 1;
+            let id = if by_path {
+                let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
+                let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
+                let path = parts.join("-");
+                let same = path.ends_with(&scenario.id);
+                if same { path } else { format!("{path}-{}", scenario.id) }
+            } else {
+                format!("{}-{before}", scenario.id)
+            };
+            scenario.id.clone_from(&id);
+            scenario.session.header.id = id;
+        }
+    }
+}
 
 /// Files of a path that may contain sessions. In a folder and its subfolders, these are files with
 /// the extension `.toml`, `.jsonl`, `.json` (compressed or not) or `.zip`, and files that a
@@ -72,18 +162,6 @@ impl Corpus {
     }
 }
 
-/// Passes the sessions of a file to `take` one at a time, and an error for each session that cannot
-/// be read. Does not search for facts; see [`Scenario::find_facts`](crate::Scenario::find_facts).
-pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    load_with(file, &[], take)
-}
-
-/// Reads a source without companion files, such as standard input. Messages use `place` as its
-/// name.
-pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    load_source(source, place, take)
-}
-
 /// Makes a path absolute, so that two paths of the same file are equal.
 fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
@@ -93,24 +171,6 @@ fn absolute(path: impl AsRef<Path>) -> PathBuf {
 fn parts(file: &Path) -> Vec<PathBuf> {
     let source = Source::at(file);
     formats::detect(&source).map(|format| (format.parts)(&source)).unwrap_or_default()
-}
-
-/// Returns whether a file may contain sessions, judged by its name or its format. Also true for
-/// compressed files that cannot be read, so that the error is reported. Most TOML files are not
-/// scenarios.
-pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
-    let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
-    let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
-    match source.head() {
-        Ok(head) if toml => is_scenario(&head.text),
-        // A tar archive is not read, but reported.
-        Ok(head) if head.is_tar() => true,
-        Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
-        Err(_) => {
-            let log = file.to_lowercase().ends_with(".eval");
-            named_session(name) || log || formats::unpacked(&file) != file
-        }
-    }
 }
 
 /// Returns the files below a folder that may contain a session, sorted by path.

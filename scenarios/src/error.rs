@@ -68,22 +68,8 @@ pub enum LoadError {
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty { path: PathBuf },
     /// The content has none of the known formats.
-    #[error("{}: not a format that ctxbench reads; expected {expected}", path.display())]
-    Unknown {
-        /// Path of the file or folder.
-        path: PathBuf,
-        /// The formats that can be read.
-        expected: String,
-    },
-    /// The file is of a program whose recordings are not read.
-    #[error("{}: a recording of {program}, which ctxbench does not read", path.display())]
-    Foreign { path: PathBuf, program: &'static str },
-    /// Archives other than zip are not read.
-    #[error(
-        "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
-        path.display()
-    )]
-    Tar { path: PathBuf },
+    #[error("{}: {why}", path.display())]
+    Unknown { path: PathBuf, why: String },
     /// The session has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
@@ -97,26 +83,11 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
-    /// A format that does not exist.
-    #[error("no {kind} is called {name:?}; {hint}")]
-    NoSuchFormat {
-        /// Kind of format.
-        kind: &'static str,
-        name: String,
-        /// The nearest names, or all of them.
-        hint: String,
-    },
 }
 
 impl LoadError {
     /// Returns whether the input is something other than a session, as many files of a folder are.
     pub fn is_other(&self) -> bool {
-        matches!(
-            self,
-            LoadError::Unknown { .. }
-                | LoadError::Foreign { .. }
-                | LoadError::Tar { .. }
-                | LoadError::NoMessages { .. }
-        )
+        matches!(self, LoadError::Unknown { .. } | LoadError::NoMessages { .. })
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 use crate::fields;
-use crate::formats::{millis, unread};
+use crate::formats::source::{MARK, unread};
+use crate::formats::time::millis;
 use crate::{bounds, escapes};
 
 /// Format version that this build reads.
@@ -71,9 +72,6 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
 
 /// Capacity of the line buffer that is kept for the next line, bytes.
 const LINE: usize = 1 << 20;
-
-/// A byte order mark.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Session that is being read.
 struct Open {
@@ -214,11 +212,6 @@ fn header(
     }
     bounds::check(bounds::of_header(&mut header), line)?;
     Ok(header)
-}
-
-/// Returns the lines with content, numbered from 1.
-pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines().enumerate().map(|(i, l)| (i + 1, l.trim())).filter(|(_, l)| !l.is_empty())
 }
 
 #[cfg(test)]

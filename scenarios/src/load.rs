@@ -1,17 +1,16 @@
-//! Loads an argument of the command line: a file of any known format, a folder, or a built-in name.
+//! Reads one file of any known format.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use ctxbench_session::Entry;
 use ctxbench_util::nearest;
 
-use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
-use crate::formats::{Archive, Head, Imported, Source, unpacked};
+use crate::formats::source::{below, numbered, unpacked};
+use crate::formats::{Archive, Head, Imported, Source};
 use crate::scenario::{self, Companions, NoBase, Scenario};
 use crate::{builtin, escapes, formats, jsonl};
 
@@ -35,66 +34,10 @@ const EXTENSIONS: &[&str] = &["toml", "jsonl", "json"];
 /// Maximum length of a chain of scenarios that extend one another.
 const DEEPEST: usize = 8;
 
-/// Name of all built-in scenarios together.
-pub const ALL: &str = "all";
-
-/// Returns whether a name is a path and not a built-in scenario.
-pub fn is_path(name: &str) -> bool {
-    let path = Path::new(name);
-    path.exists() || name.contains(['/', '\\']) || named_session(path)
-}
-
 /// Returns whether a file name has the extension of session files.
 pub(crate) fn named_session(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     has_extension(Path::new(unpacked(&name)), EXTENSIONS) || has_extension(path, &["zip"])
-}
-
-/// Scenarios of a path or a name.
-#[derive(Debug, Default)]
-pub struct Found {
-    /// Scenarios in the order of their paths.
-    pub scenarios: Vec<Scenario>,
-    /// Files of a folder without a session, each with its error.
-    pub skipped: Vec<(PathBuf, LoadError)>,
-}
-
-/// Loads the scenarios of `name`: a path, the id of a built-in scenario, or `all`.
-pub fn load(name: &str) -> Result<Found, LoadError> {
-    let path = Path::new(name);
-    if is_path(name) {
-        return load_path(path);
-    }
-    let scenarios = if name == ALL { builtin::all()? } else { vec![builtin::by_id(name)?] };
-    Ok(Found { scenarios, ..Found::default() })
-}
-
-/// Loads the scenarios in a session file, scenario file or recording, or in a folder with its
-/// subfolders or an archive; see [`Corpus`]. Files without a session are skipped, unless there is
-/// no other. Sessions without facts get those of [`crate::autofacts`].
-pub fn load_path(path: &Path) -> Result<Found, LoadError> {
-    let mut found = Found::default();
-    let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
-    let corpus = Corpus::at(path);
-    for file in corpus.files() {
-        let _ = corpus::read(file, &mut |place, one| {
-            match one {
-                Ok(mut scenario) => {
-                    scenario.find_facts();
-                    loaded.push((place.to_path_buf(), scenario));
-                }
-                Err(e) => found.skipped.push((place.to_path_buf(), e)),
-            }
-            ControlFlow::Continue(())
-        });
-    }
-    found.skipped.extend(corpus.into_unread());
-    if loaded.is_empty() {
-        return Err(found.skipped.into_iter().next().map_or_else(|| nothing_in(path), |(_, e)| e));
-    }
-    name_apart(path, &mut loaded);
-    found.scenarios = loaded.into_iter().map(|(_, scenario)| scenario).collect();
-    Ok(found)
 }
 
 /// Returns whether a TOML file is a scenario and not, for example, a manifest.
@@ -104,37 +47,21 @@ pub(crate) fn is_scenario(text: &str) -> bool {
 }
 
 /// Expected contents of a folder or an archive.
-const FILES_OF_SESSIONS: &str =
+pub(crate) const FILES_OF_SESSIONS: &str =
     "a folder with .toml, .jsonl or .json files of a known format, or an archive of them";
 
-/// Returns the error for a path with files that contain no session.
-pub fn nothing_in(path: &Path) -> LoadError {
-    unknown(path, FILES_OF_SESSIONS)
-}
-
-/// Makes ids unique: sessions with the same id get their path below `path` as a prefix, and
-/// sessions of the same file a number.
-pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
-    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
-    for by_path in [true, false] {
-        let mut names: HashMap<String, (usize, usize)> = HashMap::new();
-        loaded.iter().for_each(|(_, s)| names.entry(s.id.clone()).or_default().0 += 1);
-        for (file, scenario) in loaded.iter_mut() {
-            let Some((_, before)) = names.get_mut(&scenario.id).filter(|(all, _)| *all > 1) else {
-                continue;
-            };
-            *before += 1;
-            let id = if by_path {
-                let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
-                let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
-                let path = parts.join("-");
-                let same = path.ends_with(&scenario.id);
-                if same { path } else { format!("{path}-{}", scenario.id) }
-            } else {
-                format!("{}-{before}", scenario.id)
-            };
-            scenario.id.clone_from(&id);
-            scenario.session.header.id = id;
+/// Returns whether a file may contain sessions, judged by its name or its format. Also true for
+/// compressed files that cannot be read, so that the error is reported. Most TOML files are not
+/// scenarios.
+pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
+    let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    let toml = unpacked(&file).to_lowercase().ends_with(".toml");
+    match source.head() {
+        Ok(head) if toml => is_scenario(&head.text),
+        Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
+        Err(_) => {
+            let log = file.to_lowercase().ends_with(".eval");
+            named_session(name) || log || unpacked(&file) != file
         }
     }
 }
@@ -165,7 +92,7 @@ fn kind(head: &Head) -> Option<InputKind> {
     if let Some(format) = formats::detect_head(head) {
         return Some(InputKind::Recording(format.name));
     }
-    let (_, first) = jsonl::numbered(&head.text).next()?;
+    let (_, first) = numbered(&head.text).next()?;
     let about_session = match escapes::from_str::<serde_json::Map<String, serde_json::Value>>(first)
     {
         Ok(object) => is_line_of_session(object, has_extension(name, &["jsonl"])),
@@ -181,13 +108,16 @@ fn kind(head: &Head) -> Option<InputKind> {
 /// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
+/// Passes the sessions of a file to `take` one at a time, and an error for each session that cannot
+/// be read. Does not search for facts; see [`Scenario::find_facts`]. Members of an archive are
+/// located below it: `FILE.zip/MEMBER`.
+pub fn read(path: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
+    load_with(path, &[], take)
+}
+
 /// Reads the sessions of a file. `extending` contains the scenarios that extend it, the outermost
-/// first. Members of an archive are located below it: `FILE.zip/MEMBER`.
-pub(crate) fn load_with(
-    path: &Path,
-    extending: &[PathBuf],
-    take: &mut Take<'_>,
-) -> ControlFlow<()> {
+/// first.
+fn load_with(path: &Path, extending: &[PathBuf], take: &mut Take<'_>) -> ControlFlow<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
     let beside = CompanionFiles { folder: Some(folder), row, read: RefCell::default() };
@@ -201,12 +131,9 @@ pub(crate) fn load_with(
     })
 }
 
-/// Reads the sessions of a source without companion files.
-pub(crate) fn load_source(
-    source: &Source<'_>,
-    place: &Path,
-    take: &mut Take<'_>,
-) -> ControlFlow<()> {
+/// Reads a source without companion files, such as standard input. Messages use `place` as its
+/// name.
+pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
     of_source(source, place, &CompanionFiles::default(), &mut |place, one| {
         take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
@@ -252,13 +179,13 @@ fn of_source(
     beside: &dyn Companions,
     take: &mut Take<'_>,
 ) -> ControlFlow<()> {
-    match read_source(source, path, beside, take) {
+    match try_source(source, path, beside, take) {
         Ok(flow) => flow,
         Err(e) => take(path, Err(e)),
     }
 }
 
-fn read_source(
+fn try_source(
     source: &Source<'_>,
     path: &Path,
     beside: &dyn Companions,
@@ -279,9 +206,6 @@ fn read_source(
         },
         (Err(e), None) => return Err(e.into()),
     };
-    if head.is_tar() {
-        return Err(LoadError::Tar { path: path.to_path_buf() });
-    }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
     let foreign = formats::foreign_program(&head);
@@ -300,19 +224,16 @@ fn read_source(
         }
         Some(InputKind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
-                let scenario = loaded.map(|loaded| {
-                    let facts_found = loaded.session.facts.is_empty();
-                    Scenario { facts_found, ..Scenario::of_session(loaded) }
-                });
+                let scenario = loaded.map(Scenario::of_session);
                 flow = take(path, scenario.map_err(LoadError::from));
                 flow
             });
         }
         Some(InputKind::Recording(name)) => {
-            formats::by_name(name)?.import_bare(source, |imported| {
+            let format = formats::by_name(name).expect("it was detected");
+            format.import_bare(source, |imported| {
                 let scenario = imported.map(|Imported { loaded, beside }| Scenario {
                     files: beside,
-                    facts_found: true,
                     ..Scenario::of_session(loaded)
                 });
                 flow = take(path, scenario.map_err(LoadError::from));
@@ -325,7 +246,8 @@ fn read_source(
             }
         }
         None if let Some(program) = foreign => {
-            return Err(LoadError::Foreign { path: path.to_path_buf(), program });
+            let why = format!("a recording of {program}, which ctxbench does not read");
+            return Err(LoadError::Unknown { path: path.to_path_buf(), why });
         }
         None if is_blank => {
             return Err(LoadError::Empty { path: path.to_path_buf() });
@@ -349,10 +271,10 @@ fn of_members(
 ) -> Result<ControlFlow<()>, LoadError> {
     let mut any = false;
     for name in archive.names() {
-        let place = path.join(formats::below(&name));
+        let place = path.join(below(&name));
         let flow = match archive.member(&name) {
             Err(e) => take(&place, Err(e.into())),
-            Ok(member) if corpus::may_hold_sessions(Path::new(&name), &member) => {
+            Ok(member) if may_hold_sessions(Path::new(&name), &member) => {
                 of_source(&member, &place, &CompanionFiles::default(), take)
             }
             Ok(_) => continue,
@@ -383,10 +305,7 @@ struct CompanionFiles<'a> {
 impl Companions for CompanionFiles<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A foreign scenario must not be able to show files of this machine.
-        let inside = std::path::Path::new(name)
-            .components()
-            .all(|c| matches!(c, std::path::Component::Normal(_)));
-        if !inside {
+        if !Path::new(name).components().all(|c| matches!(c, Component::Normal(_))) {
             return Err("it lies outside the scenario's folder".into());
         }
         let path = self.folder.ok_or(ALONE)?.join(name);
@@ -396,6 +315,9 @@ impl Companions for CompanionFiles<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+        if builtin::IDS.contains(&name) {
+            return builtin::base(name);
+        }
         let Some(folder) = self.folder else {
             return Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)));
         };
@@ -426,7 +348,7 @@ impl Companions for CompanionFiles<'_> {
 /// Returns the advice for a scenario that cannot be extended.
 fn another(name: &str) -> String {
     let otherwise = "name a file, or a scenario of `ctxbench list scenarios`";
-    nearest::hint_or(name, builtin::IDS, otherwise)
+    nearest::hint_or(name, &builtin::IDS, otherwise)
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
@@ -439,8 +361,9 @@ fn io(path: &Path, source: std::io::Error) -> LoadError {
     LoadError::Io { path: path.to_path_buf(), source }
 }
 
-fn unknown(path: &Path, expected: &str) -> LoadError {
-    LoadError::Unknown { path: path.to_path_buf(), expected: expected.to_string() }
+pub(crate) fn unknown(path: &Path, expected: &str) -> LoadError {
+    let why = format!("not a format that ctxbench reads; expected {expected}");
+    LoadError::Unknown { path: path.to_path_buf(), why }
 }
 
 #[cfg(test)]

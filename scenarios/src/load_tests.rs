@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::formats::testing::describe;
+use crate::{Found, load, load_path};
 
 const SESSION: &str = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}\n";
 const TOML: &str = "id = \"a\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n";
@@ -76,7 +77,7 @@ fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
     assert_eq!(
         load("all").unwrap().scenarios.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
-        crate::builtin::IDS
+        *crate::builtin::IDS
     );
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
     assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
@@ -235,7 +236,7 @@ fn a_member_of_an_archive_counts_wherever_it_lies() {
     }
     zip.finish().unwrap();
     let mut places = Vec::new();
-    let _ = corpus::read(&path, &mut |place, one| {
+    let _ = read(&path, &mut |place, one| {
         places.push((place.strip_prefix(&path).unwrap().display().to_string(), one.unwrap().id));
         ControlFlow::Continue(())
     });

@@ -13,7 +13,7 @@ use toml::de::{DeTable, Deserializer};
 use crate::bounds::{self, BoundedNumber};
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
-use crate::{autofacts, builtin, pitfalls};
+use crate::{autofacts, pitfalls};
 
 pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
@@ -42,7 +42,7 @@ pub struct Scenario {
     pub scale: f64,
     pub expect: Expect,
     pub session: Session,
-    /// Whether [`Scenario::find_facts`] added the facts. They are then not part of the file.
+    /// Whether the file has no facts, so that [`Scenario::find_facts`] adds them.
     pub facts_found: bool,
     /// Faults of the simulated provider.
     pub faults: Vec<ProviderFault>,
@@ -58,11 +58,12 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Wraps a plain session: scale 1, no tags, no expectations.
+    /// Wraps a plain session: scale 1, no tags, no expectations. Facts are found if it has none.
     pub fn of_session(loaded: Loaded) -> Scenario {
         let Loaded { session, warnings } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
-        Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
+        let facts_found = session.facts.is_empty();
+        Scenario { id, title, scale: 1.0, session, facts_found, warnings, ..Scenario::default() }
     }
 
     /// Finds facts that the session needed, if the file has none. This takes most of the loading
@@ -103,11 +104,9 @@ pub(crate) enum NoBase {
 
 /// A scenario file, as far as it is not a session.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ScenarioFile {
     /// Short name, unique in a run.
-    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     id: String,
     /// A line for people.
     #[serde(default)]
@@ -133,22 +132,18 @@ pub(crate) struct ScenarioFile {
     max_output: Option<u64>,
     /// Factor on the window and on every absolute token constant of every strategy; 1 or the
     /// extended scenario's when absent.
-    #[cfg_attr(feature = "schema", schemars(extend("exclusiveMinimum" = 0)))]
     scale: Option<f64>,
     /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
     extends: Option<String>,
     /// Events, in order.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
     step: Vec<Spanned<Map<String, Value>>>,
     /// Facts that the session establishes, for retention.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<Map<String, Value>>>"))]
     fact: Vec<Spanned<Map<String, Value>>>,
     /// Requests that the provider does not answer as usual; those of an extended scenario come
     /// first.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<ProviderFault>>"))]
     fault: Vec<Spanned<ProviderFault>>,
     /// Expected results.
     expect: Option<expect::ExpectTable>,
@@ -182,10 +177,7 @@ struct ScenarioReader<'a> {
 
 impl ScenarioReader<'_> {
     fn base(&self, name: &str) -> Result<Scenario, InputError> {
-        let built_in = builtin::base(name).map(|base| {
-            base.map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
-        });
-        built_in.unwrap_or_else(|| self.beside.base(name)).map_err(|why| match why {
+        self.beside.base(name).map_err(|why| match why {
             NoBase::Broken(e) => e,
             NoBase::Name(what, fix) => {
                 let expected = "a built-in scenario's id or the path of a scenario file";

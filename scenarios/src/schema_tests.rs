@@ -2,17 +2,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::scenario::expect::CHECKS;
-
 /// Reads a schema that is checked in.
 fn schema(name: &str) -> Value {
     let path = format!("{}/../docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap()
-}
-
-fn set<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
-    names.into_iter().map(str::to_string).collect()
 }
 
 /// Follows references from a subschema.
@@ -86,27 +80,6 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
             .is_none_or(|o| o.as_array().unwrap().iter().any(|s| fits(root, s, value)))
 }
 
-/// Fields of a step that a session line lacks.
-const OF_STEPS: &[&str] = &["file", "text"];
-
-#[test]
-fn steps_are_session_lines_without_other_keys() {
-    let (scenario, session) = (schema("scenario"), schema("session"));
-    assert_eq!(scenario["additionalProperties"], false);
-    assert_eq!(names(&scenario, &scenario["properties"]["expect"]), set(CHECKS.iter().copied()));
-    let steps = &scenario["properties"]["step"]["items"]["oneOf"];
-    let lines = session["$defs"]["Entry"]["oneOf"].as_array().unwrap();
-    assert_eq!(steps.as_array().unwrap().len(), lines.len());
-    for line in lines {
-        let tag = line["properties"]["type"]["const"].as_str().unwrap();
-        let step = kind(steps, tag);
-        assert_eq!(step["additionalProperties"], false, "{tag}");
-        let more = &names(&scenario, step) - &names(&session, line);
-        assert!(more.iter().all(|name| OF_STEPS.contains(&&**name)), "{tag}: {more:?}");
-        assert!(names(&scenario, step).is_superset(&names(&session, line)), "{tag}");
-    }
-}
-
 #[test]
 fn the_built_in_session_has_only_known_fields_and_fits() {
     let s = schema("session");
@@ -133,53 +106,4 @@ fn the_built_in_session_has_only_known_fields_and_fits() {
     assert!(!fits(r#"{"type":"user","id":"a"}"#));
     assert!(!fits(r#"{"type":"usr","id":"a","text":"x"}"#));
     assert!(!fits(r#"{"type":"session","version":2,"id":"a"}"#));
-}
-
-#[test]
-fn the_built_in_scenarios_fit_their_schema() {
-    let s = schema("scenario");
-    let read = |id: &str| {
-        let path = format!("{}/data/{id}/scenario.toml", env!("CARGO_MANIFEST_DIR"));
-        let table: toml::Table = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        serde_json::to_value(table).unwrap()
-    };
-    for id in ["login-bug", "login-bug-tight"] {
-        assert!(fits(&s, &s, &read(id)), "{id}");
-    }
-    let with = |path: &str, value: Value| {
-        let mut v = read("login-bug");
-        let (at, key) = path.rsplit_once('/').unwrap();
-        v.pointer_mut(at).unwrap()[key] = value;
-        fits(&s, &s, &v)
-    };
-    assert!(with("/scale", 0.5.into()));
-    assert!(!with("/scales", 0.5.into()));
-    assert!(!with("/step/2/txt", "x".into()));
-    assert!(with("/expect", serde_json::json!({ "requests": 2, "codex": { "compactions": 1 } })));
-    assert!(!with("/expect", serde_json::json!({ "request": 2 })));
-    for (cell, fits) in [
-        (serde_json::json!("completed"), true),
-        (serde_json::json!({ "min": 1 }), true),
-        (serde_json::json!({ "min": 1, "max": 2.5 }), true),
-        (serde_json::json!({}), false),
-        (serde_json::json!({ "mx": 1 }), false),
-        (serde_json::json!({ "min": "a" }), false),
-        (serde_json::json!(true), false),
-        (serde_json::json!([1]), false),
-    ] {
-        let row = serde_json::json!({ "codex": { "compactions": cell } });
-        assert_eq!(with("/expect", row), fits, "{cell}");
-    }
-}
-
-#[cfg(feature = "schema")]
-#[test]
-fn the_checked_in_schemas_are_the_generated_ones() {
-    let write =
-        "run `cargo run -p ctxbench-scenarios --features schema --example schemas -- docs/schemas`";
-    for (name, value) in
-        [("session", crate::schema::session()), ("scenario", crate::schema::scenario())]
-    {
-        assert!(schema(name) == value.to_value(), "{name}: {write}");
-    }
 }

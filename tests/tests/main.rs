@@ -7,7 +7,6 @@ mod architect;
 mod conformance;
 mod delegation;
 mod docs;
-mod exports;
 mod keepalive;
 mod labels;
 mod layouts;

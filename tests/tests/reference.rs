@@ -116,7 +116,7 @@ fn reference_saves_nothing_and_keeps_everything() {
 
 #[test]
 fn keep_nothing_retains_at_most_ten_per_cent() {
-    for id in builtin::IDS {
+    for id in builtin::IDS.iter() {
         let r = run(id, "keep-nothing");
         assert!(r.retention_pct(None).unwrap() <= 10.0, "{id}: {:?}", r.retention_pct(None));
     }

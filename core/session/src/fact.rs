@@ -1,6 +1,7 @@
 //! Facts: information that a session establishes and later messages need. Matches facts in text.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::gist;
 
@@ -59,6 +60,7 @@ impl FactKind {
 }
 
 /// Information that the session establishes.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["tokens"] }, { "required": ["words"] }])))]
@@ -80,7 +82,6 @@ pub struct Fact {
     #[serde(default)]
     pub needs: Vec<String>,
     /// The fact that replaces this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
 }
 

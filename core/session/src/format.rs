@@ -10,11 +10,13 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::host::RewindMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::fact::Fact;
 use crate::recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
 
 /// The first line of a session file.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Header {
@@ -27,40 +29,34 @@ pub struct Header {
     #[serde(default)]
     pub title: String,
     /// The model the session was recorded with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Context window in tokens, when it differs from the model's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
     /// Largest reply in tokens, when it differs from the model's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
     /// Size in tokens of system prompt and tools, if the recording lacks their text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_tokens: Option<u64>,
     /// Start time, RFC 3339 in UTC; `at` of entries counts from here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
     /// Source of an imported session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
 
 /// Source of an imported session.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// Importer name, such as `claude-code`.
     pub format: String,
     /// File name without its folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Version of the program that recorded the session, if the file has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
 
 /// One line after the header.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -69,7 +65,6 @@ pub enum Entry {
     System {
         text: String,
         /// Name of the subagent; absent means the main conversation.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
     /// Tool definitions offered with every normal request.
@@ -77,7 +72,6 @@ pub enum Entry {
         /// JSON objects with `name`, `description`, `input_schema`.
         definitions: Vec<Value>,
         /// Name of the subagent; absent means the main conversation.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
     /// A memory file such as CLAUDE.md or AGENTS.md.
@@ -112,10 +106,8 @@ pub enum Entry {
     /// Manual compaction.
     Compact {
         /// The user's instructions for the summary.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
         /// ms since session start.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Millis>,
     },
     /// Goes back to an earlier message, or summarises everything before or after it.
@@ -131,7 +123,6 @@ pub enum Entry {
         )]
         mode: RewindMode,
         /// Instructions for a summary.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
     },
     /// Starts a new conversation in the same session.
@@ -155,6 +146,7 @@ pub enum Entry {
 }
 
 /// A user message line.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["parts"] }])))]
@@ -162,81 +154,67 @@ pub struct UserEntry {
     /// Unique in the session.
     pub id: String,
     /// The text, unless `parts` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Arc<str>>,
     /// Texts and images in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
     /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
     /// Name of the subagent; absent means the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
 
 /// A model reply line.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantEntry {
     /// Unique in the session.
     pub id: String,
     /// The text, unless `parts` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Arc<str>>,
     /// Texts, reasoning and calls in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
     /// Thinking before the text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Arc<str>>,
     /// Tool calls after the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
     /// The provider's counters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RecordedUsage>,
     /// Model that answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
     /// Name of the subagent; absent means the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
 
 /// A tool result line.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["output"] }, { "required": ["parts"] }])))]
 pub struct ToolEntry {
     /// The call with this result.
     pub call_id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The text, unless `parts` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<str>>,
     /// Texts and images in order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
     /// Whether the tool failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// Files that a command changed on disk, in addition to those in an edit tool's arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
     /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
     /// Name of the subagent; absent means the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
 
 /// A file that a command changed.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["removed"] }])))]
@@ -245,7 +223,6 @@ pub struct Effect {
     /// Path below the session's folder.
     pub path: String,
     /// Contents afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Whether the command removed the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

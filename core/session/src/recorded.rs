@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use ctxbench_core::Millis;
 
 /// Tokens as the provider counted them for one reply.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedUsage {
@@ -27,7 +29,6 @@ pub struct RecordedUsage {
     pub cache_write_1h: u64,
     /// Estimated output tokens from the visible reply, if the provider's counter is known to be the
     /// incomplete one from the start of a stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_estimate: Option<u64>,
     /// Identity of the call and what changes its price.
     #[serde(flatten)]
@@ -35,27 +36,23 @@ pub struct RecordedUsage {
 }
 
 /// Identity of a recorded call, and what changes its price besides its tokens.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Billing {
     /// Name of the call, the same wherever a recording repeats it. A call is billed once. Absent if
     /// the recording does not identify it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<Arc<str>>,
     /// Speed that the provider reported, such as `fast`; absent for the standard speed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Arc<str>>,
     /// Service tier that the provider reported, such as `batch`; absent for the standard tier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<Arc<str>>,
     /// Region that the inference was bound to, such as `us`; absent if none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<Arc<str>>,
     /// Searches of the web by the provider, which are billed per search.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub web_searches: u64,
     /// Cost of the call in USD as the recording program computed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_usd: Option<f64>,
 }
 
@@ -84,47 +81,38 @@ pub enum Trigger {
 }
 
 /// A compaction by the original program.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedCompaction {
     /// Context size before, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_tokens: Option<u64>,
     /// Context size after, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The initiator; absent if not recorded. A manual compaction is replayed as the user's command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Trigger>,
     /// The user's instructions for the summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Model that wrote the summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The provider's counters of the summary request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RecordedUsage>,
     /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
 }
 
 /// A billed request with a reply outside the session.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedCall {
     /// The provider's counters.
     pub usage: RecordedUsage,
     /// Model that answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
     /// Name of the subagent; absent means the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }

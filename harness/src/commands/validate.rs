@@ -192,8 +192,7 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
     let named = |ending: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-    // Tar archives are included although they cannot be read, so that a note reports them.
-    let known = |head: Head| head.is_tar() || formats::detect_head(&head).is_some();
+    let known = |head: Head| formats::detect_head(&head).is_some();
     named("jsonl") || named("zip") || source.head().is_ok_and(known)
 }
 

@@ -19,7 +19,6 @@ mod literals;
 mod names;
 mod said;
 mod statements;
-mod stems;
 mod words;
 
 use std::collections::HashMap;

@@ -22,21 +22,8 @@ pub(super) enum ReplyPart {
 }
 
 /// Members of edit tools with inserted text.
-const NEW: &[&str] = &[
-    "code",
-    "content",
-    "file_text",
-    "insert_text",
-    "newString",
-    "newText",
-    "new_source",
-    "new_str",
-    "new_string",
-    "new_text",
-    "plan",
-    "replacement",
-    "text",
-];
+const NEW: &str = "code content file_text insert_text newString newText new_source new_str new_string \
+    new_text plan replacement text";
 
 /// Members of edit tools with the text to replace.
 const OLD: &[&str] = &["oldString", "oldText", "old_str", "old_string", "old_text", "search"];
@@ -138,7 +125,7 @@ pub(super) fn pieces(
             } else if written.filled_in(&call.tool, &value) || tools.fixes(&call.tool, name, &value)
             {
                 // Filled in by the program.
-            } else if NEW.contains(&name) {
+            } else if NEW.split(' ').any(|n| n == name) {
                 out.push((ReplyPart::New, value));
             } else if is_patch(&value) {
                 for line in value.lines() {

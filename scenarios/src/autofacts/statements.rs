@@ -5,13 +5,14 @@
 //! of its sentences shares enough rare stems with the statement, and no text in between showed
 //! these stems.
 
+use std::sync::Arc;
+
 use ctxbench_session::fact::FactKind;
 use ctxbench_session::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, FactEvent, FactReply, ShownText};
 use super::said::{self, ArgumentValues, LongArguments, ReplyPart};
-use super::stems::{Stem, Stems};
 use super::{GAP, Need};
 
 /// Minimum number of common content stems. Two in common may be a coincidence.
@@ -29,6 +30,9 @@ const NEWEST: usize = 60;
 
 /// Minimum number of plain terms in a sentence.
 const PLAIN: usize = 4;
+
+/// Number of a stem, in the order of first occurrence.
+type Stem = u32;
 
 /// A statement with its stems.
 struct Statement {
@@ -54,7 +58,8 @@ struct StatementWindow {
 /// Stems of a session by number, with their weights.
 #[derive(Default)]
 struct Vocabulary {
-    numbers: Stems,
+    numbers: HashMap<Arc<str>, Stem>,
+    stems: Vec<Arc<str>>,
     /// Number of the last search that found each stem, by the number of the stem.
     met: Vec<u32>,
     /// Number of searches for stems.
@@ -101,7 +106,7 @@ impl Vocabulary {
             out.stems_of(texts)
         };
         let stems: Vec<Box<[Stem]>> = events.iter().map(&mut stems).collect();
-        let mut holding = vec![0_u32; out.numbers.len()];
+        let mut holding = vec![0_u32; out.stems.len()];
         stems.iter().flatten().for_each(|s| holding[*s as usize] += 1);
         out.least = f64::ln((messages + 1) as f64);
         out.weights = holding.iter().map(|h| out.least - f64::ln(f64::from(h + 1))).collect();
@@ -114,10 +119,16 @@ impl Vocabulary {
         self.looks += 1;
         for text in texts {
             gist::for_each_stem(text.as_ref(), |stem| {
-                let number = self.numbers.number(stem);
-                if number as usize == self.met.len() {
-                    self.met.push(0);
-                }
+                let number = match self.numbers.get(stem) {
+                    Some(number) => *number,
+                    None => {
+                        let (number, stem) = (self.met.len() as Stem, Arc::<str>::from(stem));
+                        self.numbers.insert(stem.clone(), number);
+                        self.stems.push(stem);
+                        self.met.push(0);
+                        number
+                    }
+                };
                 let met = &mut self.met[number as usize];
                 if *met != self.looks {
                     *met = self.looks;
@@ -197,7 +208,7 @@ impl StatementWindow {
         self.long.note(reply);
         let (_, statement, common) = best?;
         let statement = &self.statements[statement];
-        let words = common.iter().map(|s| vocabulary.numbers.stem(*s).to_string()).collect();
+        let words = common.iter().map(|s| vocabulary.stems[*s as usize].to_string()).collect();
         let gap = at - statement.at;
         Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
     }

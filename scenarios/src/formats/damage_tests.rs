@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
+use crate::{InputError, Loaded};
 
 /// A complete recording of each form of each format, below `tests/data/recordings`.
 const SAMPLES: &[(&str, &str)] = &[

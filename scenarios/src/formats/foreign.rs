@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Head;
 use super::lines::{object_of, str_of};
+use super::source::Head;
 
 /// A program, and what only its files have at their beginning.
 type Mark = (&'static str, fn(&Map<String, Value>) -> bool);

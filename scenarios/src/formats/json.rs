@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use ctxbench_formats::lines::ObjectLine as RecordedLine;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::lines::RecordedLine;
 use super::recording::Recording;
 use crate::error::InputError;
 use crate::escapes;

@@ -6,16 +6,15 @@
 
 mod actions;
 mod aider;
-mod archive;
 mod atif;
 mod claude_code;
 mod cline;
 mod codex;
-mod companions;
 #[cfg(test)]
 mod damage_tests;
 pub mod exchanges;
 mod foreign;
+mod format;
 mod gemini_cli;
 mod inspect_ai;
 mod json;
@@ -28,77 +27,25 @@ mod openhands;
 mod packed_tests;
 mod pi;
 mod plausible;
+mod prelude;
 mod qwen_code;
 mod recording;
 mod session;
-mod source;
+pub(crate) mod source;
 mod swe_agent;
 #[cfg(test)]
 pub(crate) mod testing;
-mod time;
+pub(crate) mod time;
 mod unpack;
 
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-
-use ctxbench_util::nearest;
-use ctxbench_util::plural::pluralize;
-
-use crate::autofacts;
-use crate::error::{InputError, LoadError, Loaded};
-
-pub use archive::Archive;
-pub(crate) use archive::below;
 pub(crate) use foreign::program as foreign_program;
-pub use lines::RecordedLine;
+pub use format::{Format, Imported};
 pub use recording::{
     ContextPlace, Counters, Input, MessagePart, NoteKind, ProviderRoute, Recording,
     RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
 };
-pub use source::{Head, Source};
-pub(crate) use source::{unpacked, unread};
+pub use source::{Archive, Head, Source};
 pub use time::millis;
-pub(crate) use time::of_millis;
-
-/// Reader of a recording format.
-pub struct Format {
-    /// Name of the format for display.
-    pub title: &'static str,
-    /// Name for the session's source.
-    pub name: &'static str,
-    /// Properties of a session that its recordings lack, as the end of a sentence.
-    pub untold: &'static str,
-    /// Returns whether a source has this format, judging by its beginning.
-    pub sniff: fn(&Head) -> bool,
-    /// Passes the sessions of a source to the sink one at a time. A session that cannot be read is
-    /// passed as an error.
-    read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), Ended>,
-    /// Returns the companion files that the sessions of a source include and that are recordings of
-    /// the format themselves. Avoids reading the whole source where possible.
-    pub parts: fn(&Source<'_>) -> Vec<PathBuf>,
-}
-
-/// [`Format::parts`] of a format with one file per session.
-fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
-    Vec::new()
-}
-
-/// Receives the sessions of a source.
-type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> Result<(), Ended> + 'a;
-
-/// End of the reading of a source.
-enum Ended {
-    /// The receiver wants no more sessions.
-    Enough,
-    /// The source cannot be read any further.
-    Unreadable(InputError),
-}
-
-impl From<InputError> for Ended {
-    fn from(e: InputError) -> Ended {
-        Ended::Unreadable(e)
-    }
-}
 
 /// All recording formats, in the order in which they are tried.
 pub static ALL: &[&Format] = &[
@@ -135,12 +82,8 @@ pub fn detect_head(head: &Head) -> Option<&'static Format> {
 }
 
 /// Returns the format with this name.
-pub fn by_name(name: &str) -> Result<&'static Format, LoadError> {
-    ALL.iter().copied().find(|f| f.name == name).ok_or_else(|| LoadError::NoSuchFormat {
-        kind: "recording format",
-        name: name.to_string(),
-        hint: nearest::hint(name, &names()),
-    })
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    ALL.iter().copied().find(|f| f.name == name)
 }
 
 /// Returns the names of all formats.
@@ -158,107 +101,6 @@ pub fn titles() -> String {
     }
 }
 
-impl Format {
-    /// Passes the recordings of a source to the sink, and an error for each unreadable one. A
-    /// source without any recording is an error as well.
-    pub fn recordings(
-        &self,
-        source: &Source<'_>,
-        sink: &mut dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()>,
-    ) {
-        let mut any = false;
-        let read = (self.read)(source, &mut |one| {
-            any = true;
-            let linked = one.map(|mut recording| {
-                recording.link();
-                recording
-            });
-            if sink(linked).is_break() { Err(Ended::Enough) } else { Ok(()) }
-        });
-        let expected = format!("a recording of {}", self.title);
-        let nothing = InputError::new(1, "nothing in it", expected, "check the format");
-        let error = match read {
-            Err(Ended::Unreadable(e)) => e,
-            Ok(()) if !any => nothing.at(source.name()),
-            _ => return,
-        };
-        let _ = sink(Err(error));
-    }
-
-    /// Converts a recording to a session.
-    pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, InputError> {
-        session::put_together(recording, self.name, file)
-    }
-
-    /// Imports the sessions of a source with their facts, one at a time; see [`autofacts`].
-    pub fn import(
-        &self,
-        source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
-    ) {
-        self.import_bare(source, |mut imported| {
-            if let Ok(imported) = &mut imported {
-                autofacts::add(&mut imported.loaded.session);
-            }
-            sink(imported)
-        });
-    }
-
-    /// Imports without finding facts.
-    pub(crate) fn import_bare(
-        &self,
-        source: &Source<'_>,
-        mut sink: impl FnMut(Result<Imported, InputError>) -> ControlFlow<()>,
-    ) {
-        self.recordings(source, &mut |recording| {
-            let imported = recording.and_then(|mut recording| {
-                let beside = std::mem::take(&mut recording.beside);
-                let mut loaded = self.session(recording, source.name())?;
-                if !beside.is_empty() {
-                    loaded.warnings.push(companions_note(&beside));
-                }
-                Ok(Imported { loaded, beside })
-            });
-            sink(imported)
-        });
-    }
-
-    #[cfg(test)]
-    fn session_of(&self, text: &str, file: &str) -> Result<Loaded, InputError> {
-        let mut out = None;
-        self.recordings(&Source::of_bytes(text.as_bytes(), file), &mut |recording| {
-            out = Some(recording.and_then(|r| self.session(r, file)));
-            ControlFlow::Break(())
-        });
-        out.expect("a format hands over a session or an error")
-    }
-
-    /// Returns all sessions of a source that is known to be small.
-    pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, InputError> {
-        let mut all = Vec::new();
-        self.import(source, |imported| {
-            all.push(imported.map(|i| i.loaded));
-            ControlFlow::Continue(())
-        });
-        all.into_iter().collect()
-    }
-}
-
-/// Returns a note with the companion files that were read.
-fn companions_note(beside: &[PathBuf]) -> String {
-    let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
-    let (n, names) = (pluralize(names.len(), "file"), names.join(", "));
-    format!("also read {n} next to it; line numbers count all of them together: {names}")
-}
-
-/// A session of a source.
-#[derive(Debug)]
-pub struct Imported {
-    pub loaded: Loaded,
-    /// Companion files that were read.
-    pub beside: Vec<PathBuf>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,12 +114,5 @@ mod tests {
             let row = row.unwrap_or_else(|| panic!("no row for {name}"));
             assert!(row.ends_with(&format!("| {untold} |")), "{name}: {row}");
         }
-    }
-
-    #[test]
-    fn an_unknown_format_tells_the_nearest() {
-        let e = by_name("claud-code").err().unwrap().to_string();
-        assert!(e.contains("did you mean claude-code"), "{e}");
-        assert_eq!(by_name("codex").unwrap().name, "codex");
     }
 }

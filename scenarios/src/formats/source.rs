@@ -2,27 +2,23 @@
 //! Compressed input is unpacked while it is read.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Seek};
 use std::path::Path;
 
+use flate2::Crc;
 use serde_json::{Map, Value};
+use zip::{CompressionMethod, ZipArchive};
 
-use super::archive::{self, Archive, Seekable};
 use super::json;
-use super::unpack::{self, Packing};
+use super::unpack::{self, MAX_HELD_BYTES, Packing};
 use crate::error::InputError;
 use crate::escapes;
-use crate::jsonl::{MARK, numbered};
 
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
-
-/// Name extensions of `tar` archives, including compressed ones that cannot be read.
-const TAR_ENDINGS: &[&str] =
-    &[".tar", ".tgz", ".tzst", ".tbz2", ".txz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz"];
 
 /// Number of lines of the beginning that are parsed.
 const HEAD_LINES: usize = 20;
@@ -61,10 +57,6 @@ impl<'a> Source<'a> {
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
         Source { name: name.to_string(), raw: Raw::Bytes(bytes), alone: true }
-    }
-
-    pub(super) fn from_member(bytes: Vec<u8>, name: String) -> Source<'a> {
-        Source { name, raw: Raw::Member(bytes), alone: true }
     }
 
     /// Sets the name for messages.
@@ -168,7 +160,7 @@ impl<'a> Source<'a> {
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
+        let most = if plain { u64::MAX } else { MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
@@ -247,7 +239,7 @@ impl<'a> Source<'a> {
         self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
         Ok(match Packing::detect(&start) {
             Some(packing) => Encoding::Packed(packing),
-            None if archive::begins(&start) => Encoding::Zip,
+            None if is_zip(&start) => Encoding::Zip,
             None => Encoding::Plain,
         })
     }
@@ -366,14 +358,6 @@ impl Head {
             .iter()
     }
 
-    /// Returns whether this is a tar archive, judged by its first header or its name.
-    pub fn is_tar(&self) -> bool {
-        let name = self.name.to_lowercase();
-        let named = TAR_ENDINGS.iter().any(|ending| name.ends_with(ending));
-        let marked = self.text.as_bytes().get(257..262) == Some(b"ustar");
-        self.entries.is_none() && (named || marked)
-    }
-
     /// Returns whether the file is a single JSON value over several lines, and not a value per
     /// line.
     pub fn is_document(&self) -> bool {
@@ -383,6 +367,104 @@ impl Head {
             && !one_line
             && serde_json::from_str::<serde::de::IgnoredAny>(first).is_err()
     }
+}
+
+/// A byte order mark.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Returns the lines with content, numbered from 1.
+pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, l)| (i + 1, l.trim())).filter(|(_, l)| !l.is_empty())
+}
+
+/// Returns whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
+fn is_zip(start: &[u8]) -> bool {
+    matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
+}
+
+/// Bytes of an archive.
+trait Seekable: BufRead + Seek {}
+impl<T: BufRead + Seek> Seekable for T {}
+
+/// A zip archive that is open for reading.
+pub struct Archive<'a> {
+    name: String,
+    zip: RefCell<ZipArchive<Box<dyn Seekable + 'a>>>,
+}
+
+impl<'a> Archive<'a> {
+    fn open(name: &str, raw: Box<dyn Seekable + 'a>) -> Result<Archive<'a>, InputError> {
+        let zip = ZipArchive::new(raw).map_err(|e| damaged(name, &e))?;
+        Ok(Archive { name: name.into(), zip: zip.into() })
+    }
+
+    /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
+    /// files are included, since hidden folders contain sessions; files that macOS adds are not.
+    pub fn names(&self) -> Vec<String> {
+        let zip = self.zip.borrow();
+        let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let mut names: Vec<String> = zip.file_names_raw().map(name).collect();
+        names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
+        names.sort_unstable();
+        names
+    }
+
+    /// Reads a file of the archive, named `ARCHIVE/NAME` in messages.
+    pub fn member(&self, name: &str) -> Result<Source<'static>, InputError> {
+        let called = format!("{}/{}", self.name, below(name));
+        let bytes = self.bytes(name).map_err(|e| damaged(&called, &e))?;
+        Ok(Source { name: called, raw: Raw::Member(bytes), alone: true })
+    }
+
+    fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut zip = self.zip.borrow_mut();
+        let mut found = zip.by_name_raw(name.as_bytes())?;
+        if found.encrypted() {
+            return Err(io::Error::other("encrypted"));
+        }
+        let packing = match found.compression() {
+            CompressionMethod::Stored => None,
+            m if m == CompressionMethod::DEFLATE => Some(Packing::Deflate),
+            m if m == CompressionMethod::ZSTD => Some(Packing::Zstd),
+            other => return Err(io::Error::other(format!("compressed as {other}"))),
+        };
+        let (mut packed, mut bytes) = (Vec::new(), Vec::new());
+        found.read_to_end(&mut packed)?;
+        match packing {
+            None => bytes = packed,
+            Some(packing) => {
+                let mut unpacked = packing.unpacked(&packed[..]).take(MAX_HELD_BYTES + 1);
+                unpacked.read_to_end(&mut bytes)?;
+            }
+        }
+        if bytes.len() as u64 > MAX_HELD_BYTES {
+            let what = format!("a file of more than {} MiB in it", MAX_HELD_BYTES >> 20);
+            return Err(io::Error::other(what));
+        }
+        let mut crc = Crc::new();
+        crc.update(&bytes);
+        match crc.sum() == found.crc32() {
+            true => Ok(bytes),
+            false => Err(io::Error::other("its checksum is another")),
+        }
+    }
+}
+
+/// Returns a safe path of a member below its archive: `./a`, `/a` and `../a` all become `a`.
+pub(crate) fn below(name: &str) -> String {
+    let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Returns whether macOS added a file for the appearance of a folder or the attributes of a file.
+fn is_of_macos(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file == ".DS_Store" || file.starts_with("._") || name.split('/').any(|p| p == "__MACOSX")
+}
+
+fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
+    let what = format!("the zip archive cannot be read ({e})");
+    InputError::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
 }
 
 #[cfg(test)]
@@ -401,14 +483,6 @@ mod tests {
         let is = |t: &str| Head::from_text(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
-    }
-
-    #[test]
-    fn an_archive_of_tar_is_known_by_its_header_or_its_name() {
-        let header = |magic: &str| format!("{:\0<257}{magic}\0", "a/1.jsonl");
-        let is = |text: &str, name: &str| Head::from_text(text, name).is_tar();
-        assert!(is(&header("ustar"), "sessions") && !is(&header("other"), "sessions"));
-        assert!(is("", "x.tar") && is("", "X.TGZ") && is("", "x.tar.xz") && !is("", "tar.jsonl"));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use ctxbench_core::content::Part;
 use ctxbench_session::{Entry, Session};
 use serde_json::Value;
 
-use super::{Loaded, Source, detect};
+use super::{Source, detect};
+use crate::Loaded;
 
 /// Returns the path of a recording below `tests/data/recordings`.
 pub(crate) fn recorded(path: &str) -> PathBuf {

@@ -70,8 +70,6 @@ impl fmt::Display for Expected {
 
 /// Checks of the outcome; a table named after a strategy has checks of its row.
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = crate::schema::row())))]
 pub(crate) struct ExpectTable {
     /// Model requests of the reference.
     requests: Option<u64>,
@@ -80,7 +78,7 @@ pub(crate) struct ExpectTable {
 }
 
 /// Keys of `[expect]` other than tables of strategies.
-pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
+const CHECKS: &[&str] = &["requests", "steps"];
 
 /// Value of a column, as written.
 #[derive(Deserialize)]

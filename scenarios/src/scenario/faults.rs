@@ -2,6 +2,7 @@
 
 use ctxbench_core::Millis;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use toml::Spanned;
 
 use super::ScenarioReader;
@@ -10,7 +11,6 @@ use crate::error::InputError;
 
 /// Which requests a fault is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FaultOn {
     /// The agent's own requests.
@@ -22,8 +22,8 @@ pub enum FaultOn {
 /// Request that the provider answers in an unusual way: a refusal (`status`, with `code` and
 /// `message`), or a given reply (`text`, or `tokens` of filler). Exactly one of `status`, `text`,
 /// `tokens`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProviderFault {
     /// Which requests are counted.
@@ -35,19 +35,14 @@ pub struct ProviderFault {
     #[serde(default = "default_times")]
     pub times: u64,
     /// HTTP status of a refusal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The provider's code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Message of the provider; its interpretation is up to the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The whole reply; empty = a reply without a text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// A reply of this many tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// Time until a refusal comes, ms: a timeout is a late refusal.
     #[serde(default)]

@@ -124,10 +124,6 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
         Ok(head) => head,
         Err(e) => return sink(Err(e)),
     };
-    if head.is_tar() {
-        let what = "a tar archive, which is not read".into();
-        return sink(Err(calls::wrong(file, 1, what, "the files in it, unpacked or as a .zip")));
-    }
     let Some(format) = formats::detect_head(&head) else {
         let is_file = head.entries.is_none() && head.members.is_none();
         let what = match is_file && head.text.trim().is_empty() {

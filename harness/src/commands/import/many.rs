@@ -68,11 +68,11 @@ impl Work {
         let shown = place.display().to_string();
         scenario.find_facts();
         let source = scenario.session.header.source.as_ref().map(|s| s.format.clone());
-        if let Some(format) = source.and_then(|name| formats::by_name(&name).ok()) {
+        if let Some(format) = source.and_then(|name| formats::by_name(&name)) {
             self.tell_untold(format);
         }
         scenario.warnings.iter().for_each(|w| report!("note: {shown}: {w}"));
-        let Scenario { session, facts_found, files, .. } = &mut scenario;
-        self.write(session, *facts_found, &shown, std::mem::take(files), write)
+        let Scenario { session, files, .. } = &mut scenario;
+        self.write(session, &shown, std::mem::take(files), write)
     }
 }

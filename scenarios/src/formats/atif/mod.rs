@@ -14,15 +14,7 @@
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-
-use super::json::{Document, Members};
-use super::lines::{RecordedLine, list_of, object_of, objects, str_of};
-use super::messages::{MessageReader, definitions};
-use super::recording::{Recording, StepKind};
-use super::{Ended, Format, Head, Sink, Source};
-use crate::escapes;
+use crate::formats::prelude::*;
 
 pub(super) const FORMAT: Format = Format {
     title: "ATIF",
@@ -176,28 +168,13 @@ fn subagents_of(result: &Value) -> &[Value] {
 
 /// Returns the files that a trajectory refers to.
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Outline {
-        steps: Vec<OutlineStep>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct OutlineStep {
-        observation: Option<Observation>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Observation {
-        results: Vec<Value>,
-    }
     let beside_it = source.folder();
     let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
-    let outline: Outline = escapes::from_str(&text).unwrap_or_default();
-    let results = outline.steps.iter().filter_map(|s| s.observation.as_ref());
-    let results = results.flat_map(|o| &o.results).flat_map(subagents_of);
-    results.filter_map(|r| companion(r, folder)).collect()
+    let whole: Value = escapes::from_str(&text).unwrap_or_default();
+    let steps = whole["steps"].as_array().into_iter().flatten();
+    let results = steps.filter_map(|s| s.pointer("/observation/results")?.as_array()).flatten();
+    results.flat_map(subagents_of).filter_map(|r| companion(r, folder)).collect()
 }
 
 /// Returns the companion file that a reference names.

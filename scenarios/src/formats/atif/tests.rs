@@ -1,8 +1,8 @@
 use serde_json::json;
 
-use super::super::Loaded;
 use super::super::testing::{assert_contains, counted, describe, import, recorded, times};
 use super::*;
+use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Loaded {
     import("atif", source).remove(0)

@@ -9,10 +9,8 @@
 //! retry. A message that follows one before a boundary resumes the session there: the compaction
 //! and everything else in between was given up.
 
+use crate::formats::prelude::*;
 use std::collections::{HashMap, HashSet};
-
-use super::super::lines::{list_of, objects};
-use super::{RecordedLine, object_of, str_of};
 
 /// Returns the messages and boundaries of a conversation that do not belong to its final form, by
 /// line number.

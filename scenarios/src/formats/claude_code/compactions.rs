@@ -1,14 +1,8 @@
 //! Companions of a compaction of Claude Code: the request for its summary, which the program stores
 //! like a subagent's conversation, and the user's command.
 
+use crate::formats::prelude::*;
 use std::collections::BTreeMap;
-
-use ctxbench_core::content::Part;
-use ctxbench_session::Trigger;
-
-use super::super::recording::{
-    MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
-};
 
 /// Prefix of the ids of summary conversations, as in recordings of version 2.1.39.
 const SUMMARY_AGENT: &str = "acompact-";

@@ -7,11 +7,9 @@ use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use ctxbench_util::files;
-use serde_json::{Map, Value};
 
-use super::super::lines::{flag, str_of};
-use super::super::source::{NumberedLine, Source, unpacked};
-use crate::escapes;
+use super::super::source::NumberedLine;
+use crate::formats::prelude::*;
 
 /// Maximum length of a first line that is read, bytes.
 const LONGEST_LINE: u64 = 4 << 20;

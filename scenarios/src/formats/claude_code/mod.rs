@@ -33,18 +33,9 @@ mod sidechains;
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::content::Part;
-use ctxbench_session::Trigger;
 use ctxbench_util::plural::pluralize;
-use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, flag, object_of, str_of, string};
-use super::messages::{self, content};
-use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind, View, tokens,
-};
-use super::{Format, Head};
+use crate::formats::prelude::*;
 use sidechains::Spoken;
 
 pub(super) const FORMAT: Format = Format {

@@ -1,6 +1,6 @@
 //! Route of the calls in a Claude Code transcript, derived from the forms of reply and request ids.
 
-use super::super::recording::ProviderRoute;
+use crate::formats::prelude::*;
 
 #[derive(Default)]
 pub(super) struct Ids {

@@ -5,10 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::formats::prelude::*;
 use ctxbench_core::tokens::content_hash;
-use serde_json::{Map, Value};
-
-use super::{RecordedLine, flag, object_of, str_of, string};
 
 /// Lines of a transcript by conversation.
 pub(super) struct Conversations {

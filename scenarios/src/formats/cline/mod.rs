@@ -9,17 +9,8 @@
 //! - The model of a reply is its own (`modelInfo`), or else the newest that the metadata names before
 //!   it.
 
+use crate::formats::prelude::*;
 use std::path::{Path, PathBuf};
-
-use serde_json::{Map, Value, json};
-
-use super::json::Document;
-use super::lines::{RecordedLine, object_of, objects, str_of, string};
-use super::messages::MessageReader;
-use super::recording::{Counters, Recording, RecordingReply, RecordingStep, StepKind, View};
-use super::source::{Source, unpacked};
-use super::{Ended, Format, Head, Sink, time};
-use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "Cline",

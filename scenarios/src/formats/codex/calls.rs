@@ -1,11 +1,6 @@
 //! Counters of a rollout and the replies that they belong to.
 
-use serde_json::{Map, Value};
-
-use super::super::messages;
-use super::super::recording::{
-    Counters, RecordingReply, RecordingStep, StepKind, tokens, weigh_reasoning,
-};
+use crate::formats::prelude::*;
 
 /// Counters of a call, as a line tells them.
 #[derive(Clone)]

@@ -27,17 +27,9 @@ mod calls;
 
 use std::collections::HashSet;
 
-use ctxbench_core::content::Part;
 use ctxbench_formats::codex::{self, Record, context_path, surviving};
-use serde_json::{Map, Value};
 
-use super::lines::{self, RecordedLine, object_of, str_of, string};
-use super::messages::content;
-use super::recording::{
-    ContextPlace, Input, MessagePart, NoteKind, ProviderRoute, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind, View, tokens,
-};
-use super::{Format, Head};
+use crate::formats::prelude::*;
 use calls::{CallRecord, RolloutCalls};
 
 pub(super) const FORMAT: Format = Format {
@@ -47,7 +39,7 @@ pub(super) const FORMAT: Format = Format {
              provider's own compaction reads",
     sniff,
     read: |input, sink| lines::session(input, Vec::new(), sink, read),
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 const ENVELOPES: &[&str] =

@@ -7,16 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::formats::prelude::*;
 use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::ToolCall;
 use ctxbench_core::request::Reply;
 use ctxbench_core::usage::Usage;
 use ctxbench_provider::wire::{Wire, event_data};
 use ctxbench_provider::{Content, Prompt, WireError};
 use serde_json::value::{RawValue, to_raw_value};
-
-use super::super::recording::{ContextPlace, Counters, MessagePart};
-use crate::escapes;
 
 /// Number of removed parts by kind.
 pub(super) type Unknown = BTreeMap<String, usize>;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Version of the file format.
 pub const VERSION: u32 = 1;
@@ -23,13 +24,13 @@ pub enum Line {
 }
 
 /// Header, the first line of the file.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub version: u32,
     /// Start in RFC 3339. The times of the other lines count from here.
     pub started: String,
     /// File name of the program that was recorded, without its arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Whether secrets were removed, so that the recorded bodies differ from those that were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -52,6 +53,7 @@ pub enum ExchangeEnd {
 }
 
 /// Request for a reply with its outcome.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
     /// Number from 1, in order of arrival.
@@ -80,12 +82,10 @@ pub struct Exchange {
     /// Answer as received: a JSON document or events. `None` = not text.
     pub reply: Option<String>,
     /// Arrival time of the first bytes of the answer, ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_ms: Option<u64>,
     pub end_ms: u64,
     pub ended: ExchangeEnd,
     /// Reason of an incomplete exchange.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -101,12 +101,12 @@ pub struct Passed {
 }
 
 /// Body of a request, stored relative to an earlier one.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestBody {
     /// Length of the whole body, bytes.
     pub bytes: usize,
     /// Number of the exchange that shares the beginning and end of its body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<u64>,
     /// Length of the shared beginning, bytes.
     #[serde(default, skip_serializing_if = "is_zero")]

@@ -21,6 +21,7 @@ mod line;
 mod seen;
 mod sorted;
 mod steps;
+
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +31,7 @@ use ctxbench_core::content::joined_text;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::wire::{self, Wire};
 
-use super::recording::{ProviderRoute, Recording};
-use super::{Ended, Format, Head, Sink, Source, no_parts};
-use crate::error::InputError;
-use crate::escapes;
-use crate::formats::lines::str_of;
+use crate::formats::prelude::*;
 
 pub use line::{Bodies, Exchange, ExchangeEnd, Header, Line, Passed, RequestBody, VERSION};
 

@@ -10,9 +10,7 @@ use ctxbench_util::plural::pluralize;
 
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Exchange, ExchangeEnd, Header, Line, VERSION};
-use crate::error::InputError;
-use crate::escapes;
-use crate::formats::{Recording, Source};
+use crate::formats::prelude::*;
 
 /// Occurrence of a content in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

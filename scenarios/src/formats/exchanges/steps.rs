@@ -4,23 +4,14 @@
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
 use ctxbench_core::model;
 use ctxbench_core::request::Reply;
 use ctxbench_provider::Content;
-use ctxbench_session::Trigger;
-use serde_json::Value;
 
-use super::super::messages::definitions;
-use super::super::recording::{
-    Counters, MessagePart, NoteKind, Recording, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind, View, known, weigh_reasoning,
-};
-use super::super::time;
 use super::decode;
 use super::seen::{ExchangeView, Exchanges, Placed};
 use super::sorted::{Relation, Sorted, of_a_kind};
-use crate::escapes;
+use crate::formats::prelude::*;
 
 /// Session and role of a conversation.
 struct Owner {

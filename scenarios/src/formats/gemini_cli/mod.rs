@@ -11,18 +11,9 @@
 //!   messages, as a compression does: the file then lacks the earlier ones.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
 
-use ctxbench_core::content::Part;
+use crate::formats::prelude::*;
 use ctxbench_formats::gemini_cli::{self, Chat};
 use ctxbench_util::plural::pluralize;
-use serde_json::{Map, Value};
-
-use super::json::Document;
-use super::lines::{RecordedLine, object_of, objects, of_lines, str_of, string};
-use super::recording::{
-    Counters, MessagePart, Recording, RecordingReply, RecordingStep, StepKind, known,
-};
-use super::{Ended, Format, Head, Sink, Source};
-use crate::error::InputError;
 
 pub(super) const FORMAT: Format = Format {
     title: "Gemini CLI",
@@ -31,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
              the messages of subagents, and counters of requests that were joined into one message",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 fn sniff(head: &Head) -> bool {

@@ -1,8 +1,8 @@
 use serde_json::json;
 
-use super::super::Loaded;
 use super::super::testing::{self, counted, describe, recorded, times};
 use super::*;
+use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Loaded {
     testing::import("gemini-cli", source).remove(0)

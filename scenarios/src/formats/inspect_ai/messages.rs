@@ -1,8 +1,6 @@
 //! Conversion of inspect_ai's messages to the dialect of the conversation reader.
 
-use serde_json::{Map, Value, json};
-
-use super::super::lines::{flag, objects, str_of};
+use crate::formats::prelude::*;
 
 /// Prefix of a reference to a text that is stored separately.
 const ATTACHMENT: &str = "attachment://";

@@ -12,12 +12,7 @@
 mod messages;
 mod sample;
 
-use serde_json::{Value, json};
-
-use super::json::Document;
-use super::{Ended, Format, Head, Sink, Source};
-use crate::error::InputError;
-use crate::escapes;
+use crate::formats::prelude::*;
 
 pub(super) const FORMAT: Format = Format {
     title: "inspect_ai",
@@ -25,7 +20,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "times of messages that are no replies, what a compaction trimmed or cleared, and calls \
              of scorers and of agents whose messages are no part of the sample's",
     sniff,
-    parts: super::no_parts,
+    parts: no_parts,
     read,
 };
 

@@ -3,19 +3,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::super::json::Document;
-use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
-use super::super::messages::{MessageReader, content, definitions};
-use super::super::recording::{
-    Counters, Input, Recording, RecordingCompaction, RecordingReply, StepKind, tokens,
-};
-use super::super::time;
 use super::bare;
 use super::messages::{attached, chat};
-use crate::error::InputError;
-use crate::escapes;
+use crate::formats::prelude::*;
 
 /// Members of an event that are read. Other members may be as large as the whole conversation.
 #[derive(Default, Deserialize)]

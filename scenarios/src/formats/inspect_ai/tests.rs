@@ -1,8 +1,8 @@
 use ctxbench_session::{Entry, RecordedUsage, Session};
 
-use super::super::Loaded;
 use super::super::testing::{assert_contains, describe, import, recorded, times};
 use super::*;
+use crate::Loaded;
 
 fn data(name: &str) -> Vec<u8> {
     std::fs::read(recorded("inspect-ai").join(name)).unwrap()

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::super::format::{Ended, Sink};
 use super::super::json::{self, Document, Members};
 use super::super::lines::RecordedLine;
 use super::super::recording::{Recording, StepKind};
-use super::super::{Ended, Sink, Source, time};
+use super::super::source::Source;
 use super::content::{content, definitions, text_of};
-use super::{MessageReader, is_message};
+use super::reader::{MessageReader, is_message};
 use crate::error::InputError;
 
 /// Members with a list of messages.
@@ -210,18 +211,5 @@ fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
             list.map(|l| l.as_slice().into()).or_else(inner).or_else(|| asked().map(Cow::Owned))
         }
         _ => None,
-    }
-}
-
-/// Returns the time of a message: RFC 3339, or seconds or milliseconds since 1970.
-pub(super) fn stamp(o: &Map<String, Value>) -> Option<String> {
-    let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
-    let own = |o: &'_ Map<String, Value>| {
-        keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()).cloned())
-    };
-    let value = own(o).or_else(|| own(o.get("extra")?.as_object()?))?;
-    match value.as_str() {
-        Some(text) => time::normal(text),
-        None => time::of_epoch(value.as_f64()?),
     }
 }

@@ -24,8 +24,10 @@ mod usage;
 
 use serde_json::{Map, Value};
 
+use super::format::{Format, no_parts};
 use super::lines::{objects, str_of};
-use super::{Format, Head};
+use super::source::Head;
+use reader::is_message;
 
 pub(super) use content::{content, definitions, text_of};
 pub(super) use reader::MessageReader;
@@ -42,7 +44,7 @@ pub(super) const CHAT: Format = Format {
     untold: UNTOLD,
     sniff: |head| dialect(head) == Some(MessageApi::Chat),
     read: containers::read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 pub(super) const RESPONSES: Format = Format {
@@ -52,7 +54,7 @@ pub(super) const RESPONSES: Format = Format {
              items begin",
     sniff: |head| dialect(head) == Some(MessageApi::Responses),
     read: containers::read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 pub(super) const ANTHROPIC: Format = Format {
@@ -61,7 +63,7 @@ pub(super) const ANTHROPIC: Format = Format {
     untold: UNTOLD,
     sniff: |head| dialect(head) == Some(MessageApi::Anthropic),
     read: containers::read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 /// API of a message.
@@ -117,23 +119,6 @@ fn of_messages(messages: &[Value]) -> Option<MessageApi> {
 
 fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
     objects(m, "content").filter_map(|b| str_of(b, "type"))
-}
-
-/// Returns whether a value is a message or an item of a conversation.
-fn is_message(value: &Value) -> bool {
-    const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
-    let Some(object) = value.as_object() else { return false };
-    let said = ["content", "tool_calls", "function_call", "refusal", "audio"];
-    match str_of(object, "role") {
-        Some(role) => ROLES.contains(&role) && said.iter().any(|k| object.contains_key(*k)),
-        None => str_of(object, "type").is_some_and(|kind| {
-            let of_item = object.contains_key("call_id")
-                || object.contains_key("summary")
-                || object.contains_key("encrypted_content")
-                || object.contains_key("action");
-            reader::is_item(kind) && of_item
-        }),
-    }
 }
 
 #[cfg(test)]

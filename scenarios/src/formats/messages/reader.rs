@@ -10,7 +10,7 @@ use super::super::recording::{
     ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
     known, tokens, weigh_reasoning,
 };
-use super::containers::stamp;
+use super::super::time;
 use super::content::{content, text_of};
 use super::{at_provider, usage};
 
@@ -25,7 +25,7 @@ const CALLS: &[&str] = &[
 ];
 
 /// Returns whether a type is an item of the Responses API.
-pub(super) fn is_item(kind: &str) -> bool {
+fn is_item(kind: &str) -> bool {
     CALLS.contains(&kind)
         || at_provider::KINDS.contains(&kind)
         || kind.ends_with("_call_output")
@@ -274,4 +274,34 @@ fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
 /// Returns the object at a path of member names.
 fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
     path.iter().try_fold(o, |at, key| at.get(*key)?.as_object())
+}
+
+/// Returns whether a value is a message or an item of a conversation.
+pub(super) fn is_message(value: &Value) -> bool {
+    const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
+    let Some(object) = value.as_object() else { return false };
+    let said = ["content", "tool_calls", "function_call", "refusal", "audio"];
+    match str_of(object, "role") {
+        Some(role) => ROLES.contains(&role) && said.iter().any(|k| object.contains_key(*k)),
+        None => str_of(object, "type").is_some_and(|kind| {
+            let of_item = object.contains_key("call_id")
+                || object.contains_key("summary")
+                || object.contains_key("encrypted_content")
+                || object.contains_key("action");
+            is_item(kind) && of_item
+        }),
+    }
+}
+
+/// Returns the time of a message: RFC 3339, or seconds or milliseconds since 1970.
+fn stamp(o: &Map<String, Value>) -> Option<String> {
+    let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
+    let own = |o: &'_ Map<String, Value>| {
+        keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()).cloned())
+    };
+    let value = own(o).or_else(|| own(o.get("extra")?.as_object()?))?;
+    match value.as_str() {
+        Some(text) => time::normal(text),
+        None => time::of_epoch(value.as_f64()?),
+    }
 }

@@ -8,14 +8,8 @@
 //! - The reply of the provider, which newer versions keep in `extra`, gives model, time and
 //!   counters.
 
-use serde_json::Value;
-
 use super::actions::{Actions, fenced};
-use super::json::Document;
-use super::lines::{RecordedLine, str_of};
-use super::messages::MessageReader;
-use super::recording::Recording;
-use super::{Ended, Format, Head, Sink, Source};
+use crate::formats::prelude::*;
 
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
@@ -23,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "definitions of the tools; in the first versions model, times and counters",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 /// Languages of fenced blocks that contain a command.

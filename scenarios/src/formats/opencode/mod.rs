@@ -14,14 +14,9 @@
 mod reader;
 mod stores;
 
-use serde_json::{Map, Value};
-
-use super::json::Document;
-use super::lines::{RecordedLine, objects, str_of, string};
-use super::recording::Recording;
 use super::source::DATABASE;
-use super::{Ended, Format, Head, Sink, Source};
-use crate::error::InputError;
+use crate::formats::prelude::*;
+use reader::{MessageRow, StoredSession};
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenCode",
@@ -30,20 +25,8 @@ pub(super) const FORMAT: Format = Format {
              whether a request failed before its first part",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
-
-/// Stored session: its properties, and its messages with their parts.
-struct StoredSession {
-    info: Map<String, Value>,
-    messages: Vec<MessageRow>,
-}
-
-struct MessageRow {
-    line: usize,
-    info: Map<String, Value>,
-    parts: Vec<Map<String, Value>>,
-}
 
 fn sniff(head: &Head) -> bool {
     if let Some(entries) = &head.entries {
@@ -87,16 +70,6 @@ fn export(document: &Document<'_>) -> Result<Recording, InputError> {
     let stored = StoredSession { info, messages: messages.filter_map(message).collect() };
     reader::recording(stored, &mut |_| None, &mut out);
     Ok(out)
-}
-
-/// Returns the id of a session.
-fn id_of(info: &Map<String, Value>) -> Option<String> {
-    string(info, "id").filter(|id| !id.is_empty())
-}
-
-/// Returns the id of the session that called a subagent's session.
-fn parent_of(info: &Map<String, Value>) -> Option<&str> {
-    ["parentID", "parent_id"].iter().find_map(|k| str_of(info, k)).filter(|p| !p.is_empty())
 }
 
 #[cfg(test)]

@@ -2,19 +2,22 @@
 
 use std::collections::HashSet;
 
-use ctxbench_core::content::Part;
 use ctxbench_formats::opencode;
-use ctxbench_session::Trigger;
-use serde_json::{Map, Value};
 
-use super::super::lines::{flag, object_of, objects, str_of, string};
-use super::super::messages::text_of;
-use super::super::recording::{
-    self, ContextPlace, Counters, MessagePart, Recording, RecordingCompaction, RecordingReply,
-    RecordingStep, StepKind, weigh_reasoning,
-};
-use super::super::time;
-use super::{MessageRow, StoredSession, parent_of};
+use super::super::recording;
+use crate::formats::prelude::*;
+
+/// Stored session: its properties, and its messages with their parts.
+pub(super) struct StoredSession {
+    pub(super) info: Map<String, Value>,
+    pub(super) messages: Vec<MessageRow>,
+}
+
+pub(super) struct MessageRow {
+    pub(super) line: usize,
+    pub(super) info: Map<String, Value>,
+    pub(super) parts: Vec<Map<String, Value>>,
+}
 
 /// Finds the session of a subagent by its id.
 pub(super) type Find<'a> = dyn FnMut(&str) -> Option<StoredSession> + 'a;
@@ -292,4 +295,14 @@ fn counters(tokens: &Map<String, Value>) -> Counters {
 
 fn time_of(info: &Map<String, Value>) -> Option<String> {
     time::of_epoch(object_of(info, "time")?.get("created")?.as_f64()?)
+}
+
+/// Returns the id of a session.
+pub(super) fn id_of(info: &Map<String, Value>) -> Option<String> {
+    string(info, "id").filter(|id| !id.is_empty())
+}
+
+/// Returns the id of the session that called a subagent's session.
+pub(super) fn parent_of(info: &Map<String, Value>) -> Option<&str> {
+    ["parentID", "parent_id"].iter().find_map(|k| str_of(info, k)).filter(|p| !p.is_empty())
 }

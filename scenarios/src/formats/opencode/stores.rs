@@ -8,13 +8,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use serde_json::{Map, Value};
 
-use super::super::recording::Recording;
-use super::super::{Ended, Sink, Source};
-use super::{MessageRow, StoredSession, id_of, parent_of, reader};
-use crate::error::InputError;
-use crate::escapes;
+use super::reader::{self, MessageRow, StoredSession, id_of, parent_of};
+use crate::formats::prelude::*;
 
 /// Session in a store.
 struct SessionRef {

@@ -2,9 +2,10 @@ use ctxbench_session::{Entry, RecordedCompaction, Trigger};
 use rusqlite::Connection;
 use serde_json::json;
 
+use super::super::detect;
 use super::super::testing::{counted, describe, import, recorded, times};
-use super::super::{Loaded, detect};
 use super::*;
+use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
     import("opencode", source)

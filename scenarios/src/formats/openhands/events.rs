@@ -3,17 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::content::Part;
-use ctxbench_session::Trigger;
-use serde_json::{Map, Value};
-
-use super::super::lines::{RecordedLine, list_of, object_of, objects, str_of, string};
-use super::super::messages::{content, counters, definitions};
-use super::super::recording::{
-    ContextPlace, Counters, MessagePart, RecordingCompaction, RecordingReply, RecordingStep,
-    StepKind, known,
-};
-use super::super::time;
+use super::super::messages::counters;
+use crate::formats::prelude::*;
 
 /// Arguments of an action that the model did not write.
 const NO_ARGUMENTS: &[&str] = &[
@@ -238,4 +229,24 @@ fn own_arguments(args: &Map<String, Value>) -> Value {
         !NO_ARGUMENTS.contains(&key.as_str()) && !value.is_null()
     };
     args.iter().filter(own).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// Returns counters by the id of the response. `metrics` contains a single list, or one per
+/// purpose.
+pub(super) fn usages(metrics: &Value) -> HashMap<String, Counters> {
+    let mut out = HashMap::new();
+    let mut take = |list: &Value| {
+        for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
+            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
+                let counted = counted.called(&id);
+                out.insert(id, counted);
+            }
+        }
+    };
+    let lists = metrics.get("token_usages").into_iter();
+    lists.for_each(&mut take);
+    for inner in metrics.get("usage_to_metrics").and_then(Value::as_object).into_iter().flatten() {
+        inner.1.get("token_usages").into_iter().for_each(&mut take);
+    }
+    out
 }

@@ -16,16 +16,11 @@ mod sdk;
 
 use std::collections::HashMap;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json::Document;
-use super::lines::{RecordedLine, first_line, str_of, string};
-use super::messages::counters;
-use super::recording::{Counters, Recording};
-use super::{Ended, Format, Head, Sink, Source};
-use crate::error::InputError;
-use crate::escapes;
+use crate::formats::prelude::*;
+use events::usages;
+use sdk::{EVENTS, STATE};
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenHands",
@@ -34,12 +29,8 @@ pub(super) const FORMAT: Format = Format {
              without function calls the exact words of a reply",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
-
-/// Name of the file with the state of a conversation. Next to it is the folder of its events.
-const STATE: &str = "base_state.json";
-const EVENTS: &str = "events";
 
 fn sniff(head: &Head) -> bool {
     if let Some(entries) = &head.entries {
@@ -137,26 +128,6 @@ fn events_of(
     let pairs =
         items.into_iter().filter_map(|p| if let Value::Array(p) = p { Some(p) } else { None });
     pairs.flatten().filter_map(object).collect()
-}
-
-/// Returns counters by the id of the response. `metrics` contains a single list, or one per
-/// purpose.
-fn usages(metrics: &Value) -> HashMap<String, Counters> {
-    let mut out = HashMap::new();
-    let mut take = |list: &Value| {
-        for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
-            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
-                let counted = counted.called(&id);
-                out.insert(id, counted);
-            }
-        }
-    };
-    let lists = metrics.get("token_usages").into_iter();
-    lists.for_each(&mut take);
-    for inner in metrics.get("usage_to_metrics").and_then(Value::as_object).into_iter().flatten() {
-        inner.1.get("token_usages").into_iter().for_each(&mut take);
-    }
-    out
 }
 
 #[cfg(test)]

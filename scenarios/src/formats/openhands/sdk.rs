@@ -3,17 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use super::events::{self, EventReader, usages};
+use crate::formats::prelude::*;
 
-use super::super::Source;
-use super::super::json::Document;
-use super::super::lines::{RecordedLine, flag, object_of, str_of, string};
-use super::super::messages::{content, definitions, text_of};
-use super::super::recording::{ContextPlace, MessagePart, Recording, StepKind};
-use super::events::{self, EventReader};
-use super::{EVENTS, STATE, usages};
-use crate::error::InputError;
-use crate::escapes;
+/// Name of the file with the state of a conversation. Next to it is the folder of its events.
+pub(super) const STATE: &str = "base_state.json";
+pub(super) const EVENTS: &str = "events";
 
 /// Reads the conversation in a folder. Its events are in the order of their names.
 pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {

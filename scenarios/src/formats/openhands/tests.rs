@@ -1,9 +1,9 @@
 use ctxbench_session::{Entry, RecordedCompaction, Session, Trigger};
 use serde_json::json;
 
-use super::super::Loaded;
 use super::super::testing::{self, counted, describe, recorded, times};
 use super::*;
+use crate::Loaded;
 
 fn all(source: &Source<'_>) -> Vec<Loaded> {
     testing::import("openhands", source)

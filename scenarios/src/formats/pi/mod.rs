@@ -13,16 +13,8 @@
 
 use std::collections::HashSet;
 
-use ctxbench_core::content::Part;
+use crate::formats::prelude::*;
 use ctxbench_formats::pi;
-use serde_json::{Map, Value};
-
-use super::lines::{self, RecordedLine, flag, given_up, object_of, str_of, string};
-use super::recording::{
-    ContextPlace, Counters, Input, MessagePart, NoteKind, Recording, RecordingCompaction,
-    RecordingReply, RecordingStep, StepKind, View, tokens, weigh_reasoning,
-};
-use super::{Format, Head};
 
 pub(super) const FORMAT: Format = Format {
     title: "pi",
@@ -30,7 +22,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, ids of requests, and additions of extensions to the context",
     sniff,
     read: |input, sink| lines::session(input, Vec::new(), sink, read),
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 /// Number of the session format that pi writes now.

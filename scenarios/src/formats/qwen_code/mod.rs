@@ -7,17 +7,9 @@
 //! - `promptTokenCount` contains the tokens read from the cache. Thoughts are billed as output where
 //!   the total counts them beside the candidates.
 
-use ctxbench_core::content::Part;
-use ctxbench_formats::gemini_cli;
-use serde_json::{Map, Value};
-
 use super::gemini_cli::content;
-use super::lines::{self, RecordedLine, given_up, list_of, object_of, str_of, string};
-use super::recording::{
-    Counters, MessagePart, Recording, RecordingCompaction, RecordingReply, RecordingStep, StepKind,
-    View, known, tokens,
-};
-use super::{Format, Head};
+use crate::formats::prelude::*;
+use ctxbench_formats::gemini_cli;
 
 pub(super) const FORMAT: Format = Format {
     title: "Qwen Code",
@@ -25,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "system prompt and tools, ids of requests, and how the summary of a compression reads",
     sniff,
     read: |input, sink| lines::session(input, Vec::new(), sink, read),
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 fn sniff(head: &Head) -> bool {

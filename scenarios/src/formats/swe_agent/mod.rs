@@ -11,15 +11,8 @@
 //! - Messages of another `agent` than the first are those of a subagent.
 //! - `model_stats` are sums over the run, and so no counters of a reply.
 
-use serde_json::{Map, Value};
-
 use super::actions::Actions;
-use super::json::{Document, Members};
-use super::lines::{RecordedLine, first_line, flag, list_of, str_of, string};
-use super::messages::{MessageReader, content};
-use super::recording::{ContextPlace, Input, Recording, StepKind};
-use super::{Ended, Format, Head, Sink, Source};
-use crate::escapes;
+use crate::formats::prelude::*;
 
 pub(super) const FORMAT: Format = Format {
     title: "SWE-agent",
@@ -28,7 +21,7 @@ pub(super) const FORMAT: Format = Format {
              which observations a history processor elided from which request",
     sniff,
     read,
-    parts: super::no_parts,
+    parts: no_parts,
 };
 
 fn sniff(head: &Head) -> bool {
