@@ -6,11 +6,10 @@ use std::ops::Deref;
 
 pub use crate::own_settings::SettingsFile;
 use crate::sweep::SweepError;
-use ctxbench_core::host::RewindMode;
 use ctxbench_core::model::Capabilities;
+use ctxbench_core::prelude::*;
 use ctxbench_core::settings::{Setting, SettingError, Settings, UserSetting};
 pub use ctxbench_core::strategy::Standing;
-use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

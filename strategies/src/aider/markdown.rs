@@ -6,13 +6,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
-
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
     JournalEntry, PersistFormat, Persistence, ReopenedSession, Result, StoredMessage,
 };
+use ctxbench_core::prelude::*;
 
 /// Speaker of a passage in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,18 +10,9 @@
 //!
 //! If the provider supports neither, the runner sends the whole conversation and never compacts.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, is_system};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{CallerAction, Event, Incoming};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
-};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, again_if_passing};
+use ctxbench_core::host::CallerAction;
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Thread;
 use serde_json::{Map, Value};
 
 use super::settings::Raised;

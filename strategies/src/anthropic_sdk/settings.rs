@@ -1,10 +1,6 @@
 //! Settings, errors and behaviour that all versions of the Anthropic SDK's tool runner share.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::compaction::origins;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 use thiserror::Error;
 

@@ -27,8 +27,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::Strategy;
+use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};

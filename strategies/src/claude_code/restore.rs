@@ -2,15 +2,10 @@
 //! plan, and the beginning of its memory index (docs/sources/claude-code.md §1.4, §1.5).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Origin, Role};
 use ctxbench_core::compaction::tools::{folded, is_read};
-use ctxbench_core::compaction::{file_path, text_argument};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{
     Base, CutOff, IndexLimit, Level, LoadRequest, LoadedFiles, MemoryTable, Row, cut_index,
     listed_files, load,

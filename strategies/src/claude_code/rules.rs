@@ -1,12 +1,7 @@
 //! Numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::tools::folded;
-use ctxbench_core::compaction::{group_starts, is_reply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 
 use super::settings::ClaudeCodeSettings;
 

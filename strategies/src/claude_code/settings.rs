@@ -1,9 +1,6 @@
 //! Settings of Claude Code. Grades in the sources: A documented, B measured, C reported.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::engine::Engine;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.

@@ -7,14 +7,8 @@
 //! conversation without a model call, unless the result is still too large.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{clear_outputs, ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Task;
-use ctxbench_core::request::{Phase, Request, ServerEdit};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::rules::{estimate, excess, kept_summary, tail_start};

@@ -1,12 +1,7 @@
-use std::sync::Arc;
-
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Context, File, Output, Summary, User,
 };
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{Phase, Purpose, Reply, Request, StopReason};
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use crate::testing::{

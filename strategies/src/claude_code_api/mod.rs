@@ -10,25 +10,13 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use crate::persist::PersistFormat;
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role, is_system};
 use ctxbench_core::breakpoints::frontier_breakpoints;
-use ctxbench_core::compaction::{
-    CompactionKind, ephemeral_block, group_starts, view_after_compaction,
-};
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
-};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::{Applied, Tools};
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 
 use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Thinking};
 use crate::shared::Places;

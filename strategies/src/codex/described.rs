@@ -7,22 +7,13 @@
 //! assistant message with the note remain. Anything else follows the release: tool outputs are cut
 //! on arrival, a call is removed together with its result, and the fixed blocks are always shown.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
-
 use super::items::{kept_users, remove_item, request_summary, sample_request, show_fixed};
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
     output_policy, usable_window,
 };
 use super::settings::{CodexSettings, CodexWords};
+use ctxbench_core::prelude::*;
 
 /// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;

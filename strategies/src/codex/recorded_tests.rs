@@ -7,9 +7,8 @@ use super::rules::{
 };
 use super::*;
 use crate::testing::check;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Origins, Role};
+use ctxbench_core::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// Recorded versions, as folder and release.
 const VERSIONS: [(&str, Release); 3] =

@@ -1,12 +1,7 @@
 //! Codex CLI's rules as pure functions, by release: local token estimates, limits, and the cuts of
 //! tool outputs and user messages (docs/sources/codex.md §1.2, §1.4, §3).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Role};
-use ctxbench_core::compaction::middle_cut;
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

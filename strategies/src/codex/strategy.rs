@@ -5,16 +5,7 @@
 //! history and a prompt, without tools. The answer, after a constant prefix, replaces everything
 //! except user messages (newest first, 20,000 tokens, the last one cut in the middle).
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
+use ctxbench_core::prelude::*;
 use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{

@@ -15,17 +15,7 @@
 //! last user message is sent again. The account does not say when a step is due, so the release's
 //! formula decides. A call is hidden with its result, because providers refuse one without the other.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, clear_outputs, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, again_if_passing};
-use ctxbench_core::tokens::utf16_div4_round;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use super::log::{CLEARED, StoredMessage};
 use super::rules::{

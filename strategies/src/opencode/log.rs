@@ -2,13 +2,8 @@
 //! message of its call.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{Transcript, origins, unanswered};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
 use serde_json::{Value, json};
 

@@ -2,15 +2,9 @@
 //! a compaction, pruning, selection of messages, breakpoints.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
 use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::{o200k, utf16_div4_round};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use super::log::StoredMessage;
 use super::settings::{Count, OpenCodeSettings};

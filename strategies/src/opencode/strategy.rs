@@ -4,17 +4,8 @@
 //! the provider reported reaches the usable window, a summary request with a separate system prompt
 //! gets the head as one text transcript; a synthetic message then asks the model to continue.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, is_reply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
-use ctxbench_core::tokens::utf16_div4_round;
+use ctxbench_core::prelude::*;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
 use super::rules::{

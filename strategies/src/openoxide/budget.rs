@@ -1,11 +1,9 @@
 //! The budget of a prompt (docs/sources/openoxide.md §2.1 to §2.3): its parts, their share of the
 //! window, and the check before sending.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, is_system, total_tokens};
+use ctxbench_core::block::total_tokens;
 use ctxbench_core::model::Counting;
-use ctxbench_core::tokens::bytes_div4_down;
+use ctxbench_core::prelude::*;
 
 use super::settings::OpenOxideSettings;
 

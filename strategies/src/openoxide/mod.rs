@@ -18,19 +18,8 @@ mod summary;
 mod tests;
 mod view;
 
-use std::sync::Arc;
-
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, MessageId, is_system};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Incoming, RewindMode};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
-};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
+use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
 

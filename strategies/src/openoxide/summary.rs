@@ -1,15 +1,8 @@
 //! OpenOxide's two summaries: of finished turns by the weak model, and of the whole session by the
 //! session's own model.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, RewindMode, Task};
 use ctxbench_core::model;
-use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::prelude::*;
 use ctxbench_core::tokens::Size;
 
 use crate::openoxide::budget::estimate;

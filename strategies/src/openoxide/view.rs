@@ -1,13 +1,8 @@
 //! OpenOxide: functions on the view, and the conversation as text for the weak model.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role, is_system};
-use ctxbench_core::compaction::{
-    PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
-};
-use ctxbench_core::tokens::bytes_div4_down;
+use ctxbench_core::prelude::*;
 
 use super::budget::PromptChunks;
 use crate::openoxide::settings::{OpenOxideSettings, PruneOrder};

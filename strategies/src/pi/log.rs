@@ -2,14 +2,7 @@
 //! Entries never change. An edit hides a message, and a compaction replaces the messages before its
 //! tail. The log gives the view, its size, and the position at which a compaction would cut it (§1, §2).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{suffix_reaching, unanswered};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ModelError, Reply, StopReason};
-use ctxbench_core::tokens::utf16_len;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
 
 use super::rules::FileLists;

@@ -3,14 +3,8 @@
 //! summary request.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::compaction::{Transcript, head_cut};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
 
 use super::log::{PiMessage, arguments};
 use super::settings::PiWords;

@@ -4,16 +4,8 @@
 //! prompt. If the provider refuses a request for its length, or a reply was cut off below its
 //! limit, the program hides that message, compacts and retries the run once.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role, is_system};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
+use ctxbench_core::prelude::*;
 
 use super::log::CompactionPlan;
 use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};

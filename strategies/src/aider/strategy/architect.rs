@@ -1,13 +1,8 @@
 //! Architect mode: the main model describes the change, and an editor model writes it in a separate
 //! context that is discarded afterwards (docs/sources/aider.md §1.6).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::Transcript;
-use ctxbench_core::engine::Engine;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{Purpose, Reply, Request};
+use ctxbench_core::prelude::*;
 
 use super::{ATTEMPTS, AiderProgram, as_text, has_edit};
 

@@ -2,15 +2,8 @@
 //! which send the prompt up to the last cache breakpoint again shortly before the cache entry would
 //! expire (§1.4).
 
-use std::sync::Arc;
-
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Task};
 use ctxbench_core::model::find;
-use ctxbench_core::request::{Phase, Purpose, Request};
+use ctxbench_core::prelude::*;
 
 use super::{AiderProgram, groups, messages};
 use crate::aider::rules::{Ending, Job, SummaryRules, ending, head_limit};

@@ -4,21 +4,11 @@ mod architect;
 mod background;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use background::{KeepAlive, PendingSummary};
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::compaction::{Transcript, ephemeral_block};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
-use ctxbench_core::tokens::o200k;
+use ctxbench_core::prelude::*;
 
 use super::chunks::{Chunks, Created, block, written};
 use super::chunks::{cut_map, map_budget, map_tokens};

@@ -5,9 +5,7 @@
 //! The summary runs in the background. A user who returns earlier waits for it, as for any
 //! compaction in progress (ours; the sources do not say).
 
-use ctxbench_core::Millis;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::Phase;
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::ClaudeCodeProgram;

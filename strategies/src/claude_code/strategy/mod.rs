@@ -3,17 +3,8 @@
 mod idle;
 mod summarize_side;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role, is_fixed};
-use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming, RewindMode};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::block::is_fixed;
+use ctxbench_core::prelude::*;
 
 use super::restore::OF_FOLDERS;
 use super::restore::{cut_indexes, restored};
