@@ -27,6 +27,7 @@ struct ThreadState {
     blocks: usize,
 }
 
+#[derive(Default)]
 pub(crate) struct Runner {
     settings: SdkSettings,
     edits: Vec<ServerEdit>,
@@ -47,9 +48,9 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(s: SdkSettings, scale: f64) -> Self {
+    pub(crate) fn new(settings: SdkSettings, scale: f64) -> Self {
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
-        let edits = match s.edits {
+        let edits = match settings.edits {
             Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
                 trigger: ClearTrigger::InputTokens(scale_tokens(100_000, scale)),
                 keep: 3,
@@ -66,17 +67,7 @@ impl Runner {
             }
             Edits::None => Vec::new(),
         };
-        Runner {
-            settings: s,
-            edits,
-            replies: 0,
-            held: None,
-            asked: None,
-            paused: false,
-            refused_at: None,
-            last: None,
-            appended: false,
-        }
+        Runner { settings, edits, ..Runner::default() }
     }
 
     fn threads(&self, s: &Engine) -> bool {

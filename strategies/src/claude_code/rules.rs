@@ -64,12 +64,6 @@ pub fn clearable(blocks: &[Arc<Block>], keep: u64, minimum: u64, placeholder: &s
     if saved < minimum { Vec::new() } else { at }
 }
 
-/// Returns the number of compactable results that are not cleared.
-pub fn active(blocks: &[Arc<Block>]) -> u64 {
-    let active = |b: &&Arc<Block>| b.form != BlockForm::Cleared && may_be_cleared(b);
-    blocks.iter().filter(active).count() as u64
-}
-
 /// Returns whether the output of a tool is saved to a file because of its size in bytes; a limit of 0
 /// is none (docs/sources/claude-code.md §1.2). The output of a file read is never saved to another
 /// file. This is our choice; the sources speak of tool results in general.

@@ -13,6 +13,7 @@ use super::rules::{
     output_policy, usable_window,
 };
 use super::settings::{CodexSettings, CodexWords};
+use crate::descriptor::BuildRequest;
 use ctxbench_core::prelude::*;
 
 /// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
@@ -30,9 +31,10 @@ pub(crate) struct DescribedCodex {
 }
 
 impl DescribedCodex {
-    pub(crate) fn new(hands_over: bool, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
-        let outputs = output_policy(&s, scale);
-        DescribedCodex { hands_over, settings: s, words, outputs, counted: None }
+    pub(crate) fn new(hands_over: bool, b: &BuildRequest<'_>) -> Self {
+        let settings: CodexSettings = b.settings();
+        let outputs = output_policy(&settings, b.scale);
+        DescribedCodex { hands_over, settings, words: b.texts(), outputs, counted: None }
     }
 
     /// Tokens counted by the provider up to its last response, plus an estimate at four bytes a

@@ -38,23 +38,22 @@ impl Product for OpenCode {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let program = |old| -> Box<dyn Strategy> {
-            Box::new(OpenCodeProgram::new(old, b.settings(), b.texts(), b.scale))
-        };
-        let described = |account| -> Box<dyn Strategy> {
-            Box::new(DescribedOpenCode::new(account, b.settings(), b.texts(), b.scale))
-        };
         match b.version.name {
-            "1.18" => program(false),
-            "1.3" => program(true),
-            "described-001" => described(Account::Comparison),
-            "described-002" => described(Account::Article),
-            name => unreachable!("{name} is not in about.toml"),
+            "described-001" => Box::new(DescribedOpenCode::new(Account::Comparison, b)),
+            "described-002" => Box::new(DescribedOpenCode::new(Account::Article, b)),
+            name => Box::new(OpenCodeProgram::new(name == "1.3", b)),
         }
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        load_files(request)
+        let mut notes = Vec::new();
+        let listed = instructions(request, &mut notes);
+        let listed: Vec<[&str; 1]> = listed.iter().map(|name| [name.as_str()]).collect();
+        let row =
+            |names| Row { nearest_first: true, ..Row::new(Level::Settings, Base::Project, names) };
+        let rows: Vec<Row<'_>> =
+            ROWS.into_iter().chain(listed.iter().map(|n| row(&n[..]))).collect();
+        load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
@@ -76,16 +75,6 @@ const ROWS: [Row<'_>; 3] = [
     },
     Row { pick: Pick::First, nearest_first: true, ..Row::new(Level::Project, Base::Below, &NAMES) },
 ];
-
-fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
-    let mut notes = Vec::new();
-    let listed = instructions(request, &mut notes);
-    let listed: Vec<[&str; 1]> = listed.iter().map(|name| [name.as_str()]).collect();
-    let row =
-        |names| Row { nearest_first: true, ..Row::new(Level::Settings, Base::Project, names) };
-    let rows: Vec<Row<'_>> = ROWS.into_iter().chain(listed.iter().map(|n| row(&n[..]))).collect();
-    load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes)
-}
 
 /// Files listed in the settings, the user's before the project's: paths, or patterns that apply in
 /// every folder up to the root. URLs are not fetched.

@@ -345,18 +345,6 @@ pub fn breakpoints(provider: Provider, blocks: &[Arc<Block>]) -> Vec<usize> {
     systems.chain(last).collect()
 }
 
-/// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
-/// §3.2.6).
-pub const TRANSCRIPT_OUTPUT: usize = 2_000;
-
-/// Formats a tool result for a transcript.
-pub fn transcript_output(text: &str) -> String {
-    match head_cut(text, TRANSCRIPT_OUTPUT) {
-        Some(head) => format!("{head}\n[truncated]"),
-        None => text.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ use super::rules::{
     used,
 };
 use super::settings::{OpenCodeSettings, OpenCodeWords};
+use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, joined, summary_base};
 
 pub(crate) struct OpenCodeProgram {
@@ -53,7 +54,8 @@ enum CompactionOutcome {
 }
 
 impl OpenCodeProgram {
-    pub(crate) fn new(old: bool, s: OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+    pub(crate) fn new(old: bool, b: &BuildRequest<'_>) -> Self {
+        let (s, scale) = (b.settings::<OpenCodeSettings>(), b.scale);
         let known = s.model.as_deref().and_then(|m| model::find(m).ok()).map(|m| m.scaled(scale));
         let context = s.model_context.or(known.as_ref().map(|m| m.window));
         let output = s.model_output.or(known.as_ref().map(|m| m.max_output));
@@ -65,7 +67,7 @@ impl OpenCodeProgram {
                 ModelLimits::new(context, output, input, scale)
             }),
             scale,
-            words: words.headed(s.prompt).hooked(&s),
+            words: b.texts::<OpenCodeWords>().headed(s.prompt).hooked(&s),
             log: MessageLog::default(),
             last_count: 0,
             counted: None,

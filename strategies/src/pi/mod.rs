@@ -31,7 +31,7 @@ impl Product for Pi {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(PiProgram::new(b.settings(), b.texts(), b.scale))
+        Box::new(PiProgram::new(b))
     }
 
     fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {

@@ -9,13 +9,11 @@ use ctxbench_core::prelude::*;
 use super::restore::OF_FOLDERS;
 use super::restore::{cut_indexes, restored};
 use super::rules::{
-    Levels, active, believed, clearable, estimate, excess, is_too_long, last_messages, levels,
-    new_from, too_much,
+    Levels, believed, clearable, estimate, excess, is_too_long, last_messages, levels, new_from,
+    too_much,
 };
 use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
-use super::summary::Deleted;
-use super::summary::SessionMemory;
-use super::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
+use super::summary::{FinishedSummary, IfNotReady, Prepared, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -116,15 +114,6 @@ impl ClaudeCodeProgram {
                 let at = old(set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
-            Micro::CacheEdits
-                if s.model.capabilities.context_editing
-                    && active(s.context.blocks()) > set.micro_active =>
-            {
-                let at = old(set.micro_active, 0);
-                let placeholder = self.words().cleared.clone();
-                let view = self.asked.deleted.delete(s.context.blocks(), &at, &placeholder);
-                self.smaller(s, "cache_edits", view);
-            }
             _ => {}
         }
     }
@@ -138,17 +127,12 @@ impl ClaudeCodeProgram {
             s.trigger(check, self.believed(s), limit);
         }
         let view = clear_outputs(s.context.blocks(), at, &self.words().cleared);
-        self.smaller(s, "microcompact", view);
-    }
-
-    /// Sets a view with smaller results.
-    pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
         // The last usage includes the cleared tokens.
         let known = new_from(&view);
         let freed = estimate(&s.context.blocks()[..known]).saturating_sub(estimate(&view[..known]));
         self.state.reported = self.state.reported.map(|n| n.saturating_sub(freed));
         // Smaller results do not separate a call from its result.
-        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
+        let _ = s.compacted(CompactionKind::Clear, "microcompact", Phase::MidTurn, view);
     }
 
     /// Saves results of one message to files if they are too large together, though each is small
@@ -325,7 +309,6 @@ impl Strategy for ClaudeCodeProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         self.drop_background(s);
         self.state = ProgramState::default();
-        self.asked.deleted = Deleted::default();
         cut_indexes(s);
         s.show_fixed();
         if self.settings().scoped_rules {
@@ -379,8 +362,7 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
-        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
+        Request { ttl: self.asked.ttl(s), ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
