@@ -115,17 +115,6 @@ impl Summaries {
     }
 }
 
-/// Handling of a summary that is not ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfNotReady {
-    /// The summary is needed now; continue without it.
-    GiveUp,
-    /// The summary is needed now; wait for it.
-    Wait,
-    /// The summary is not needed yet.
-    Keep,
-}
-
 /// A text written in the background before it is needed (docs/sources/claude-code.md §1.5, grade
 /// A).
 #[derive(Default)]
@@ -161,20 +150,20 @@ impl Prepared {
         }
     }
 
-    /// Returns the text if it is ready, and the newest message that it covers; drops a failed or
-    /// empty answer.
+    /// Returns the text if it is ready (with `wait`, after waiting for it), and the newest message that
+    /// it covers; drops a failed or empty answer.
     pub async fn answer(
         &mut self,
         s: &mut Engine,
-        if_not_ready: IfNotReady,
+        wait: bool,
     ) -> Option<(Task, String, MessageId)> {
         let (task, request, upto) = self.0.take()?;
-        let Some(answer) = s.collect(task, &request, if_not_ready == IfNotReady::Wait).await else {
-            if if_not_ready == IfNotReady::Keep {
-                self.0 = Some((task, request, upto));
-            } else {
+        let Some(answer) = s.collect(task, &request, wait).await else {
+            if wait {
                 s.missed(task);
                 s.cancel(task);
+            } else {
+                self.0 = Some((task, request, upto));
             }
             return None;
         };
@@ -190,9 +179,9 @@ impl Prepared {
         &mut self,
         s: &mut Engine,
         history: &[Arc<Block>],
-        if_not_ready: IfNotReady,
+        wait: bool,
     ) -> Option<FinishedSummary> {
-        let (task, text, upto) = self.answer(s, if_not_ready).await?;
+        let (task, text, upto) = self.answer(s, wait).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
@@ -262,7 +251,7 @@ impl SessionMemory {
     /// Takes over the answer of a finished update. After a failure the older notes stay, and the
     /// next update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
-        if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
+        if let Some((_, text, upto)) = self.running.answer(s, false).await {
             self.notes = Some(Notes { text, upto });
         }
     }

@@ -23,7 +23,7 @@ use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
 
-use crate::openoxide::budget::{Demand, Oversize, PromptChunks, estimate};
+use crate::openoxide::budget::{Oversize, PromptChunks, PromptPart, estimate};
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
 use crate::openoxide::summary::BackgroundSummary;
@@ -147,8 +147,9 @@ impl OpenOxideStrategy {
     /// before them, up to their cap (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
         let cap = self.settings.history_cap(s.model.window);
-        let parts = PromptChunks::split(s.context.blocks(), open).demand(self.system_tokens);
-        let given = self.settings.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
+        let mut parts = PromptChunks::split(s.context.blocks(), open).demand(self.system_tokens);
+        parts[PromptPart::ChatHistory] = cap;
+        let given = self.settings.allocate(s.model.window, &parts);
         // Without any room the gate's tiers decide. They need a target size.
         given.map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
@@ -170,12 +171,12 @@ impl OpenOxideStrategy {
         chat_history: Vec<Arc<Block>>,
         current: Vec<Arc<Block>>,
     ) -> Vec<Arc<Block>> {
-        let system = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
-        let mut chunks = PromptChunks { system, chat_history, current, ..self.pinned.clone() };
-        if server_compaction(&chunks.chat_history).is_some() {
-            let mut first = std::mem::take(&mut chunks.chat_history);
-            chunks.system.append(&mut first);
-        }
+        use PromptPart::{ChatHistory, Current, System};
+        let mut chunks = self.pinned.clone();
+        chunks[System] = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
+        chunks[Current] = current;
+        let first = server_compaction(&chat_history).is_some();
+        chunks[if first { System } else { ChatHistory }].extend(chat_history);
         chunks.all_messages()
     }
 
@@ -279,7 +280,7 @@ impl Strategy for OpenOxideStrategy {
         for b in chunks.all_messages() {
             s.show(b);
         }
-        self.pinned = PromptChunks { system: Vec::new(), ..chunks };
+        self.pinned = chunks;
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {

@@ -13,7 +13,7 @@ use super::rules::{
     too_much,
 };
 use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
-use super::summary::{FinishedSummary, IfNotReady, Prepared, SessionMemory, Summaries};
+use super::summary::{FinishedSummary, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -48,8 +48,6 @@ pub(crate) struct ProgramState {
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: UndoStack,
-    /// Summary in progress before it is needed.
-    pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
     scoped: Scoped,
@@ -176,20 +174,9 @@ impl ClaudeCodeProgram {
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
-        let ready = match phase {
-            Phase::MidTurn if over.is_none() && self.settings().hook_before.is_none() => {
-                self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
-            }
-            _ => None,
-        };
         let extra = self.settings().instructions(extra);
-        let written = match ready {
-            Some(written) => written,
-            None => {
-                let shown = (&fixed[..], &history[..]);
-                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
-            }
-        };
+        let shown = (&fixed[..], &history[..]);
+        let written = self.asked.ask(s, phase, extra.as_deref(), over, shown).await?;
         self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
@@ -280,7 +267,6 @@ impl ClaudeCodeProgram {
     /// Cancels background work because the conversation changed.
     fn drop_background(&mut self, s: &mut Engine) {
         self.memory.forget(s);
-        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
     }
 
@@ -321,7 +307,6 @@ impl Strategy for ClaudeCodeProgram {
             return;
         }
         // Background requests ended with the program.
-        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
@@ -379,10 +364,6 @@ impl Strategy for ClaudeCodeProgram {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, believed).await;
-        if self.settings().precompute && !self.gave_up() && believed >= self.levels(s).warning {
-            let prompt = self.asked.instruction(None);
-            self.state.prepared.begin(s, &self.asked, [prompt]).await;
-        }
         Flow::Proceed
     }
 

@@ -49,7 +49,6 @@ impl ClaudeCodeProgram {
         let sides = if from_here { [before, &summary] } else { [&summary, after] };
         self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
         self.memory.forget(s);
-        self.state.prepared.cancel(s);
         Ok(())
     }
 }
