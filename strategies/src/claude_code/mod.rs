@@ -28,7 +28,7 @@ mod summary;
 mod tests;
 
 use ctxbench_core::prelude::*;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
 
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
@@ -63,8 +63,15 @@ impl Product for ClaudeCode {
         }
     }
 
-    fn load_files(&self, version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        restore::load_files(version.name == "described-001", request)
+    fn load_files(
+        &self,
+        version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        let mut table = table.clone();
+        table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
+        load(&table, request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

@@ -15,7 +15,7 @@ mod tests;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, read_settings,
+    Level, LoadRequest, LoadedFiles, MemoryTable, Note, load, read_settings,
 };
 use described::DescribedCodex;
 use rules::Release;
@@ -55,23 +55,22 @@ impl Product for Codex {
         }
     }
 
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    fn load_files(
+        &self,
+        _version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
         let mut notes = Vec::new();
         let parse = |text: &str| -> Result<FileSettings, String> {
             toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
         };
         let config = request.folders.home.join(".codex/config.toml");
         let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
-        let more = settings.project_doc_fallback_filenames.iter().map(String::as_str);
-        let names = ["AGENTS.override.md", "AGENTS.md"].into_iter();
-        let names: Vec<&str> = names.chain(more.filter(|n| !n.is_empty())).collect();
-        let user = [".codex/AGENTS.override.md", ".codex/AGENTS.md"];
-        let first = |level, base, names| Row { pick: Pick::First, ..Row::new(level, base, names) };
-        let rows = [
-            first(Level::User, Base::Home, &user[..]),
-            first(Level::Project, Base::Project, &names),
-        ];
-        let mut out = load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes);
+        let mut table = table.clone();
+        let more = settings.project_doc_fallback_filenames.into_iter().filter(|n| !n.is_empty());
+        table.rows.last_mut().into_iter().for_each(|row| row.names.extend(more.clone()));
+        let mut out = load(&table, request, notes);
         out.files.retain(|f| !f.text.trim().is_empty());
         // The user's own file does not count towards the limit.
         let max = settings.project_doc_max_bytes.unwrap_or(32 * 1024);

@@ -21,8 +21,7 @@ use std::path::Path;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, parse_jsonc,
-    read_settings,
+    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Row, load, parse_jsonc, read_settings,
 };
 use described::{Account, DescribedOpenCode};
 use strategy::OpenCodeProgram;
@@ -45,36 +44,24 @@ impl Product for OpenCode {
         }
     }
 
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        let mut notes = Vec::new();
-        let listed = instructions(request, &mut notes);
-        let listed: Vec<[&str; 1]> = listed.iter().map(|name| [name.as_str()]).collect();
-        let row =
-            |names| Row { nearest_first: true, ..Row::new(Level::Settings, Base::Project, names) };
-        let rows: Vec<Row<'_>> =
-            ROWS.into_iter().chain(listed.iter().map(|n| row(&n[..]))).collect();
-        load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes)
+    fn load_files(
+        &self,
+        _version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        let (mut table, mut notes) = (table.clone(), Vec::new());
+        for name in instructions(request, &mut notes) {
+            let row = Row::new(Level::Settings, Base::Project, &[&name]);
+            table.rows.push(Row { nearest_first: true, ..row });
+        }
+        load(&table, request, notes)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
         &[persist_tables::FORMAT, persist_tables::FILES]
     }
 }
-
-/// File names in order of preference. The last one is deprecated.
-const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
-const ROWS: [Row<'_>; 3] = [
-    Row {
-        pick: Pick::OneName,
-        nearest_first: true,
-        ..Row::new(Level::Project, Base::Project, &NAMES)
-    },
-    Row {
-        pick: Pick::First,
-        ..Row::new(Level::User, Base::Home, &[".config/opencode/AGENTS.md", ".claude/CLAUDE.md"])
-    },
-    Row { pick: Pick::First, nearest_first: true, ..Row::new(Level::Project, Base::Below, &NAMES) },
-];
 
 /// Files listed in the settings, the user's before the project's: paths, or patterns that apply in
 /// every folder up to the root. URLs are not fetched.

@@ -9,7 +9,6 @@
 mod budget;
 #[cfg(test)]
 mod figures_tests;
-mod files;
 #[cfg(test)]
 mod session_tests;
 mod settings;
@@ -18,13 +17,11 @@ mod summary;
 mod tests;
 mod view;
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
+use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use ctxbench_core::prelude::*;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::budget::{Oversize, PromptChunks, PromptPart, estimate};
-use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
@@ -35,6 +32,8 @@ use crate::scoped::Scoped;
 
 /// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
+/// Names of memory files that apply to their folder. Benchmark sessions use the last name.
+const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
 /// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
@@ -55,10 +54,6 @@ impl Product for OpenOxide {
             is_met: |c| c.context_editing,
             reason: "a provider that clears tool results exists on the Anthropic API only",
         })
-    }
-
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load_files(request)
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
