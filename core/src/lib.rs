@@ -121,3 +121,28 @@ pub use request::{ModelError, Phase, Reply, Request};
 pub use strategy::{Flow, ReplyFlow, Strategy};
 pub use time::Millis;
 pub use usage::Usage;
+
+/// The names that most strategies need, for `use ctxbench_core::prelude::*`.
+pub mod prelude {
+    pub use std::sync::Arc;
+
+    pub use async_trait::async_trait;
+
+    pub use crate::block::{
+        Block, BlockForm, BlockKind, CallRef, Draft, Media, MessageId, Origin, Origins, Role,
+        is_system,
+    };
+    pub use crate::compaction::*;
+    pub use crate::content::{Part, ToolCall};
+    pub use crate::engine::Engine;
+    pub use crate::host::{Action, Event, Incoming, RewindMode, Task};
+    pub use crate::request::{
+        ClearInputs, ClearTrigger, ErrorKind, ModelError, Phase, Purpose, Reply, Request,
+        ServerEdit, StopReason,
+    };
+    pub use crate::settings::scale_tokens;
+    pub use crate::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported, again_if_passing};
+    pub use crate::time::Millis;
+    pub use crate::tokens::{bytes_div4_down, bytes_div4_up, o200k, utf16_div4_round, utf16_len};
+    pub use crate::usage::Usage;
+}

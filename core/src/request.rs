@@ -160,9 +160,6 @@ pub enum ServerEdit {
         /// Stop after the summary instead of continuing.
         pause: bool,
     },
-    /// `cache_edits`: hides the results of these calls from the model while the cached prefix remains
-    /// valid (docs/sources/claude-code.md §1.2, grade C; the wire format is not published).
-    CacheEdits { results: Vec<Arc<str>> },
 }
 
 /// One request to a model.

@@ -1,15 +1,10 @@
 //! Baselines: no compaction at all, with an unlimited or the real window, and nothing kept at all. And
 //! two techniques, a sliding window and observation masking.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockForm, BlockKind, is_fixed};
+use ctxbench_core::block::is_fixed;
 use ctxbench_core::breakpoints::frontier_breakpoints;
-use ctxbench_core::compaction::{CompactionKind, clear_outputs, step_starts, turn_starts};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ModelError, Phase, Request};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
+use ctxbench_core::prelude::*;
+use ctxbench_core::strategy::PASSING_RETRIES;
 use serde::Deserialize;
 
 use crate::descriptor::{About, BuildRequest, Product};

@@ -6,12 +6,11 @@ use std::ops::Deref;
 
 pub use crate::own_settings::SettingsFile;
 use crate::sweep::SweepError;
-use ctxbench_core::host::RewindMode;
 use ctxbench_core::model::Capabilities;
+use ctxbench_core::prelude::*;
 use ctxbench_core::settings::{Setting, SettingError, Settings, UserSetting};
 pub use ctxbench_core::strategy::Standing;
-use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -148,9 +147,14 @@ pub trait Product: Sync {
         None
     }
 
-    /// Loads the memory files that a version reads, if [`About::files`] says that it reads any.
-    fn load_files(&self, _version: Version, _request: &LoadRequest<'_>) -> LoadedFiles {
-        LoadedFiles::default()
+    /// Loads the memory files that a version reads, of the product's table.
+    fn load_files(
+        &self,
+        _version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        load(table, request, Vec::new())
     }
 
     /// Returns the formats in which it stores sessions. Techniques and controls have none and are
@@ -207,7 +211,7 @@ impl Rewind {
 }
 
 /// Memory files that a product reads before the first message.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryFiles {
     /// No files. The text is the reason, as the end of a sentence.
@@ -215,6 +219,7 @@ pub enum MemoryFiles {
     Read {
         /// True if the strategy adds files for some paths when a call touches them.
         follows: bool,
+        table: MemoryTable,
     },
 }
 

@@ -21,9 +21,6 @@ pub struct SettingsFile {
     pub place: &'static str,
     /// Page of the product's documentation.
     pub documented: &'static str,
-    /// Members that must be numbers above 0 and set nothing here.
-    #[serde(default)]
-    pub checked: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -74,14 +71,6 @@ impl SettingsFile {
         let wrong = |key: &str, expected: &str, value: &Value| {
             format!("{key}: expected {expected}, not {}", truncate(value))
         };
-        for key in &self.checked {
-            match lookup(&given, key)? {
-                Some(value) if !matches!(value.as_i64(), Some(1..)) => {
-                    return Err(wrong(key, "a number of tokens above 0", value));
-                }
-                _ => {}
-            }
-        }
         let mut out = Named::new();
         for setting in settings {
             let mut set = None;

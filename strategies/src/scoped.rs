@@ -2,11 +2,7 @@
 //! instructions of a folder. Facts that outlast a session, extracted from a summary and merged into a
 //! memory file that later sessions show.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::file_path;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{DurableFacts, PathScope, front_matter, merge};
 
 #[derive(Default)]

@@ -1,11 +1,7 @@
 //! Steps that several products share.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{self, Block, BlockKind, Draft, Role};
-use ctxbench_core::compaction::ephemeral_block;
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::block;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 
 /// Places of cache breakpoints: after the system part and the last messages, or also at the frontier

@@ -49,21 +49,17 @@ pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>,
     let mut rows = vec![String::new()];
     for pair in pairs(settings, is_text)? {
         let values = match pair.split_once('=') {
-            Some((name, value)) if is_text(name.trim()) || value.trim().starts_with('"') => {
-                vec![pair]
-            }
-            Some((name, value)) => {
+            Some((name, value)) if !is_text(name.trim()) && !value.trim().starts_with('"') => {
                 values(value.trim())?.into_iter().map(|v| format!("{}={v}", name.trim())).collect()
             }
-            None => vec![pair],
+            _ => vec![pair],
         };
         let rows_now = rows.len().saturating_mul(values.len());
         if rows_now > MAX_ROWS {
             return Err(SweepError::Many { text: text.into(), rows: rows_now });
         }
-        let joined = |row: &String, v: &String| match row.is_empty() {
-            true => v.clone(),
-            false => format!("{row},{v}"),
+        let joined = |row: &String, v: &String| {
+            if row.is_empty() { v.clone() } else { format!("{row},{v}") }
         };
         rows = rows.iter().flat_map(|row| values.iter().map(move |v| joined(row, v))).collect();
     }
@@ -113,62 +109,39 @@ fn values(given: &str) -> Result<Vec<String>, SweepError> {
         out.extend(one_or_range(part)?);
     }
     // Text values keep their order, after the numbers.
-    out.sort_by_key(|v| SettingNumber::read(v).map_or((true, SettingNumber::ZERO), |n| (false, n)));
+    out.sort_by_key(|v| number(v).map_or((true, (false, 0)), |n| (false, n)));
     Ok(out)
 }
 
 fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
-    let range =
-        given.split_once("..").and_then(|(from, rest)| Some((SettingNumber::read(from)?, rest)));
-    let Some((from, rest)) = range else { return Ok(vec![given.to_string()]) };
-    let wrong = || SweepError::Range(given.to_string());
-    let (to, step) = rest.split_once('/').ok_or_else(wrong)?;
-    let (to, step) =
-        (SettingNumber::read(to).ok_or_else(wrong)?, SettingNumber::read(step).ok_or_else(wrong)?);
-    let alike = from.percent == to.percent && to.percent == step.percent;
-    if !alike || step.millionths == 0 || from > to {
-        return Err(wrong());
-    }
-    let rows = (to.millionths - from.millionths) / step.millionths + 1;
-    if rows > MAX_ROWS as u64 {
-        return Err(SweepError::Many {
-            text: given.to_string(),
-            rows: usize::try_from(rows).unwrap_or(usize::MAX),
-        });
-    }
-    let at = |i| SettingNumber { millionths: from.millionths + i * step.millionths, ..from };
-    Ok((0..rows).map(|i| at(i).text()).collect())
-}
-
-/// A number as settings accept it, exact to six decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct SettingNumber {
-    percent: bool,
-    millionths: u64,
-}
-
-impl SettingNumber {
-    const ZERO: SettingNumber = SettingNumber { percent: false, millionths: 0 };
-    const DIGITS: u32 = 6;
-
-    fn read(text: &str) -> Option<SettingNumber> {
-        let text = text.trim();
-        let (number, percent) = match text.strip_suffix('%') {
-            Some(number) => (number, true),
-            None => (text, false),
-        };
-        let millionths = parse_decimal(number, SettingNumber::DIGITS)?;
-        Some(SettingNumber { percent, millionths })
-    }
-
-    fn text(self) -> String {
-        let (whole, part) = (self.millionths / 1_000_000, self.millionths % 1_000_000);
-        let mut out = whole.to_string();
-        if part > 0 {
-            out += format!(".{part:06}").trim_end_matches('0');
+    let range = given.split_once("..").and_then(|(from, rest)| Some((number(from)?, rest)));
+    let Some(((percent, from), rest)) = range else { return Ok(vec![given.to_string()]) };
+    let bounds = rest.split_once('/').and_then(|(to, step)| Some((number(to)?, number(step)?)));
+    let (to, step) = match bounds {
+        Some(((a, to), (b, step))) if a == percent && b == percent && step > 0 && from <= to => {
+            (to, step)
         }
-        if self.percent { out + "%" } else { out }
+        _ => return Err(SweepError::Range(given.to_string())),
+    };
+    let rows = usize::try_from((to - from) / step).unwrap_or(usize::MAX).saturating_add(1);
+    if rows > MAX_ROWS {
+        return Err(SweepError::Many { text: given.to_string(), rows });
     }
+    Ok((from..=to).step_by(step as usize).map(|n| written(percent, n)).collect())
+}
+
+/// Reads a number as settings accept it, exact to six decimals: true for a percentage, and millionths.
+fn number(text: &str) -> Option<(bool, u64)> {
+    let text = text.trim();
+    let percentage = text.strip_suffix('%');
+    Some((percentage.is_some(), parse_decimal(percentage.unwrap_or(text), 6)?))
+}
+
+/// Writes a number for [`number`].
+fn written(percent: bool, millionths: u64) -> String {
+    let (whole, part) = (millionths / 1_000_000, format!(".{:06}", millionths % 1_000_000));
+    let part = part.trim_end_matches('0').trim_end_matches('.');
+    format!("{whole}{part}{}", if percent { "%" } else { "" })
 }
 
 #[cfg(test)]

@@ -6,15 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Action, Event, Host, Incoming, RewindMode, RewindStatus, Task};
+use ctxbench_core::agent;
+use ctxbench_core::host::{Host, RewindStatus};
 use ctxbench_core::model::{Counting, Model, find};
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, StopReason};
-use ctxbench_core::usage::Usage;
-use ctxbench_core::{Millis, agent};
+use ctxbench_core::prelude::*;
 
 use serde_json::Value;
 

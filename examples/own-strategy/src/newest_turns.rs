@@ -1,11 +1,7 @@
 //! Keeps the fixed beginning and the newest turns.
 
-use ctxbench_harness::own::core::block::{Block, BlockKind, is_fixed};
-use ctxbench_harness::own::core::compaction::CompactionKind;
-use ctxbench_harness::own::core::engine::Engine;
-use ctxbench_harness::own::core::request::Phase;
-use ctxbench_harness::own::async_trait;
-use ctxbench_harness::own::core::strategy::{Flow, Strategy};
+use ctxbench_harness::own::core::block::is_fixed;
+use ctxbench_harness::own::core::prelude::*;
 use ctxbench_harness::own::descriptor::{About, BuildRequest, Product};
 use serde::Deserialize;
 

@@ -1,8 +1,7 @@
 //! Tests of architect mode: the content of each prompt and the result that is added to the history
 //! (docs/sources/aider.md §1.6).
 
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{Purpose, Request};
+use ctxbench_core::prelude::*;
 
 use crate::testing::{Played, Script, calls, outline, play, text_answer, user};
 

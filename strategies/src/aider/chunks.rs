@@ -6,12 +6,9 @@
 //! candidate is the first n lines of the map.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use ctxbench_core::block::Block;
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::compaction::{file_path, text_argument};
-use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::prelude::*;
 
 use super::markdown::lines;
 

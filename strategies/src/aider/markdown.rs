@@ -6,24 +6,11 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
-
 use crate::persist::jsonl::{self, Appender};
 use crate::persist::{
     JournalEntry, PersistFormat, Persistence, ReopenedSession, Result, StoredMessage,
 };
-
-/// Speaker of a passage in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarkdownSpeaker {
-    /// The user; lines begin with `#### `.
-    User,
-    /// The model. Its lines are written unchanged.
-    Assistant,
-    /// The program; lines begin with `> `.
-    Tool,
-}
+use ctxbench_core::prelude::*;
 
 /// Appends the lines at the start of a session.
 pub fn append_start(file: &mut String, time: &str) {
@@ -31,10 +18,11 @@ pub fn append_start(file: &mut String, time: &str) {
     let _ = write!(file, "\n# aider chat started at {time}\n\n");
 }
 
-/// Appends a passage of a speaker.
-pub fn append(file: &mut String, who: MarkdownSpeaker, text: &str) {
+/// Appends a passage: of the user in lines with `#### `, of the model unchanged, and of the program in
+/// lines with `> `.
+pub fn append(file: &mut String, who: Role, text: &str) {
     match who {
-        MarkdownSpeaker::User => {
+        Role::User => {
             let lines: Vec<&str> = if text.is_empty() {
                 vec!["<blank>"]
             } else {
@@ -44,12 +32,12 @@ pub fn append(file: &mut String, who: MarkdownSpeaker, text: &str) {
             file.push_str(joined.trim_end_matches(is_space));
             file.push_str("  \n");
         }
-        MarkdownSpeaker::Assistant => {
+        Role::Assistant => {
             file.push('\n');
             file.push_str(text.trim_matches(is_space));
             file.push_str("\n\n");
         }
-        MarkdownSpeaker::Tool => {
+        _ => {
             let text = text.trim_matches(is_space);
             // Only a text with a line feed is split into lines. Then every kind of line end counts.
             if text.contains('\n') {
@@ -68,14 +56,11 @@ fn quote(file: &mut String, line: &str) {
     file.push_str("  \n");
 }
 
-/// Reads a file as messages. Program output at the end of the file is never returned, not even with
-/// `include_tool`.
-pub fn split_chat_history_markdown(
-    text: &str,
-    include_tool: bool,
-) -> Vec<(MarkdownSpeaker, String)> {
-    use MarkdownSpeaker::{Assistant, Tool, User};
-    let mut out: Vec<(MarkdownSpeaker, String)> = Vec::new();
+/// Reads a file as messages; program output has the role of a tool. It is never returned at the end of
+/// the file, not even with `include_tool`.
+pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Role, String)> {
+    use Role::{Assistant, Tool, User};
+    let mut out: Vec<(Role, String)> = Vec::new();
     for line in lines(text).filter(|l| !l.starts_with("# ")) {
         let quoted = line.strip_prefix("> ").map(|rest| (Tool, rest));
         let asked = line.strip_prefix("#### ").map(|rest| (User, rest));
@@ -150,16 +135,8 @@ impl Markdown {
     }
 
     fn messages(&self) -> Result<Vec<StoredMessage>> {
-        let said = |(who, text): (MarkdownSpeaker, String)| {
-            StoredMessage::text(
-                if who == MarkdownSpeaker::Assistant { Role::Assistant } else { Role::User },
-                &text,
-            )
-        };
-        Ok(split_chat_history_markdown(&jsonl::text(&self.path)?, false)
-            .into_iter()
-            .map(said)
-            .collect())
+        let all = split_chat_history_markdown(&jsonl::text(&self.path)?, false).into_iter();
+        Ok(all.map(|(role, text)| StoredMessage::text(role, &text)).collect())
     }
 }
 
@@ -167,13 +144,11 @@ impl Persistence for Markdown {
     fn append(&mut self, entry: &JournalEntry) -> Result<()> {
         let JournalEntry::Message(said) = entry else { return Ok(()) };
         let mut text = String::new();
+        let who = if said.role == Role::Assistant { said.role } else { Role::User };
         for p in &said.parts {
             match p {
-                Part::Text(t) | Part::Summary(t) if said.role == Role::Assistant => {
-                    append(&mut text, MarkdownSpeaker::Assistant, t)
-                }
-                Part::Text(t) | Part::Summary(t) => append(&mut text, MarkdownSpeaker::User, t),
-                Part::Result { output, .. } => append(&mut text, MarkdownSpeaker::Tool, output),
+                Part::Text(t) | Part::Summary(t) => append(&mut text, who, t),
+                Part::Result { output, .. } => append(&mut text, Role::Tool, output),
                 _ => {}
             }
         }
@@ -181,11 +156,8 @@ impl Persistence for Markdown {
     }
 
     fn load(&self) -> Result<ReopenedSession> {
-        Ok(ReopenedSession {
-            context: self.messages()?,
-            bytes_read: self.size(),
-            notes: Vec::new(),
-        })
+        let (context, bytes_read) = (self.messages()?, self.size());
+        Ok(ReopenedSession { context, bytes_read, notes: Vec::new() })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>> {
@@ -199,15 +171,15 @@ impl Persistence for Markdown {
 
 #[cfg(test)]
 mod tests {
-    use super::MarkdownSpeaker::{Assistant, Tool, User};
     use super::*;
+    use Role::{Assistant, Tool, User};
     use proptest::prelude::*;
 
-    fn read(text: &str, tool: bool) -> Vec<(MarkdownSpeaker, String)> {
+    fn read(text: &str, tool: bool) -> Vec<(Role, String)> {
         split_chat_history_markdown(text, tool)
     }
 
-    fn round_trip(list: &[(MarkdownSpeaker, &str)]) -> Vec<(MarkdownSpeaker, String)> {
+    fn round_trip(list: &[(Role, &str)]) -> Vec<(Role, String)> {
         list.iter().map(|(w, t)| (*w, (*t).to_string())).collect()
     }
 

@@ -69,7 +69,7 @@ impl Product for Aider {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(AiderProgram::new(b.version, b.settings(), b.texts(), b.scale))
+        Box::new(AiderProgram::new(b))
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

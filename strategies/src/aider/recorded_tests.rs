@@ -1,11 +1,11 @@
 //! Recorded results of single functions of Aider.
 
 use super::chunks::Chunks;
-use super::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_markdown};
+use super::markdown::{append, append_start, split_chat_history_markdown};
 use super::rules::tests::{BY_CONTENT, BY_JSON, summarize};
 use super::rules::{ChatLine, Ending, SummaryRules, TokenCount, ending, head_limit, transcript};
 use crate::testing::{block, check, recorded};
-use ctxbench_core::block::BlockKind;
+use ctxbench_core::block::{BlockKind, Role};
 use serde_json::{Value, json};
 
 fn check_all(name: &str, function: impl Fn(&Value) -> Value) {
@@ -158,9 +158,9 @@ fn the_history_file_is_as_recorded() {
             let text = turn[1].as_str().unwrap();
             match turn[0].as_str().unwrap() {
                 "start" => append_start(&mut file, text),
-                "user" => append(&mut file, MarkdownSpeaker::User, text),
-                "assistant" => append(&mut file, MarkdownSpeaker::Assistant, text),
-                _ => append(&mut file, MarkdownSpeaker::Tool, text),
+                "user" => append(&mut file, Role::User, text),
+                "assistant" => append(&mut file, Role::Assistant, text),
+                _ => append(&mut file, Role::Tool, text),
             }
         }
         let (messages, with_tool) = (read(&file, false), read(&file, true));

@@ -4,10 +4,7 @@
 
 use std::fmt::Write as _;
 
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::compaction::Transcript;
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::o200k;
+use ctxbench_core::prelude::*;
 
 /// Lists of at most this many messages are summarised whole (docs/sources/aider.md §1.1,
 /// `min_split`).

@@ -1,10 +1,7 @@
 use std::collections::HashSet;
 
 use ctxbench_core::block::BlockKind::{self, Assistant, Base, Summary, User};
-use ctxbench_core::block::MessageId;
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
-use ctxbench_core::tokens::o200k;
+use ctxbench_core::prelude::*;
 use proptest::prelude::*;
 
 use crate::testing::{

@@ -8,16 +8,9 @@
 //! replaced by the summary. The account does not mention a lost turn, so the check runs when the step
 //! is complete, and the reply and the tool results are summarised as well.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, is_system};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{CallerAction, Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, ReplyFlow, Strategy, again_if_passing};
+use ctxbench_core::host::CallerAction;
+use ctxbench_core::prelude::*;
+use ctxbench_core::strategy::PASSING_RETRIES;
 
 use super::settings::Raised;
 use super::settings::{CLIENT_RETRIES, admit, only};

@@ -10,18 +10,9 @@
 //!
 //! If the provider supports neither, the runner sends the whole conversation and never compacts.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, is_system};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{CallerAction, Event, Incoming};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
-};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, again_if_passing};
+use ctxbench_core::host::CallerAction;
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Thread;
 use serde_json::{Map, Value};
 
 use super::settings::Raised;
@@ -36,6 +27,7 @@ struct ThreadState {
     blocks: usize,
 }
 
+#[derive(Default)]
 pub(crate) struct Runner {
     settings: SdkSettings,
     edits: Vec<ServerEdit>,
@@ -56,9 +48,9 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(s: SdkSettings, scale: f64) -> Self {
+    pub(crate) fn new(settings: SdkSettings, scale: f64) -> Self {
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
-        let edits = match s.edits {
+        let edits = match settings.edits {
             Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
                 trigger: ClearTrigger::InputTokens(scale_tokens(100_000, scale)),
                 keep: 3,
@@ -75,17 +67,7 @@ impl Runner {
             }
             Edits::None => Vec::new(),
         };
-        Runner {
-            settings: s,
-            edits,
-            replies: 0,
-            held: None,
-            asked: None,
-            paused: false,
-            refused_at: None,
-            last: None,
-            appended: false,
-        }
+        Runner { settings, edits, ..Runner::default() }
     }
 
     fn threads(&self, s: &Engine) -> bool {

@@ -1,15 +1,11 @@
 //! Settings, errors and behaviour that all versions of the Anthropic SDK's tool runner share.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::compaction::origins;
-use ctxbench_core::engine::Engine;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 use thiserror::Error;
 
 /// Values of the settings in `about.toml`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SdkSettings {
     pub(crate) language: Language,
@@ -31,16 +27,18 @@ impl SdkSettings {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Language {
+    #[default]
     Python,
     Typescript,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Edits {
+    #[default]
     None,
     ClearToolUses,
     Compact,

@@ -1,17 +1,11 @@
 //! Tests of the newer runner in the benchmark, with compactions requested by the simulated caller,
 //! and of the description of the older runner.
 
-use std::sync::Arc;
-
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Output, Summary, SummaryPrompt, User,
 };
-use ctxbench_core::content::Part;
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ErrorKind, ModelError, Reply, Request, ServerEdit, StopReason,
-    Thread,
-};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::Thread;
 
 use crate::testing::{Answer, Script, calls, failure, kinds, play, text_answer, user};
 

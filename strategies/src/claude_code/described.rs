@@ -11,13 +11,8 @@
 //!   before every request. According to the facts, nothing cuts the end of a prompt to preserve
 //!   its beginning. Session memory exists but is reported to be off.
 
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, is_fixed};
-use ctxbench_core::compaction::{CompactionKind, UndoStack, middle_cut, suffix_within};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::block::is_fixed;
+use ctxbench_core::prelude::*;
 
 use super::rules::{believed, estimate, last_messages, new_from};
 use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Trim};

@@ -1,5 +1,3 @@
-use ctxbench_core::request::{Purpose, Request};
-
 use super::*;
 use crate::claude_code::tests::reading;
 use crate::testing::{Answer, Played, Script, compact, kinds, play, text_answer, too_long, user};

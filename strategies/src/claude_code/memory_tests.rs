@@ -1,6 +1,5 @@
-use ctxbench_core::block::BlockKind;
 use ctxbench_core::block::BlockKind::{Assistant, Summary};
-use ctxbench_core::request::Phase;
+use ctxbench_core::prelude::*;
 
 use crate::claude_code::tests::reading;
 use crate::testing::{Answer, Played, play, text_answer};

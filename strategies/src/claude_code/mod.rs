@@ -27,11 +27,10 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use ctxbench_core::prelude::*;
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
 
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
+use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
 use described::{Wu2, three_tiers};
 use settings::{ClaudeCodeSettings, Micro};
@@ -45,14 +44,6 @@ const OLDER_RESERVE: u64 = 32_000;
 impl Product for ClaudeCode {
     fn about(&self) -> About {
         About::read(include_str!("about.toml"))
-    }
-
-    fn needs(&self, b: &BuildRequest<'_>) -> Option<Requirement> {
-        let edits = b.settings::<ClaudeCodeSettings>().microcompact == Micro::CacheEdits;
-        edits.then_some(Requirement {
-            is_met: |c| c.context_editing,
-            reason: "edits of a cached prefix exist on the Anthropic API only",
-        })
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
@@ -72,8 +63,15 @@ impl Product for ClaudeCode {
         }
     }
 
-    fn load_files(&self, version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        restore::load_files(version.name == "described-001", request)
+    fn load_files(
+        &self,
+        version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        let mut table = table.clone();
+        table.rows.retain(|row| row.listed_in.is_none() || version.name == "described-001");
+        load(&table, request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

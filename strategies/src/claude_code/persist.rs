@@ -12,8 +12,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::prelude::*;
 use ctxbench_formats::claude_code::{block, part};
 use ctxbench_util::plural::pluralize;
 use serde_json::{Value, json};

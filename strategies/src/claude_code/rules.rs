@@ -1,12 +1,7 @@
 //! Numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::tools::folded;
-use ctxbench_core::compaction::{group_starts, is_reply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 
 use super::settings::ClaudeCodeSettings;
 
@@ -67,12 +62,6 @@ pub fn clearable(blocks: &[Arc<Block>], keep: u64, minimum: u64, placeholder: &s
     let left = bytes_div4_up(placeholder);
     let saved: u64 = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
     if saved < minimum { Vec::new() } else { at }
-}
-
-/// Returns the number of compactable results that are not cleared.
-pub fn active(blocks: &[Arc<Block>]) -> u64 {
-    let active = |b: &&Arc<Block>| b.form != BlockForm::Cleared && may_be_cleared(b);
-    blocks.iter().filter(active).count() as u64
 }
 
 /// Returns whether the output of a tool is saved to a file because of its size in bytes; a limit of 0

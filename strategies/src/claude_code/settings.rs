@@ -1,9 +1,6 @@
 //! Settings of Claude Code. Grades in the sources: A documented, B measured, C reported.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::engine::Engine;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.
@@ -22,7 +19,6 @@ pub(crate) struct ClaudeCodeSettings {
     pub(crate) micro_minimum: u64,
     pub(crate) micro_gap_ms: u64,
     pub(crate) micro_gap_keep: u64,
-    pub(crate) micro_active: u64,
     pub(crate) output_chars: u64,
     pub(crate) shell_chars: u64,
     pub(crate) search_chars: u64,
@@ -49,7 +45,6 @@ pub(crate) struct ClaudeCodeSettings {
     pub(crate) hook_before: Option<Arc<str>>,
     pub(crate) hook_blocks: HookBlocks,
     pub(crate) hook_after: Option<Arc<str>>,
-    pub(crate) precompute: bool,
     pub(crate) idle_compaction: bool,
     pub(crate) idle_min_tokens: u64,
     pub(crate) idle_share: f64,
@@ -62,7 +57,7 @@ pub(crate) struct ClaudeCodeSettings {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Micro {
     /// Nothing: tokens go by compaction alone.
     Off,
@@ -70,9 +65,6 @@ pub(crate) enum Micro {
     Count,
     /// After a pause that outlasts the cache.
     Time,
-    /// When too many results are active: the provider takes them out and its cached prefix
-    /// stays valid.
-    CacheEdits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -6,15 +6,7 @@
 //! charged like any other. When the context is full, notes and a verbatim tail replace the
 //! conversation without a model call, unless the result is still too large.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{clear_outputs, ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Task;
-use ctxbench_core::request::{Phase, Request, ServerEdit};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::rules::{estimate, excess, kept_summary, tail_start};
@@ -24,8 +16,6 @@ use super::settings::{CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim};
 pub(crate) struct Summaries {
     pub settings: ClaudeCodeSettings,
     pub words: ClaudeCodeWords,
-    /// Results that the provider removes from the prefix.
-    pub deleted: Deleted,
 }
 
 /// Reasons for a failure when only one group of messages is left to summarise.
@@ -50,16 +40,14 @@ impl Summaries {
     }
 
     pub fn new(settings: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        Summaries { settings, words, deleted: Deleted::default() }
+        Summaries { settings, words }
     }
 
     /// Builds a request with these blocks, of which the last is the instruction.
-    fn request(&self, s: &Engine, phase: Phase, blocks: &[Arc<Block>]) -> Request {
-        let (blocks, server_edits) = self.deleted.as_sent(blocks);
+    fn request(&self, s: &Engine, phase: Phase, blocks: Vec<Arc<Block>>) -> Request {
         Request {
             max_tokens: Some(self.settings.summary_max_tokens),
             ttl: self.ttl(s),
-            server_edits,
             ..s.summary_request(phase, blocks, true)
         }
     }
@@ -102,7 +90,7 @@ impl Summaries {
             }
             blocks.extend_from_slice(&history[from..upto]);
             blocks.push(prompt.clone());
-            let request = self.request(s, phase, &blocks);
+            let request = self.request(s, phase, blocks);
             match s.send(&request).await {
                 Ok(reply) => {
                     let text = reply
@@ -127,17 +115,6 @@ impl Summaries {
     }
 }
 
-/// Handling of a summary that is not ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfNotReady {
-    /// The summary is needed now; continue without it.
-    GiveUp,
-    /// The summary is needed now; wait for it.
-    Wait,
-    /// The summary is not needed yet.
-    Keep,
-}
-
 /// A text written in the background before it is needed (docs/sources/claude-code.md §1.5, grade
 /// A).
 #[derive(Default)]
@@ -156,7 +133,7 @@ impl Prepared {
         let newest = blocks.iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
         let (None, Some(upto)) = (&self.0, newest) else { return false };
         blocks.extend(last);
-        let request = asked.request(s, Phase::Background, &blocks);
+        let request = asked.request(s, Phase::Background, blocks);
         let task = s.spawn(&request).await;
         self.0 = Some((task, request, upto));
         true
@@ -173,20 +150,20 @@ impl Prepared {
         }
     }
 
-    /// Returns the text if it is ready, and the newest message that it covers; drops a failed or
-    /// empty answer.
+    /// Returns the text if it is ready (with `wait`, after waiting for it), and the newest message that
+    /// it covers; drops a failed or empty answer.
     pub async fn answer(
         &mut self,
         s: &mut Engine,
-        if_not_ready: IfNotReady,
+        wait: bool,
     ) -> Option<(Task, String, MessageId)> {
         let (task, request, upto) = self.0.take()?;
-        let Some(answer) = s.collect(task, &request, if_not_ready == IfNotReady::Wait).await else {
-            if if_not_ready == IfNotReady::Keep {
-                self.0 = Some((task, request, upto));
-            } else {
+        let Some(answer) = s.collect(task, &request, wait).await else {
+            if wait {
                 s.missed(task);
                 s.cancel(task);
+            } else {
+                self.0 = Some((task, request, upto));
             }
             return None;
         };
@@ -202,9 +179,9 @@ impl Prepared {
         &mut self,
         s: &mut Engine,
         history: &[Arc<Block>],
-        if_not_ready: IfNotReady,
+        wait: bool,
     ) -> Option<FinishedSummary> {
-        let (task, text, upto) = self.answer(s, if_not_ready).await?;
+        let (task, text, upto) = self.answer(s, wait).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
@@ -233,46 +210,6 @@ fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
 fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())
-}
-
-/// Results that the provider removes from its cached prefix. The view shows them cleared, like the
-/// model sees them. The request contains them unchanged and lists them in an edit.
-#[derive(Default)]
-pub(crate) struct Deleted(HashMap<Arc<str>, Arc<Block>>);
-
-impl Deleted {
-    /// Returns a view without the results at these positions, and remembers them.
-    pub fn delete(
-        &mut self,
-        blocks: &[Arc<Block>],
-        at: &[usize],
-        placeholder: &Arc<str>,
-    ) -> Vec<Arc<Block>> {
-        for b in at.iter().map(|&i| &blocks[i]) {
-            if let Some(id) = b.call_id() {
-                self.0.insert(id.into(), b.clone());
-            }
-        }
-        clear_outputs(blocks, at, placeholder)
-    }
-
-    /// Returns the blocks of the view for a request, with deleted results restored, and the edit
-    /// that lists them.
-    pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
-        let mut results: Vec<Arc<str>> = Vec::new();
-        let mut as_it_was = |b: &Arc<Block>| {
-            let cleared = b.kind == BlockKind::Output && b.form == BlockForm::Cleared;
-            let id = b.call_id().filter(|_| cleared);
-            let Some((id, was)) = id.and_then(|id| self.0.get_key_value(id)) else {
-                return b.clone();
-            };
-            results.push(id.clone());
-            was.clone()
-        };
-        let blocks = blocks.iter().map(&mut as_it_was).collect();
-        let edit = (!results.is_empty()).then_some(ServerEdit::CacheEdits { results });
-        (blocks, edit.into_iter().collect())
-    }
 }
 
 #[derive(Default)]
@@ -314,7 +251,7 @@ impl SessionMemory {
     /// Takes over the answer of a finished update. After a failure the older notes stay, and the
     /// next update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
-        if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
+        if let Some((_, text, upto)) = self.running.answer(s, false).await {
             self.notes = Some(Notes { text, upto });
         }
     }

@@ -10,25 +10,13 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use crate::persist::PersistFormat;
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role, is_system};
 use ctxbench_core::breakpoints::frontier_breakpoints;
-use ctxbench_core::compaction::{
-    CompactionKind, ephemeral_block, group_starts, view_after_compaction,
-};
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::request::{
-    Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
-};
+use ctxbench_core::prelude::*;
+use ctxbench_core::request::{Applied, Tools};
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
 
 use crate::claude_code_api::settings::{ApiSettings, ApiWords, Compact, Thinking};
 use crate::shared::Places;
@@ -57,16 +45,14 @@ impl Product for ClaudeCodeApi {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let (s, words) = (b.settings::<ApiSettings>(), b.texts::<ApiWords>());
+        let s: ApiSettings = b.settings();
         let names = |text: Option<&str>| -> Vec<String> {
             text.into_iter().flat_map(|t| t.split('+')).map(str::to_string).collect()
         };
         let memory = s.memory && s.clear;
         let mut exclude = names(s.clear_exclude.as_deref());
-        if memory {
-            exclude.push(MEMORY.into());
-        }
-        let clear = s.clear.then(|| ServerEdit::ClearToolUses {
+        exclude.extend(memory.then(|| MEMORY.into()));
+        let clear = ServerEdit::ClearToolUses {
             trigger: match s.clear_trigger_uses {
                 Some(n) => ClearTrigger::ToolUses(n),
                 None => ClearTrigger::InputTokens(s.clear_trigger),
@@ -79,49 +65,34 @@ impl Product for ClaudeCodeApi {
                 "all" => ClearInputs::All,
                 some => ClearInputs::Of(names(Some(some))),
             },
-        });
+        };
         let thinking = match s.thinking {
-            Thinking::All => Some(ServerEdit::ClearThinking { keep: None }),
-            Thinking::Turns => {
-                Some(ServerEdit::ClearThinking { keep: Some(s.thinking_keep.max(1) as usize) })
-            }
+            Thinking::All => Some(None),
+            Thinking::Turns => Some(Some(s.thinking_keep.max(1) as usize)),
             Thinking::Default => None,
         };
-        let instructions = s.instructions.clone();
-        let on_demand = s.compact == Compact::OnDemand;
-        let compact = (s.compact == Compact::Threshold).then(|| ServerEdit::Compact {
-            trigger: s.compact_trigger,
-            instructions: instructions.clone(),
-            pause: s.pause,
-        });
+        let thinking = thinking.map(|keep| ServerEdit::ClearThinking { keep });
         Box::new(Api {
-            clearing: thinking.into_iter().chain(clear).collect(),
-            marks_frontier: s.breakpoints == Places::Frontier,
-            compact,
-            on_demand_at: on_demand.then_some(s.compact_trigger),
-            instructions,
-            keep_last: s.keep_last as usize,
+            clearing: thinking.into_iter().chain(s.clear.then_some(clear)).collect(),
             memory,
-            warning: words.memory_warning.clone(),
-            saved: words.memory_saved.clone(),
-            ..Api::default()
+            words: b.texts(),
+            settings: s,
+            tools: None,
+            pauses: 0,
+            due: false,
+            notes: 0,
+            seen: 0,
+            applied: Applied::default(),
         })
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Api {
+    settings: ApiSettings,
+    words: ApiWords,
     /// Clearing edits in the order that the API requires, thinking first.
     clearing: Vec<ServerEdit>,
-    marks_frontier: bool,
-    compact: Option<ServerEdit>,
-    /// Usage of a reply from which a compaction is requested, tokens.
-    on_demand_at: Option<u64>,
-    instructions: Option<Arc<str>>,
-    keep_last: usize,
     memory: bool,
-    warning: Arc<str>,
-    saved: Arc<str>,
     /// The session's tools with the memory tool.
     tools: Option<Arc<Tools>>,
     /// Number of pauses since the last answer.
@@ -136,17 +107,19 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    fn can_clear(&self, s: &Engine) -> bool {
-        s.model.capabilities.context_editing
-    }
-
     fn excluded(&self, b: &Block) -> bool {
         let tool = b.call.as_ref().map_or("", |c| &*c.name);
         self.clearing.iter().any(|e| matches!(e, ServerEdit::ClearToolUses { exclude, .. } if exclude.iter().any(|x| x == tool)))
     }
 
-    fn can_compact(&self, s: &Engine) -> bool {
-        s.model.capabilities.server_compaction
+    /// Returns true if compactions are of this kind and the provider has them.
+    fn compacts(&self, s: &Engine, how: Compact) -> bool {
+        s.model.capabilities.server_compaction && self.settings.compact == how
+    }
+
+    /// Returns true if the model has the memory tool.
+    fn has_memory(&self, s: &Engine) -> bool {
+        self.memory && s.model.capabilities.context_editing
     }
 
     /// Drops the blocks before the provider's newest compaction. After a pause, the newest messages
@@ -183,7 +156,7 @@ impl Api {
         phase: Phase,
     ) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
-        let words = instructions.or(self.instructions.clone()).unwrap_or_default();
+        let words = instructions.or(self.settings.instructions.clone()).unwrap_or_default();
         blocks.push(ephemeral_block(BlockKind::CompactionTrigger, Role::User, words));
         let mut request = s.summary_request(phase, blocks, true);
         request.tools = self.tools.clone();
@@ -205,7 +178,8 @@ impl Api {
             return Ok(());
         }
         let mut blocks = edited_view(&next, self.applied).into_owned();
-        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.warning.clone()));
+        let warning = self.words.memory_warning.clone();
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, warning));
         let mut request = s.summary_request(Phase::MidTurn, blocks, true);
         request.tools = self.tools.clone();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
@@ -215,33 +189,14 @@ impl Api {
         let id: Arc<str> = format!("memory_{}", self.notes).into();
         let path = format!("/memories/notes-{}.md", self.notes);
         let text = reply.text().unwrap_or_default();
-        let arguments: Arc<str> =
-            serde_json::json!({"command": "create", "path": path, "file_text": text})
-                .to_string()
-                .into();
-        let name: Arc<str> = MEMORY.into();
-        let call = Some(Arc::new(CallRef { id: id.clone(), name: name.clone() }));
-        let parts = [
-            (
-                Role::Assistant,
-                Part::Call(ToolCall {
-                    id: id.clone(),
-                    name: name.clone(),
-                    arguments: arguments.clone(),
-                }),
-                BlockKind::Call,
-                arguments,
-            ),
-            (
-                Role::Tool,
-                Part::Result { id, name, output: self.saved.clone(), is_error: false },
-                BlockKind::Output,
-                self.saved.clone(),
-            ),
-        ];
-        for (role, part, kind, text) in parts {
+        let arguments = serde_json::json!({"command": "create", "path": path, "file_text": text});
+        let call = ToolCall::new(id.clone(), MEMORY, arguments.to_string());
+        let (name, output) = (call.name.clone(), self.words.memory_saved.clone());
+        let result = Part::Result { id, name, output, is_error: false };
+        for (role, part) in [(Role::Assistant, Part::Call(call)), (Role::Tool, result)] {
+            let draft = part.draft(role).expect("calls and results have blocks");
+            let draft = Draft { form: BlockForm::Synthetic, ..draft };
             let message = s.append(role, vec![part]);
-            let draft = Draft { call: call.clone(), ..Draft::synthetic(kind, role, text) };
             s.show(draft.build(message, vec![Origin { message, part: 0 }]));
         }
         Ok(())
@@ -255,12 +210,12 @@ impl Api {
                 .into());
         }
         if self.pauses > 0 {
-            self.settle(s, Phase::MidTurn, self.keep_last)?;
+            self.settle(s, Phase::MidTurn, self.settings.keep_last as usize)?;
         }
         if std::mem::take(&mut self.due) {
             self.compact_now(s, None, Phase::MidTurn).await?;
         }
-        if self.memory && self.can_clear(s) {
+        if self.has_memory(s) {
             self.note(s).await?;
         }
         Ok(())
@@ -279,7 +234,7 @@ fn with_memory(tools: Option<&Arc<Tools>>) -> Option<Arc<Tools>> {
 impl Strategy for Api {
     async fn on_start(&mut self, s: &mut Engine) {
         (self.pauses, self.due, self.seen, self.applied) = (0, false, 0, Applied::default());
-        self.tools = if self.memory && self.can_clear(s) {
+        self.tools = if self.has_memory(s) {
             with_memory(s.fixed.tools.as_ref())
         } else {
             s.fixed.tools.clone()
@@ -317,22 +272,23 @@ impl Strategy for Api {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         r.tools = self.tools.clone();
-        if self.can_clear(s) {
+        if s.model.capabilities.context_editing {
             r.server_edits.extend(self.clearing.iter().cloned());
         }
-        if self.can_compact(s) {
-            r.server_edits.extend(self.compact.clone());
+        if self.compacts(s, Compact::Threshold) {
+            let ApiSettings { compact_trigger: trigger, pause, .. } = self.settings;
+            let instructions = self.settings.instructions.clone();
+            r.server_edits.push(ServerEdit::Compact { trigger, instructions, pause });
         }
-        if self.marks_frontier && s.options().default_breakpoints {
+        if self.settings.breakpoints == Places::Frontier && s.options().default_breakpoints {
             r.breakpoints = frontier_breakpoints(&r.blocks, next_change(&r));
         }
         r
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
-        if reply.compaction().is_some()
-            && let Some(ServerEdit::Compact { trigger, .. }) = self.compact
-        {
+        let trigger = self.settings.compact_trigger;
+        if reply.compaction().is_some() && self.settings.compact == Compact::Threshold {
             let summarised = reply.billed.prompt() - reply.usage.prompt();
             s.provider_trigger("provider_compaction", summarised, trigger);
         }
@@ -343,8 +299,8 @@ impl Strategy for Api {
         self.pauses = 0;
         self.applied = reply.applied;
         let used = reply.usage.prompt() + reply.usage.output;
-        if let Some(at) = self.on_demand_at.filter(|&at| used >= at && self.can_compact(s)) {
-            s.trigger("after_reply", used, at);
+        if used >= trigger && self.compacts(s, Compact::OnDemand) {
+            s.trigger("after_reply", used, trigger);
             self.due = true;
         }
         if reply.stop == StopReason::PauseTurn { ReplyFlow::Resume } else { ReplyFlow::Proceed }
@@ -360,8 +316,8 @@ impl Strategy for Api {
 
     async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Manual {
         // A compaction on demand cannot be combined with a compaction edit.
-        if self.compact.is_some()
-            || !self.can_compact(s)
+        if self.settings.compact == Compact::Threshold
+            || !s.model.capabilities.server_compaction
             || s.context.blocks().iter().all(|b| is_system(b))
         {
             return Err(Unsupported);

@@ -1,15 +1,9 @@
 //! Tests of the edits in requests and of the client's part of context management.
 
-use std::sync::Arc;
-
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
 };
-use ctxbench_core::block::{Block, BlockForm, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::{Action, Event};
-use ctxbench_core::request::{ClearInputs, ClearTrigger, Purpose, Reply, ServerEdit, StopReason};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{Answer, Played, Script, calls, kinds, play, text_answer, user};
 

@@ -7,22 +7,14 @@
 //! assistant message with the note remain. Anything else follows the release: tool outputs are cut
 //! on arrival, a call is removed together with its result, and the fixed blocks are always shown.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Incoming;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
-
 use super::items::{kept_users, remove_item, request_summary, sample_request, show_fixed};
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
     output_policy, usable_window,
 };
 use super::settings::{CodexSettings, CodexWords};
+use crate::descriptor::BuildRequest;
+use ctxbench_core::prelude::*;
 
 /// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;
@@ -39,9 +31,10 @@ pub(crate) struct DescribedCodex {
 }
 
 impl DescribedCodex {
-    pub(crate) fn new(hands_over: bool, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
-        let outputs = output_policy(&s, scale);
-        DescribedCodex { hands_over, settings: s, words, outputs, counted: None }
+    pub(crate) fn new(hands_over: bool, b: &BuildRequest<'_>) -> Self {
+        let settings: CodexSettings = b.settings();
+        let outputs = output_policy(&settings, b.scale);
+        DescribedCodex { hands_over, settings, words: b.texts(), outputs, counted: None }
     }
 
     /// Tokens counted by the provider up to its last response, plus an estimate at four bytes a

@@ -1,9 +1,5 @@
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{Reply, StopReason};
-use ctxbench_core::usage::Usage;
-
 use crate::testing::{Answer, Played, Script, calls, compact, play, text_answer, too_long, user};
+use ctxbench_core::prelude::*;
 
 /// Runs a turn with a call, a compaction by hand and another turn.
 #[test]

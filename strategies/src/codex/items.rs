@@ -2,14 +2,9 @@
 //! compaction keeps (docs/sources/codex.md §1.4, §2, §3).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origins, Role};
 use ctxbench_core::breakpoints::default_breakpoints;
-use ctxbench_core::compaction::{Keep, newest_first};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::prelude::*;
 
 use super::rules::{Release, cut_message, estimate_items, item_groups};
 use crate::shared::joined;

@@ -15,7 +15,7 @@ mod tests;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, read_settings,
+    Level, LoadRequest, LoadedFiles, MemoryTable, Note, load, read_settings,
 };
 use described::DescribedCodex;
 use rules::Release;
@@ -44,26 +44,50 @@ impl Product for Codex {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let program = |release| -> Box<dyn Strategy> {
-            Box::new(CodexProgram::new(release, b.settings(), b.texts(), b.scale))
-        };
-        let described = |hands_over| -> Box<dyn Strategy> {
-            Box::new(DescribedCodex::new(hands_over, b.settings(), b.texts(), b.scale))
-        };
         match b.version.name {
-            "0.169" => program(Release::V169),
-            "0.104" => program(Release::V104),
-            "0.63" => program(Release::V063),
+            "0.104" => Box::new(CodexProgram::new(Release::V104, b)),
+            "0.63" => Box::new(CodexProgram::new(Release::V063, b)),
             // Trims the oldest items.
-            "described-000" => described(false),
+            "described-000" => Box::new(DescribedCodex::new(false, b)),
             // Replaces the history with a note as a message of the assistant.
-            "described-002" => described(true),
-            name => unreachable!("{name} is not in about.toml"),
+            "described-002" => Box::new(DescribedCodex::new(true, b)),
+            _ => Box::new(CodexProgram::new(Release::V169, b)),
         }
     }
 
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        load_files(request)
+    fn load_files(
+        &self,
+        _version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        let mut notes = Vec::new();
+        let parse = |text: &str| -> Result<FileSettings, String> {
+            toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
+        };
+        let config = request.folders.home.join(".codex/config.toml");
+        let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
+        let mut table = table.clone();
+        let more = settings.project_doc_fallback_filenames.into_iter().filter(|n| !n.is_empty());
+        table.rows.last_mut().into_iter().for_each(|row| row.names.extend(more.clone()));
+        let mut out = load(&table, request, notes);
+        out.files.retain(|f| !f.text.trim().is_empty());
+        // The user's own file does not count towards the limit.
+        let max = settings.project_doc_max_bytes.unwrap_or(32 * 1024);
+        let max = usize::try_from(max).unwrap_or(0);
+        let mut left = max;
+        for f in out.files.iter_mut().filter(|f| f.level == Level::Project) {
+            f.rest = f.text.split_off(f.text.floor_char_boundary(left));
+            left -= f.text.len();
+            if let Some(lost) = f.cut_off() {
+                let text = format!(
+                    "the last {lost} are not loaded, because all files of a project may have {max} \
+                     bytes in total; shorten them or raise project_doc_max_bytes"
+                );
+                Note::add(&mut out.notes, &f.path, text);
+            }
+        }
+        out
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
@@ -78,38 +102,4 @@ struct FileSettings {
     /// Maximum bytes of all files of a project.
     project_doc_max_bytes: Option<i64>,
     project_doc_fallback_filenames: Vec<String>,
-}
-
-fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
-    let mut notes = Vec::new();
-    let parse = |text: &str| -> Result<FileSettings, String> {
-        toml::from_str(text).map_err(|e| format!("invalid TOML: {}", e.message()))
-    };
-    let config = request.folders.home.join(".codex/config.toml");
-    let settings = read_settings(&config, parse, &mut notes).unwrap_or_default();
-    let more = settings.project_doc_fallback_filenames.iter().map(String::as_str);
-    let names = ["AGENTS.override.md", "AGENTS.md"].into_iter();
-    let names: Vec<&str> = names.chain(more.filter(|n| !n.is_empty())).collect();
-    let user = [".codex/AGENTS.override.md", ".codex/AGENTS.md"];
-    let first = |level, base, names| Row { pick: Pick::First, ..Row::new(level, base, names) };
-    let rows =
-        [first(Level::User, Base::Home, &user[..]), first(Level::Project, Base::Project, &names)];
-    let mut out = load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes);
-    out.files.retain(|f| !f.text.trim().is_empty());
-    // The user's own file does not count towards the limit.
-    let max = settings.project_doc_max_bytes.unwrap_or(32 * 1024);
-    let max = usize::try_from(max).unwrap_or(0);
-    let mut left = max;
-    for f in out.files.iter_mut().filter(|f| f.level == Level::Project) {
-        f.rest = f.text.split_off(f.text.floor_char_boundary(left));
-        left -= f.text.len();
-        if let Some(lost) = f.cut_off() {
-            let text = format!(
-                "the last {lost} are not loaded, because all files of a project may have {max} \
-                 bytes in total; shorten them or raise project_doc_max_bytes"
-            );
-            Note::add(&mut out.notes, &f.path, text);
-        }
-    }
-    out
 }

@@ -3,8 +3,7 @@
 //! A compaction is a line with the complete new history, so any context can be expressed. Reading
 //! starts at the newest such line.
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::prelude::*;
 use ctxbench_formats::codex;
 use serde_json::{Value, json};
 

@@ -1,13 +1,7 @@
 //! Codex CLI's rules as pure functions, by release: local token estimates, limits, and the cuts of
 //! tool outputs and user messages (docs/sources/codex.md §1.2, §1.4, §3).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Role};
-use ctxbench_core::compaction::middle_cut;
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::bytes_div4_up;
-use serde::{Deserialize, Serialize};
+use ctxbench_core::prelude::*;
 use serde_json::{Value, json};
 
 use super::settings::{CodexSettings, ToolOutputPolicy};
@@ -71,16 +65,8 @@ pub fn encrypted_estimate(len: u64) -> u64 {
 
 /// Returns the tokens in use: the last total, the blocks added after the model's last item, and
 /// encrypted reasoning before the last user message. 0.63 counts only the last total.
-pub fn active_tokens(
-    release: Release,
-    last_total: u64,
-    added: impl IntoIterator<Item = u64>,
-    reasoning: impl IntoIterator<Item = u64>,
-) -> u64 {
-    match release {
-        Release::V063 => last_total,
-        _ => last_total + added.into_iter().sum::<u64>() + reasoning.into_iter().sum::<u64>(),
-    }
+pub fn active_tokens(release: Release, last_total: u64, added: u64, reasoning: u64) -> u64 {
+    if release == Release::V063 { last_total } else { last_total + added + reasoning }
 }
 
 /// Returns the tokens in use after a history: the last total, estimates of the items after the
@@ -92,8 +78,8 @@ pub fn tokens_in_use(release: Release, last_total: u64, blocks: &[Arc<Block>]) -
     let last_user = blocks.iter().rposition(|b| b.kind == User).unwrap_or(0);
     let hidden = |b: &&Arc<Block>| b.kind == Reasoning && b.opaque.is_some();
     let reasoning = blocks[..last_user].iter().filter(hidden);
-    let reasoning = reasoning.map(|b| estimate_item(release, std::slice::from_ref(b)));
-    active_tokens(release, last_total, [estimate_items(release, &blocks[after..])], reasoning)
+    let reasoning = reasoning.map(|b| estimate_item(release, std::slice::from_ref(b))).sum();
+    active_tokens(release, last_total, estimate_items(release, &blocks[after..]), reasoning)
 }
 
 /// Returns the limit, in tokens in use, that is reached when it counts the tokens after the prefix
@@ -106,13 +92,8 @@ pub fn reached_after_prefix(
     window: u64,
 ) -> Option<u64> {
     let full = Some(usable_window(window)).filter(|w| active >= *w);
-    let beyond = limit.filter(|_| must_compact(active - prefix, limit)).map(|l| prefix + l);
+    let beyond = limit.filter(|l| active - prefix >= *l).map(|l| prefix + l);
     full.or(beyond)
-}
-
-/// Returns true if this number of tokens requires a compaction. Always false without a limit.
-pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
-    limit.is_some_and(|l| active >= l)
 }
 
 /// Returns `min(configured, 90 % of the window)`. 0.63 uses the configured value unchanged and has
@@ -180,8 +161,7 @@ fn content_parts(b: &Block) -> Vec<Value> {
 const OUTPUT_LIMIT: u64 = 10_000;
 
 /// Limit on tool output with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPolicy {
     Bytes(u64),
     /// Tokens, counted as four bytes each.

@@ -5,16 +5,7 @@
 //! history and a prompt, without tools. The answer, after a constant prefix, replaces everything
 //! except user messages (newest first, 20,000 tokens, the last one cut in the middle).
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
+use ctxbench_core::prelude::*;
 use ctxbench_formats::codex::{Record, TokenTotals, reconstruct, surviving};
 
 use super::items::{
@@ -22,9 +13,10 @@ use super::items::{
 };
 use super::rules::{
     OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
-    must_compact, output_policy, reached_after_prefix, tokens_in_use, usable_window,
+    output_policy, reached_after_prefix, tokens_in_use, usable_window,
 };
 use super::settings::{CodexSettings, CodexWords, LimitScope};
+use crate::descriptor::BuildRequest;
 
 /// Maximum number of retries that can be configured (docs/sources/codex.md §1.5).
 const MAX_RETRIES: u64 = 100;
@@ -32,12 +24,9 @@ const MAX_RETRIES: u64 = 100;
 const MAX_REMOTE_RETRIES: u64 = 2;
 pub(crate) struct CodexProgram {
     settings: CodexSettings,
+    words: CodexWords,
     release: Release,
-    user_budget: u64,
     outputs: Option<OutputPolicy>,
-    retries: u64,
-    prompt: Arc<str>,
-    prefix: Arc<str>,
     counted: TokenTotals,
     /// Input tokens of the first response since the last compaction, counted by the provider.
     prefix_tokens: Option<u64>,
@@ -48,20 +37,22 @@ pub(crate) struct CodexProgram {
 }
 
 impl CodexProgram {
-    pub(crate) fn new(release: Release, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
+    pub(crate) fn new(release: Release, b: &BuildRequest<'_>) -> Self {
+        let settings: CodexSettings = b.settings();
         CodexProgram {
+            words: b.texts(),
             release,
-            user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
-            outputs: output_policy(&s, scale),
-            retries: s.stream_retries.min(MAX_RETRIES),
-            prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
-            prefix: words.summary_prefix,
+            outputs: output_policy(&settings, b.scale),
             counted: TokenTotals::default(),
             prefix_tokens: None,
             reopened: false,
             log: Vec::new(),
-            settings: s,
+            settings,
         }
+    }
+
+    fn retries(&self) -> u64 {
+        self.settings.stream_retries.min(MAX_RETRIES)
     }
 
     fn limit(&self, s: &Engine) -> Option<u64> {
@@ -76,7 +67,7 @@ impl CodexProgram {
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
         let (active, limit) = (self.active(s), self.limit(s));
         let reached = match self.settings.limit_scope {
-            LimitScope::Total => limit.filter(|l| must_compact(active, Some(*l))),
+            LimitScope::Total => limit.filter(|l| active >= *l),
             LimitScope::AfterPrefix => {
                 let prefix = self.prefix_tokens.unwrap_or(active).min(active);
                 let limit = self.settings.auto_compact_limit.or(limit);
@@ -106,7 +97,7 @@ impl CodexProgram {
                 previous.map(|b| b.text.to_string()).unwrap_or_default()
             }
         };
-        let text: Arc<str> = format!("{}\n{answer}", self.prefix).into();
+        let text: Arc<str> = format!("{}\n{answer}", self.words.summary_prefix).into();
         let origin = origins(s.context.blocks());
         let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
         self.replace(s, phase, "handoff", summary)
@@ -162,7 +153,9 @@ impl CodexProgram {
         context: &[Arc<Block>],
         summary: &Arc<Block>,
     ) -> Vec<Arc<Block>> {
-        let users = kept_users(self.release, before, self.user_budget, self.settings.remote);
+        let CodexSettings { remote, remote_user_tokens, user_message_tokens, .. } = self.settings;
+        let budget = if remote { remote_user_tokens } else { user_message_tokens };
+        let users = kept_users(self.release, before, budget, remote);
         layout(self.release, before, context, users, summary.clone())
     }
 
@@ -175,17 +168,18 @@ impl CodexProgram {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
             fit_into_window(self.release, &mut items, base, usable);
             let trigger = ephemeral_block(BlockKind::CompactionTrigger, Role::User, "");
-            (trigger, self.retries.min(MAX_REMOTE_RETRIES))
+            (trigger, self.retries().min(MAX_REMOTE_RETRIES))
         } else {
-            let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-            (prompt, self.retries)
+            let prompt =
+                self.settings.compact_prompt.as_ref().unwrap_or(&self.words.summary_prompt);
+            let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
+            (prompt, self.retries())
         };
         match request_summary(s, phase, items, prompt, remote, retries).await {
             Ok(reply) => {
                 // The tokens of a compaction by the provider are not counted (docs/sources/codex.md
                 // §1.1).
-                let counted = if remote { 0 } else { reply.usage.total() };
-                self.counted.session += counted;
+                self.counted.session += if remote { 0 } else { reply.usage.total() };
                 Ok(reply)
             }
             Err(e) if e.is_overflow() => {
@@ -326,7 +320,11 @@ impl Strategy for CodexProgram {
             self.fill(s.model.window);
             return Flow::FailTurn(format!("the model's context window is full: {e}"));
         }
-        if u64::from(attempt) <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if u64::from(attempt) <= self.retries() {
+            Flow::Again
+        } else {
+            Flow::FailTurn(e.to_string())
+        }
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

@@ -1,8 +1,4 @@
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::content::Part;
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{ErrorKind, Reply};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use crate::Spec;
 use crate::testing::{

@@ -13,9 +13,8 @@ mod strategy;
 mod tests;
 
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{Base, Level, LoadRequest, LoadedFiles, MemoryTable, Row, load};
 
-use crate::descriptor::{About, BuildRequest, Product, Version};
+use crate::descriptor::{About, BuildRequest, Product};
 use crate::persist::PersistFormat;
 pub use preview::CutSizes;
 use strategy::GeminiCliProgram;
@@ -30,15 +29,6 @@ impl Product for GeminiCli {
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
         Box::new(GeminiCliProgram::new(b.settings(), b.texts()))
-    }
-
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        // docs/sources/gemini-cli.md §7.
-        let rows = [
-            Row::new(Level::User, Base::Home, &[".gemini/GEMINI.md"]),
-            Row::new(Level::Project, Base::Project, &["GEMINI.md"]),
-        ];
-        load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, Vec::new())
     }
 
     fn formats(&self) -> &'static [PersistFormat] {

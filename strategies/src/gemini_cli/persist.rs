@@ -2,8 +2,7 @@
 //! line. A compression is a line that replaces the whole list of messages. A rewind is a line with
 //! the ID of the first message to remove; all later messages are removed too.
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::prelude::*;
 use ctxbench_formats::gemini_cli::{Chat, block, part};
 use ctxbench_formats::lines::ObjectLine;
 use serde_json::{Map, Value, json};

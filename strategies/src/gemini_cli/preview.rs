@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use ctxbench_core::block::Block;
-use ctxbench_core::compaction::head_cut;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
 use serde_json::json;
 
 /// Tags around a masked result, as sent to the provider (docs/sources/gemini-cli.md §5).

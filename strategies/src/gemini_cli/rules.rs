@@ -3,11 +3,8 @@
 //! (docs/sources/gemini-cli.md §1, §2, §5).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Role, is_system};
-use ctxbench_core::compaction::{PruneRule, PruneStep, prune_walk};
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
 use serde_json::{Value, json};
 

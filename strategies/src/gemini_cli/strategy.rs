@@ -5,16 +5,8 @@
 //! sent, is not part of the history yet.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, ephemeral_block, unanswered};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
+use ctxbench_core::prelude::*;
 
 use super::preview::{masked, pretty};
 use super::rules::{ContentMessage, Sizes, cut_results, messages, side, split, stable_id, to_mask};

@@ -1,10 +1,7 @@
 //! Tests of Gemini CLI's facts (docs/sources/gemini-cli.md), in a window of 200,000 tokens. The
 //! threshold is half of it.
 
-use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::host::{Action, Event};
-use ctxbench_core::request::{ErrorKind, Phase, Reply, Request};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{
     Answer, Played, Script, calls, compact, failure, kinds, play, text_answer, user,

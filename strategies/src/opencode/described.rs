@@ -15,17 +15,7 @@
 //! last user message is sent again. The account does not say when a step is due, so the release's
 //! formula decides. A call is hidden with its result, because providers refuse one without the other.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, clear_outputs, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, again_if_passing};
-use ctxbench_core::tokens::utf16_div4_round;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use super::log::{CLEARED, StoredMessage};
 use super::rules::{
@@ -33,6 +23,7 @@ use super::rules::{
     used,
 };
 use super::settings::{OpenCodeSettings, OpenCodeWords};
+use crate::descriptor::BuildRequest;
 use crate::shared::is_fixed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,29 +44,16 @@ pub(crate) struct DescribedOpenCode {
 }
 
 impl DescribedOpenCode {
-    pub(crate) fn new(
-        account: Account,
-        settings: OpenCodeSettings,
-        words: OpenCodeWords,
-        scale: f64,
-    ) -> Self {
-        DescribedOpenCode {
-            account,
-            words: words.headed(settings.prompt),
-            scale,
-            count: 0,
-            settings,
-        }
+    pub(crate) fn new(account: Account, b: &BuildRequest<'_>) -> Self {
+        let settings: OpenCodeSettings = b.settings();
+        let words = b.texts::<OpenCodeWords>().headed(settings.prompt);
+        DescribedOpenCode { account, words, scale: b.scale, count: 0, settings }
     }
 
     /// Returns the limits that the account knows. The comparison ignores a separate input limit.
     fn limits(&self, s: &Engine) -> ModelLimits {
         let all = ModelLimits::for_model(&s.model, self.scale);
         ModelLimits { input: all.input.filter(|_| self.account == Account::Article), ..all }
-    }
-
-    fn largest_reply(&self, s: &Engine) -> u64 {
-        self.limits(s).max_output()
     }
 
     fn usable(&self, s: &Engine) -> u64 {
@@ -129,7 +107,7 @@ impl DescribedOpenCode {
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
         let blocks = [&[system], &talk[..], &[prompt]].concat();
         let mut request = s.summary_request(phase, blocks, false);
-        request.max_tokens = Some(self.largest_reply(s));
+        request.max_tokens = Some(self.limits(s).max_output());
         request.breakpoints = breakpoints(s.model.provider, &request.blocks);
         let text = s.send(&request).await.ok().filter(|r| !r.has_calls()).and_then(|r| r.text());
         let Some(text) = text else {
@@ -188,7 +166,7 @@ impl Strategy for DescribedOpenCode {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        r.max_tokens = Some(self.largest_reply(s));
+        r.max_tokens = Some(self.limits(s).max_output());
         r.breakpoints = breakpoints(s.model.provider, &r.blocks);
         r
     }

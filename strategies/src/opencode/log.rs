@@ -2,17 +2,11 @@
 //! message of its call.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{Transcript, origins, unanswered};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
 use serde_json::{Value, json};
 
-use super::rules::transcript_output;
 use crate::shared::{interrupted, joined};
 
 /// Placeholder of a cleared result, as sent to the provider (docs/sources/opencode.md §1).
@@ -214,6 +208,18 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     let files = files_after(blocks).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
     (tag, transcript_output(&text.join("\n")))
+}
+
+/// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
+/// §3.2.6).
+const TRANSCRIPT_OUTPUT: usize = 2_000;
+
+/// Formats a tool result for a transcript.
+fn transcript_output(text: &str) -> String {
+    match head_cut(text, TRANSCRIPT_OUTPUT) {
+        Some(head) => format!("{head}\n[truncated]"),
+        None => text.to_string(),
+    }
 }
 
 /// Returns the files that came with a tool result.

@@ -21,8 +21,7 @@ use std::path::Path;
 
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{
-    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Pick, Row, load, parse_jsonc,
-    read_settings,
+    Base, Level, LoadRequest, LoadedFiles, MemoryTable, Note, Row, load, parse_jsonc, read_settings,
 };
 use described::{Account, DescribedOpenCode};
 use strategy::OpenCodeProgram;
@@ -38,53 +37,30 @@ impl Product for OpenCode {
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let program = |old| -> Box<dyn Strategy> {
-            Box::new(OpenCodeProgram::new(old, b.settings(), b.texts(), b.scale))
-        };
-        let described = |account| -> Box<dyn Strategy> {
-            Box::new(DescribedOpenCode::new(account, b.settings(), b.texts(), b.scale))
-        };
         match b.version.name {
-            "1.18" => program(false),
-            "1.3" => program(true),
-            "described-001" => described(Account::Comparison),
-            "described-002" => described(Account::Article),
-            name => unreachable!("{name} is not in about.toml"),
+            "described-001" => Box::new(DescribedOpenCode::new(Account::Comparison, b)),
+            "described-002" => Box::new(DescribedOpenCode::new(Account::Article, b)),
+            name => Box::new(OpenCodeProgram::new(name == "1.3", b)),
         }
     }
 
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        load_files(request)
+    fn load_files(
+        &self,
+        _version: Version,
+        table: &MemoryTable,
+        request: &LoadRequest<'_>,
+    ) -> LoadedFiles {
+        let (mut table, mut notes) = (table.clone(), Vec::new());
+        for name in instructions(request, &mut notes) {
+            let row = Row::new(Level::Settings, Base::Project, &[&name]);
+            table.rows.push(Row { nearest_first: true, ..row });
+        }
+        load(&table, request, notes)
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
         &[persist_tables::FORMAT, persist_tables::FILES]
     }
-}
-
-/// File names in order of preference. The last one is deprecated.
-const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
-const ROWS: [Row<'_>; 3] = [
-    Row {
-        pick: Pick::OneName,
-        nearest_first: true,
-        ..Row::new(Level::Project, Base::Project, &NAMES)
-    },
-    Row {
-        pick: Pick::First,
-        ..Row::new(Level::User, Base::Home, &[".config/opencode/AGENTS.md", ".claude/CLAUDE.md"])
-    },
-    Row { pick: Pick::First, nearest_first: true, ..Row::new(Level::Project, Base::Below, &NAMES) },
-];
-
-fn load_files(request: &LoadRequest<'_>) -> LoadedFiles {
-    let mut notes = Vec::new();
-    let listed = instructions(request, &mut notes);
-    let listed: Vec<[&str; 1]> = listed.iter().map(|name| [name.as_str()]).collect();
-    let row =
-        |names| Row { nearest_first: true, ..Row::new(Level::Settings, Base::Project, names) };
-    let rows: Vec<Row<'_>> = ROWS.into_iter().chain(listed.iter().map(|n| row(&n[..]))).collect();
-    load(&MemoryTable { rows: &rows, ..MemoryTable::default() }, request, notes)
 }
 
 /// Files listed in the settings, the user's before the project's: paths, or patterns that apply in

@@ -7,10 +7,7 @@
 //! the two together hide older messages, and `tail_start_id` names the first message kept after
 //! them. The marker's text in a prompt is stored next to its part, because the caller chooses it.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::prelude::*;
 use ctxbench_formats::opencode;
 use serde_json::{Value, json};
 

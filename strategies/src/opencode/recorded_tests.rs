@@ -4,11 +4,8 @@ use super::log::{StoredMessage, cleared, message_len, message_transcript, part_l
 use super::rules::{self, ModelLimits, PRUNE_EXEMPT, TurnSpan};
 use super::settings::OpenCodeSettings;
 use crate::testing::{check, recorded};
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::tokens::utf16_div4_round;
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 fn check_all(name: &str, function: impl Fn(&Value) -> Value) {
     check(&format!("opencode/1.18.33/{name}.json"), function);

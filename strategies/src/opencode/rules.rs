@@ -2,15 +2,9 @@
 //! a compaction, pruning, selection of messages, breakpoints.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
 use ctxbench_core::model::{Model, Provider};
-use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::{o200k, utf16_div4_round};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use super::log::StoredMessage;
 use super::settings::{Count, OpenCodeSettings};
@@ -349,18 +343,6 @@ pub fn breakpoints(provider: Provider, blocks: &[Arc<Block>]) -> Vec<usize> {
     let mut last: Vec<usize> = others.take(2).collect();
     last.reverse();
     systems.chain(last).collect()
-}
-
-/// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
-/// §3.2.6).
-pub const TRANSCRIPT_OUTPUT: usize = 2_000;
-
-/// Formats a tool result for a transcript.
-pub fn transcript_output(text: &str) -> String {
-    match head_cut(text, TRANSCRIPT_OUTPUT) {
-        Some(head) => format!("{head}\n[truncated]"),
-        None => text.to_string(),
-    }
 }
 
 #[cfg(test)]

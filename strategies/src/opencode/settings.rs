@@ -1,9 +1,6 @@
 //! Settings of OpenCode.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::compaction::Transcript;
+use ctxbench_core::prelude::*;
 use serde::Deserialize;
 
 /// Values of the settings in `about.toml`.

@@ -4,17 +4,8 @@
 //! the provider reported reaches the usable window, a summary request with a separate system prompt
 //! gets the head as one text transcript; a synthetic message then asks the model to continue.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, is_reply};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
-use ctxbench_core::tokens::utf16_div4_round;
+use ctxbench_core::prelude::*;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
 use super::rules::{
@@ -23,6 +14,7 @@ use super::rules::{
     used,
 };
 use super::settings::{OpenCodeSettings, OpenCodeWords};
+use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, joined, summary_base};
 
 pub(crate) struct OpenCodeProgram {
@@ -62,7 +54,8 @@ enum CompactionOutcome {
 }
 
 impl OpenCodeProgram {
-    pub(crate) fn new(old: bool, s: OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+    pub(crate) fn new(old: bool, b: &BuildRequest<'_>) -> Self {
+        let (s, scale) = (b.settings::<OpenCodeSettings>(), b.scale);
         let known = s.model.as_deref().and_then(|m| model::find(m).ok()).map(|m| m.scaled(scale));
         let context = s.model_context.or(known.as_ref().map(|m| m.window));
         let output = s.model_output.or(known.as_ref().map(|m| m.max_output));
@@ -74,7 +67,7 @@ impl OpenCodeProgram {
                 ModelLimits::new(context, output, input, scale)
             }),
             scale,
-            words: words.headed(s.prompt).hooked(&s),
+            words: b.texts::<OpenCodeWords>().headed(s.prompt).hooked(&s),
             log: MessageLog::default(),
             last_count: 0,
             counted: None,

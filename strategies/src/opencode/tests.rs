@@ -3,11 +3,7 @@
 //! 150. A turn `one` / `done 1` is 31 tokens of JSON: 2 + 56 + 1 + 64 = 123 characters; its reply
 //! alone is 17.
 
-use ctxbench_core::block::{BlockKind, Media};
-use ctxbench_core::content::Part;
-use ctxbench_core::host::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, Request};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, failure, kinds, text_answer, too_long, user,

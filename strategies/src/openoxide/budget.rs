@@ -1,27 +1,69 @@
 //! The budget of a prompt (docs/sources/openoxide.md §2.1 to §2.3): its parts, their share of the
 //! window, and the check before sending.
 
-use std::sync::Arc;
+use std::ops::{Index, IndexMut};
 
-use ctxbench_core::block::{Block, BlockKind, is_system, total_tokens};
+use ctxbench_core::block::total_tokens;
 use ctxbench_core::model::Counting;
-use ctxbench_core::tokens::bytes_div4_down;
+use ctxbench_core::prelude::*;
 
 use super::settings::OpenOxideSettings;
+use PromptPart::{ChatFiles, ChatHistory, Current, ReadOnlyFiles, Reminder, RepoMap, System};
 
-/// The demand of each part, tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demand {
-    /// System prompt with tools; measured once when the session starts.
-    pub system: u64,
-    pub repo_map: u64,
-    pub read_only_files: u64,
-    pub chat_files: u64,
-    pub chat_history: u64,
+/// Parts of a prompt in the order of sending. Stable parts come first, so that a prompt cache can keep
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PromptPart {
+    /// System prompt and other system text.
+    System,
+    /// Overview of the code base.
+    RepoMap,
+    /// Files for reference, and memory that is sent as the user.
+    ReadOnlyFiles,
+    /// Finished turns, perhaps summarised.
+    ChatHistory,
+    /// Files being worked on.
+    ChatFiles,
     /// The turn under way; always included.
-    pub current: u64,
+    Current,
     /// The reminder at the end; always included.
-    pub reminder: u64,
+    Reminder,
+}
+
+/// Names of the parts for users, and advice to make each smaller.
+const PARTS: [(&str, &str); 7] = [
+    ("system prompt and tools", "offer fewer tools or shorten the memory files"),
+    ("repository map", "give the repository map less room"),
+    ("read-only files", "drop read-only files"),
+    ("chat history", "clear or compact the chat history"),
+    ("files in the chat", "drop files from the chat"),
+    ("current turn", "start a new turn with a smaller request or with less tool output"),
+    ("reminder", "shorten the reminder"),
+];
+
+/// A value for each part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts<T>(pub [T; 7]);
+
+/// The demand of each part, tokens. That of the system prompt includes tools and is measured once when
+/// the session starts.
+pub(super) type Demand = Parts<u64>;
+
+/// The blocks of each part.
+pub(super) type PromptChunks = Parts<Vec<Arc<Block>>>;
+
+impl<T> Index<PromptPart> for Parts<T> {
+    type Output = T;
+
+    fn index(&self, part: PromptPart) -> &T {
+        &self.0[part as usize]
+    }
+}
+
+impl<T> IndexMut<PromptPart> for Parts<T> {
+    fn index_mut(&mut self, part: PromptPart) -> &mut T {
+        &mut self.0[part as usize]
+    }
 }
 
 /// Tokens given to the parts that have a budget.
@@ -60,7 +102,7 @@ impl OpenOxideSettings {
     /// included, so their tokens are reserved first. Returns `None` if they do not fit next to the
     /// system prompt.
     pub(super) fn allocate(&self, window: u64, demand: &Demand) -> Option<Allocation> {
-        let required = demand.system + demand.current + demand.reminder;
+        let required = demand[System] + demand[Current] + demand[Reminder];
         let limit = Some(self.limit(window)).filter(|_| window > self.output_reserve)?;
         let mut left = limit.checked_sub(required)?;
         let map_budget = self.repo_map_budget(left);
@@ -69,44 +111,13 @@ impl OpenOxideSettings {
             left -= given;
             given
         };
-        let repo_map = take(demand.repo_map.min(map_budget));
-        take(demand.read_only_files);
-        take(demand.chat_files);
-        let chat_history = take(demand.chat_history.min(self.history_cap(window)));
+        let repo_map = take(demand[RepoMap].min(map_budget));
+        take(demand[ReadOnlyFiles]);
+        take(demand[ChatFiles]);
+        let chat_history = take(demand[ChatHistory].min(self.history_cap(window)));
         Some(Allocation { repo_map, chat_history })
     }
 }
-
-/// The parts of a prompt in the order of sending. Stable parts come first, so that a prompt cache can
-/// keep them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PromptChunks {
-    /// System prompt and other system text.
-    pub system: Vec<Arc<Block>>,
-    /// Overview of the code base.
-    pub repo_map: Vec<Arc<Block>>,
-    /// Files for reference, and memory that is sent as the user.
-    pub read_only_files: Vec<Arc<Block>>,
-    /// Finished turns, perhaps summarised.
-    pub chat_history: Vec<Arc<Block>>,
-    /// Files being worked on.
-    pub chat_files: Vec<Arc<Block>>,
-    /// The turn under way.
-    pub current: Vec<Arc<Block>>,
-    /// The reminder at the end.
-    pub reminder: Vec<Arc<Block>>,
-}
-
-/// Names of the parts for users, and advice to make each smaller.
-const PARTS: [(&str, &str); 7] = [
-    ("system prompt and tools", "offer fewer tools or shorten the memory files"),
-    ("repository map", "give the repository map less room"),
-    ("read-only files", "drop read-only files"),
-    ("chat history", "clear or compact the chat history"),
-    ("files in the chat", "drop files from the chat"),
-    ("current turn", "start a new turn with a smaller request or with less tool output"),
-    ("reminder", "shorten the reminder"),
-];
 
 impl PromptChunks {
     /// Splits a view into parts; the conversation keeps its order. The current turn begins at position
@@ -115,48 +126,29 @@ impl PromptChunks {
         let mut out = PromptChunks::default();
         for (i, b) in blocks.iter().enumerate() {
             let part = match b.kind {
-                _ if is_system(b) => &mut out.system,
-                BlockKind::Context => &mut out.read_only_files,
-                BlockKind::RepoMap => &mut out.repo_map,
-                BlockKind::File => &mut out.chat_files,
-                BlockKind::Reminder => &mut out.reminder,
-                _ if i >= current_from => &mut out.current,
-                _ => &mut out.chat_history,
+                _ if is_system(b) => System,
+                BlockKind::Context => ReadOnlyFiles,
+                BlockKind::RepoMap => RepoMap,
+                BlockKind::File => ChatFiles,
+                BlockKind::Reminder => Reminder,
+                _ if i >= current_from => Current,
+                _ => ChatHistory,
             };
-            part.push(b.clone());
+            out[part].push(b.clone());
         }
         out
     }
 
-    /// Returns the parts in the order of [`PARTS`].
-    fn parts(&self) -> [&[Arc<Block>]; 7] {
-        [
-            &self.system,
-            &self.repo_map,
-            &self.read_only_files,
-            &self.chat_history,
-            &self.chat_files,
-            &self.current,
-            &self.reminder,
-        ]
-    }
-
     /// Returns the whole prompt.
     pub fn all_messages(&self) -> Vec<Arc<Block>> {
-        self.parts().concat()
+        self.0.concat()
     }
 
     /// Returns the estimated demand of each part next to a system prompt of `system` tokens.
     pub fn demand(&self, system: u64) -> Demand {
-        Demand {
-            system,
-            repo_map: estimate(&self.repo_map),
-            read_only_files: estimate(&self.read_only_files),
-            chat_files: estimate(&self.chat_files),
-            chat_history: estimate(&self.chat_history),
-            current: estimate(&self.current),
-            reminder: estimate(&self.reminder),
-        }
+        let mut demand = Parts(self.0.each_ref().map(|blocks| estimate(blocks)));
+        demand[PromptPart::System] = system;
+        demand
     }
 
     /// Checks a prompt of `total` tokens against `limit`. Sizes in the error are exact; tokens outside
@@ -165,7 +157,7 @@ impl PromptChunks {
         if total <= limit {
             return Ok(());
         }
-        let mut sizes = self.parts().map(|blocks| total_tokens(by, blocks));
+        let mut sizes = self.0.each_ref().map(|blocks| total_tokens(by, blocks));
         sizes[0] += total.saturating_sub(sizes.iter().sum());
         let mut parts: Vec<_> = PARTS.into_iter().zip(sizes).filter(|(_, n)| *n > 0).collect();
         parts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
@@ -224,8 +216,7 @@ mod tests {
     #[test]
     fn the_blueprint_on_200k() {
         let c = blueprint();
-        let d =
-            Demand { system: 9_600, repo_map: 50_000, chat_history: 30_000, ..Demand::default() };
+        let d = Parts([9_600, 50_000, 0, 30_000, 0, 0, 0]);
         assert_eq!(c.limit(200_000), 200_000 - 32_000 - 8_400);
         let given = c.allocate(200_000, &d);
         assert_eq!(given, Some(Allocation { repo_map: 8_192, chat_history: 8_192 }));
@@ -237,12 +228,11 @@ mod tests {
     fn the_current_turn_comes_before_all_optional_parts() {
         let c = blueprint();
         // The limit is 28,500, so 1,500 tokens are left.
-        let d = Demand { system: 1_000, repo_map: 9_000, chat_history: 900, ..Demand::default() };
-        let d = Demand { current: 26_000, ..d };
-        let given = c.allocate(62_000, &d);
+        let d = |current| Parts([1_000, 9_000, 0, 900, 0, current, 0]);
+        let given = c.allocate(62_000, &d(26_000));
         assert_eq!(given, Some(Allocation { repo_map: 1_024, chat_history: 476 }));
-        assert_eq!(c.allocate(62_000, &Demand { current: 28_000, ..d }), None);
-        assert_eq!(c.allocate(32_000, &Demand { system: 1_000, ..Demand::default() }), None);
+        assert_eq!(c.allocate(62_000, &d(28_000)), None);
+        assert_eq!(c.allocate(32_000, &Parts([1_000, 0, 0, 0, 0, 0, 0])), None);
     }
 
     proptest! {
@@ -251,10 +241,7 @@ mod tests {
             map in 0u64..60_000, files in 0u64..60_000, history in 0u64..60_000, current in 0u64..9_000,
             window in 0u64..300_000, more in 0u64..50_000,
         ) {
-            let d = Demand {
-                repo_map: map, chat_files: files, chat_history: history, current,
-                ..Demand::default()
-            };
+            let d = Parts([0, map, 0, history, files, current, 0]);
             let c = blueprint();
             let Some(a) = c.allocate(window, &d) else { return Ok(()) };
             let b = c.allocate(window + more, &d).unwrap();
@@ -283,8 +270,8 @@ mod tests {
         let all = PromptChunks::split(&view(), 6).all_messages();
         let texts: Vec<&str> = all.iter().map(|b| &*b.text).collect();
         assert_eq!(texts, ["base", "map", "memory", "old", "file", "new", "remember"]);
-        assert_eq!(PromptChunks::split(&view(), 7).chat_history.len(), 2);
-        assert_eq!(PromptChunks::split(&view(), 6).demand(0).reminder, 2);
+        assert_eq!(PromptChunks::split(&view(), 7)[ChatHistory].len(), 2);
+        assert_eq!(PromptChunks::split(&view(), 6).demand(0)[Reminder], 2);
     }
 
     #[test]
@@ -297,7 +284,7 @@ mod tests {
         assert_eq!(chunks.check(by, total, total), Ok(()));
         let e = chunks.check(by, total, total - 7).unwrap_err();
         assert_eq!(e.over, 7);
-        let current = total_tokens(by, &chunks.current);
+        let current = total_tokens(by, &chunks[Current]);
         let system = 50 + v[0].tokens(by);
         let largest = format!("parts: current turn {current}, system prompt and tools {system}, ");
         assert!(e.reason.contains(&largest), "{}", e.reason);

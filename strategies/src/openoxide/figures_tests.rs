@@ -3,8 +3,7 @@
 //! the blueprint's own tiers apply. The gate is (2,000 − 320) · 0.95 = 1,596, and the budget of
 //! finished turns is min(2,000 · 0.0625, 82) = 82.
 
-use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::{ClearTrigger, Request, ServerEdit};
+use ctxbench_core::prelude::*;
 
 use super::tests::{play_with, turns, words};
 use crate::Spec;

@@ -9,7 +9,6 @@
 mod budget;
 #[cfg(test)]
 mod figures_tests;
-mod files;
 #[cfg(test)]
 mod session_tests;
 mod settings;
@@ -18,24 +17,11 @@ mod summary;
 mod tests;
 mod view;
 
-use std::sync::Arc;
-
-use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, MessageId, is_system};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Incoming, RewindMode};
-use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
-};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
-use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
+use crate::descriptor::{About, BuildRequest, Product, Requirement};
+use ctxbench_core::prelude::*;
 use ctxbench_kit::monitor::Reminders;
 
-use crate::openoxide::budget::{Demand, Oversize, PromptChunks, estimate};
-use crate::openoxide::files::OF_FOLDERS;
+use crate::openoxide::budget::{Oversize, PromptChunks, PromptPart, estimate};
 use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
@@ -46,6 +32,8 @@ use crate::scoped::Scoped;
 
 /// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
+/// Names of memory files that apply to their folder. Benchmark sessions use the last name.
+const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
 /// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
 /// specify a number.
 pub(crate) const RETRIES: u32 = 5;
@@ -66,10 +54,6 @@ impl Product for OpenOxide {
             is_met: |c| c.context_editing,
             reason: "a provider that clears tool results exists on the Anthropic API only",
         })
-    }
-
-    fn load_files(&self, _version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-        files::load_files(request)
     }
 
     fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
@@ -158,8 +142,9 @@ impl OpenOxideStrategy {
     /// before them, up to their cap (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
         let cap = self.settings.history_cap(s.model.window);
-        let parts = PromptChunks::split(s.context.blocks(), open).demand(self.system_tokens);
-        let given = self.settings.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
+        let mut parts = PromptChunks::split(s.context.blocks(), open).demand(self.system_tokens);
+        parts[PromptPart::ChatHistory] = cap;
+        let given = self.settings.allocate(s.model.window, &parts);
         // Without any room the gate's tiers decide. They need a target size.
         given.map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
@@ -181,12 +166,12 @@ impl OpenOxideStrategy {
         chat_history: Vec<Arc<Block>>,
         current: Vec<Arc<Block>>,
     ) -> Vec<Arc<Block>> {
-        let system = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
-        let mut chunks = PromptChunks { system, chat_history, current, ..self.pinned.clone() };
-        if server_compaction(&chunks.chat_history).is_some() {
-            let mut first = std::mem::take(&mut chunks.chat_history);
-            chunks.system.append(&mut first);
-        }
+        use PromptPart::{ChatHistory, Current, System};
+        let mut chunks = self.pinned.clone();
+        chunks[System] = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
+        chunks[Current] = current;
+        let first = server_compaction(&chat_history).is_some();
+        chunks[if first { System } else { ChatHistory }].extend(chat_history);
         chunks.all_messages()
     }
 
@@ -290,7 +275,7 @@ impl Strategy for OpenOxideStrategy {
         for b in chunks.all_messages() {
             s.show(b);
         }
-        self.pinned = PromptChunks { system: Vec::new(), ..chunks };
+        self.pinned = chunks;
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {

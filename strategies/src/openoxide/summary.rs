@@ -1,19 +1,11 @@
 //! OpenOxide's two summaries: of finished turns by the weak model, and of the whole session by the
 //! session's own model.
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, RewindMode, Task};
 use ctxbench_core::model;
-use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::prelude::*;
 use ctxbench_core::tokens::Size;
 
 use crate::openoxide::budget::estimate;
-use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
@@ -30,6 +22,10 @@ const MAX_TRIMS: u32 = 4;
 /// Number of characters that the instruction quotes from the message after the seam. The number is
 /// our choice.
 const QUOTED: usize = 80;
+
+/// Names of the project's memory file, to which lasting facts are added. Benchmark sessions use the
+/// last name.
+const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
 /// Sections of a session summary that outlast the session: wishes, decisions, files and open tasks
 /// (docs/sources/opencode-vs-claude-code.md §10.3).

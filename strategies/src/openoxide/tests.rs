@@ -1,11 +1,8 @@
 //! Small sessions driven through the agent's loop. At scale 0.01 the window is 2,000 tokens, the
 //! gate 1,596, the history cap 82.
 
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context::{Orphans, orphans};
-use ctxbench_core::host::Action;
-use ctxbench_core::request::{ClearInputs, ClearTrigger, Phase, Reply, ServerEdit, StopReason};
+use ctxbench_core::prelude::*;
 use proptest::prelude::*;
 
 use crate::Spec;

@@ -1,15 +1,10 @@
 //! OpenOxide: functions on the view, and the conversation as text for the weak model.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role, is_system};
-use ctxbench_core::compaction::{
-    PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
-};
-use ctxbench_core::tokens::bytes_div4_down;
+use ctxbench_core::prelude::*;
 
-use super::budget::PromptChunks;
+use super::budget::{PromptChunks, PromptPart};
 use crate::openoxide::settings::{OpenOxideSettings, PruneOrder};
 
 /// Returns true if a block belongs to the conversation and not to the fixed part.
@@ -186,21 +181,14 @@ pub(super) fn fixed_chunks(
     let mut chunks = PromptChunks::split(blocks, blocks.len());
     let Some(given) = settings.allocate(window, &chunks.demand(system)) else { return chunks };
     let mut left = 4 * given.repo_map as usize + 3;
-    chunks.repo_map = chunks
-        .repo_map
-        .iter()
-        .map(|b| {
-            let fits = b.bytes() <= left;
-            let head = &b.text[..b.text.floor_char_boundary(left)];
-            left = left.saturating_sub(b.bytes());
-            if fits {
-                b.clone()
-            } else {
-                b.with_text(BlockForm::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
-            }
-        })
-        .filter(|b| b.bytes() > 0)
-        .collect();
+    for b in &mut chunks[PromptPart::RepoMap] {
+        let head = &b.text[..b.text.floor_char_boundary(left)];
+        let cut = head.rfind('\n').map_or(head, |i| &head[..=i]);
+        let cut = (b.bytes() > left).then(|| b.with_text(BlockForm::Truncated, cut));
+        left = left.saturating_sub(b.bytes());
+        *b = cut.unwrap_or_else(|| b.clone());
+    }
+    chunks[PromptPart::RepoMap].retain(|b| b.bytes() > 0);
     chunks
 }
 

@@ -174,10 +174,12 @@ pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
 fn part(b: &Block) -> Option<Part> {
     let call = || b.call.as_ref().map(|c| (Arc::from(&*c.id), Arc::from(&*c.name)));
     Some(match b.kind {
-        BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
-            return None;
-        }
-        BlockKind::SummaryPrompt | BlockKind::CompactionTrigger => return None,
+        BlockKind::Base
+        | BlockKind::Context
+        | BlockKind::RepoMap
+        | BlockKind::Reminder
+        | BlockKind::SummaryPrompt
+        | BlockKind::CompactionTrigger => return None,
         BlockKind::File if b.message.0 == u32::MAX => return None,
         BlockKind::User
         | BlockKind::Assistant
@@ -264,25 +266,22 @@ pub(crate) fn pruned<'a>(
     before: &[StoredMessage],
     after: &'a [StoredMessage],
 ) -> Option<Vec<(usize, usize, &'a Arc<str>)>> {
-    let mut out = Vec::new();
-    if before.len() != after.len() {
+    let shape = |m: &StoredMessage| (m.role, m.parts.len());
+    if !before.iter().map(shape).eq(after.iter().map(shape)) {
         return None;
     }
+    let mut out = Vec::new();
     for (i, (a, b)) in before.iter().zip(after).enumerate() {
-        if a.role != b.role || a.parts.len() != b.parts.len() {
-            return None;
-        }
-        for (k, (x, y)) in a.parts.iter().zip(&b.parts).enumerate() {
-            match (x, y) {
-                _ if x == y => {}
-                (
-                    Part::Result { id, name, .. },
-                    Part::Result { id: same, name: kind, output, .. },
-                ) if id == same && name == kind => {
-                    out.push((i, k, output));
-                }
-                _ => return None,
+        for (k, pair) in a.parts.iter().zip(&b.parts).enumerate().filter(|(_, (x, y))| x != y) {
+            let (Part::Result { id, name, .. }, Part::Result { id: to, name: of, output, .. }) =
+                pair
+            else {
+                return None;
+            };
+            if (id, name) != (to, of) {
+                return None;
             }
+            out.push((i, k, output));
         }
     }
     Some(out)

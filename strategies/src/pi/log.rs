@@ -2,18 +2,9 @@
 //! Entries never change. An edit hides a message, and a compaction replaces the messages before its
 //! tail. The log gives the view, its size, and the position at which a compaction would cut it (§1, §2).
 
-use std::sync::Arc;
+use ctxbench_core::prelude::*;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{suffix_reaching, unanswered};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ModelError, Reply, StopReason};
-use ctxbench_core::tokens::utf16_len;
-use ctxbench_core::usage::Usage;
-use ctxbench_util::json::Json;
-
-use super::rules::FileLists;
-use super::rules::{Base, by_three_and_a_half, quarter};
+use super::rules::{Base, FileLists, arguments, by_three_and_a_half, quarter};
 use crate::shared::interrupted;
 
 /// Characters that the estimators count for an image (docs/sources/pi.md §1).
@@ -195,11 +186,6 @@ fn chars(b: &Block) -> u64 {
         }
         _ => utf16_len(&b.text),
     }
-}
-
-/// Parses the arguments of a call as the program does. Invalid JSON gives an empty object.
-pub(super) fn arguments(call: &Block) -> Json {
-    Json::read(&call.text).unwrap_or(Json::Object(Vec::new()))
 }
 
 /// Entries that a compaction would keep and summarise.

@@ -9,8 +9,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
+use ctxbench_core::prelude::*;
 use ctxbench_formats::{lines, pi};
 use serde::Deserialize;
 use serde_json::{Value, json};

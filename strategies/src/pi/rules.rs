@@ -3,20 +3,19 @@
 //! summary request.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Role};
-use ctxbench_core::compaction::{Transcript, head_cut};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::prelude::*;
+use ctxbench_util::json::Json;
 
-use super::log::{PiMessage, arguments};
 use super::settings::PiWords;
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
 const RESULT_UNITS: usize = 2_000;
+
+/// Parses the arguments of a call as the program does. Invalid JSON gives an empty object.
+pub(super) fn arguments(call: &Block) -> Json {
+    Json::read(&call.text).unwrap_or(Json::Object(Vec::new()))
+}
 
 /// Files named in the model's calls, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,11 +68,13 @@ impl FileLists {
 }
 
 /// Formats messages as labelled blocks, separated by blank lines.
-pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a PiMessage>) -> Transcript {
+pub(super) fn transcript<'a>(
+    messages: impl Iterator<Item = (Role, &'a [Arc<Block>])>,
+) -> Transcript {
     let mut out = Transcript::default();
-    for m in messages {
-        let blocks = m.blocks.iter().map(|b| &**b);
-        match m.role {
+    for (role, blocks) in messages {
+        let blocks = blocks.iter().map(|b| &**b);
+        match role {
             Role::User => prose(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
             Role::Assistant => {
                 let texts = blocks.clone().filter(|b| b.kind == BlockKind::Assistant);

@@ -4,22 +4,15 @@
 //! prompt. If the provider refuses a request for its length, or a reply was cut off below its
 //! limit, the program hides that message, compacts and retries the run once.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role, is_system};
-use ctxbench_core::compaction::CompactionKind;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::model::Provider;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy};
+use ctxbench_core::prelude::*;
 
-use super::log::CompactionPlan;
-use super::log::{EntryContent, Log, LogEntry, PiCompaction, Report};
-use super::rules::{Base, is_overflow, is_retryable, largest_reply};
-use super::rules::{history_prompt, transcript, turn_prompt};
+use super::log::{CompactionPlan, EntryContent, Log, LogEntry, PiCompaction, Report};
+use super::rules::{
+    Base, history_prompt, is_overflow, is_retryable, largest_reply, transcript, turn_prompt,
+};
 use super::settings::{PiSettings, PiWords};
+use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, summary_base};
 
 #[derive(Default)]
@@ -44,8 +37,9 @@ const OVERFLOW: &str = "overflow";
 const MANUAL: &str = "manual";
 
 impl PiProgram {
-    pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
-        PiProgram { settings, words, scale, ..PiProgram::default() }
+    pub(crate) fn new(b: &BuildRequest<'_>) -> Self {
+        let (settings, words) = (b.settings(), b.texts());
+        PiProgram { settings, words, scale: b.scale, ..PiProgram::default() }
     }
 
     fn base(&self, s: &Engine) -> u64 {
@@ -178,8 +172,10 @@ impl PiProgram {
     ) -> Option<String> {
         let words = &self.words;
         let prior = self.log.compaction().map(|(_, c)| c.summary.as_str());
-        let told =
-            |entries: &[usize]| transcript(entries.iter().filter_map(|&i| self.log.0[i].visible()));
+        let told = |entries: &[usize]| {
+            let messages = entries.iter().filter_map(|&i| self.log.0[i].visible());
+            transcript(messages.map(|m| (m.role, &m.blocks[..])))
+        };
         let history = if plan.history.is_empty() {
             prior.unwrap_or(&words.no_history).to_string()
         } else {

@@ -2,11 +2,7 @@
 //! so prompts of more than 20,000 compact.
 
 use ctxbench_core::block::BlockKind::{Assistant, Base, Output, User};
-use ctxbench_core::block::Media;
-use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::host::{Action, Event, Incoming};
-use ctxbench_core::request::{ErrorKind, Reply, StopReason};
-use ctxbench_core::usage::Usage;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{
     Answer, Played, Script, back_to, calls, compact, failure, kinds, play, text_answer, user,

@@ -10,12 +10,12 @@ use super::import::{MAX_IMPORT_DEPTH, imports, looks_like_a_path, normalize, res
 use super::scope::front_matter;
 use super::{
     Activation, Base, CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, MemoryTable, Note,
-    PathScope, Pick, Row, cut_index, folders_below, is_file, read,
+    PathScope, Pick, Row, cut_index, folders_below, is_file, listed_files, read,
 };
 
 /// Loads the files of a session that touched `request.touched`, in the order of the rows, followed
 /// by pending files. `notes` are those that come first.
-pub fn load(table: &MemoryTable<'_>, request: &LoadRequest<'_>, notes: Vec<Note>) -> LoadedFiles {
+pub fn load(table: &MemoryTable, request: &LoadRequest<'_>, notes: Vec<Note>) -> LoadedFiles {
     let (loaded, pending, visited) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut all = Loader { table, request, loaded, pending, visited, notes };
     table.rows.iter().for_each(|row| all.read_row(row));
@@ -31,7 +31,7 @@ pub fn load(table: &MemoryTable<'_>, request: &LoadRequest<'_>, notes: Vec<Note>
 }
 
 struct Loader<'a> {
-    table: &'a MemoryTable<'a>,
+    table: &'a MemoryTable,
     request: &'a LoadRequest<'a>,
     loaded: Vec<MemoryFile>,
     /// Files for certain paths, none of which was touched yet.
@@ -42,12 +42,22 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn below(&self) -> impl Iterator<Item = &'a Row<'a>> + use<'a> {
+    fn below(&self) -> impl Iterator<Item = &'a Row> + use<'a> {
         self.table.rows.iter().filter(|row| row.base == Base::Below)
     }
 
     fn resolve(&self, folder: &Path, name: &str) -> PathBuf {
         resolve(folder, &self.request.folders.home, name)
+    }
+
+    /// Returns the names of a row, with those that settings list.
+    fn names(&mut self, row: &Row) -> Vec<String> {
+        let folders = self.request.folders;
+        let listed = row.listed_in.iter();
+        let listed = listed.flat_map(|name| listed_files(name, folders, &mut self.notes));
+        let listed: Vec<String> = listed.collect();
+        let own = row.names.iter().map(|n| n.replace("{project}", &folders.project_name()));
+        own.chain(listed).collect()
     }
 
     /// Handles a file that the agent reads or edits: loads memory files in the folders that lead to
@@ -71,7 +81,7 @@ impl<'a> Loader<'a> {
         self.loaded.extend(now.into_iter().map(|f| MemoryFile { when: Activation::Touched, ..f }));
     }
 
-    fn read_row(&mut self, row: &Row<'_>) {
+    fn read_row(&mut self, row: &Row) {
         let folders = self.request.folders;
         let mut searched: Vec<&Path> = match row.base {
             Base::Etc => vec![&folders.etc],
@@ -87,7 +97,7 @@ impl<'a> Loader<'a> {
         let mut found = self.pick(row, &searched);
         if row.base == Base::Above {
             let own = self.table.rows.iter().filter(|row| row.base == Base::Home);
-            let own = own.flat_map(|row| row.names);
+            let own = own.flat_map(|row| &row.names);
             let own: Vec<PathBuf> = own.map(|n| self.resolve(&folders.home, n)).collect();
             found.retain(|path| !own.contains(path));
         }
@@ -95,25 +105,25 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns the files of a row in these folders.
-    fn pick(&mut self, row: &Row<'_>, folders: &[&Path]) -> Vec<PathBuf> {
-        let mut exists = |folder: &Path, name: &&str| {
+    fn pick(&mut self, row: &Row, folders: &[&Path]) -> Vec<PathBuf> {
+        let names = self.names(row);
+        let mut exists = |folder: &Path, name: &String| {
             let path = resolve(folder, &self.request.folders.home, name);
             is_file(&path, &mut self.notes).then_some(path)
         };
         match row.pick {
             Pick::First => {
-                let first = |f: &&Path| row.names.iter().find_map(|name| exists(f, name));
+                let first = |f: &&Path| names.iter().find_map(|name| exists(f, name));
                 folders.iter().filter_map(first).collect()
             }
             Pick::OneName => {
-                let mut with = row
-                    .names
+                let mut with = names
                     .iter()
                     .map(|name| folders.iter().filter_map(|f| exists(f, name)).collect::<Vec<_>>());
                 with.find(|found| !found.is_empty()).unwrap_or_default()
             }
             Pick::All => {
-                let all = folders.iter().flat_map(|f| row.names.iter().map(move |n| (*f, *n)));
+                let all = folders.iter().flat_map(|f| names.iter().map(move |n| (*f, n)));
                 all.flat_map(|(folder, name)| self.matching(folder, name)).collect()
             }
         }

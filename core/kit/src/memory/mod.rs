@@ -22,6 +22,7 @@ mod tests;
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use thiserror::Error;
 
 pub use disk::read;
@@ -35,7 +36,8 @@ pub use table::{Base, MemoryTable, Pick, Row};
 
 /// The level of a memory file, from the broadest to the most specific. Later levels take
 /// precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Set by the organisation.
     Managed,
@@ -149,7 +151,7 @@ impl Note {
 }
 
 /// Maximum size of an index in the context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct IndexLimit {
     pub lines: usize,
     /// Maximum bytes; `None` = unlimited.

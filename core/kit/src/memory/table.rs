@@ -1,12 +1,15 @@
 //! Tables of the memory files that products read.
 
+use serde::Deserialize;
+
 use super::{IndexLimit, Level};
 
 /// Memory files of a product.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemoryTable<'a> {
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryTable {
     /// Rows in loading order.
-    pub rows: &'a [Row<'a>],
+    pub rows: Vec<Row>,
     /// True if `@path` in a file loads the file at that path as well.
     pub imports: bool,
     /// Size limit of files at [`Level::Auto`].
@@ -14,26 +17,36 @@ pub struct MemoryTable<'a> {
 }
 
 /// Files of a level, looked up by name in certain folders.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
     pub level: Level,
     pub base: Base,
-    /// Paths relative to a folder, or to the home folder with `~/`. They may be patterns.
-    pub names: &'a [&'a str],
+    /// Paths relative to a folder, or to the home folder with `~/`. They may be patterns, and
+    /// `{project}` is the name of the project's folder ([`super::ProjectFolders::project_name`]).
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// JSON settings with more names ([`super::listed_files`]).
+    #[serde(default)]
+    pub listed_in: Option<String>,
+    #[serde(default)]
     pub pick: Pick,
     /// True if the folder nearest to the working directory, or to a touched file, comes first.
+    #[serde(default)]
     pub nearest_first: bool,
 }
 
-impl<'a> Row<'a> {
+impl Row {
     /// Creates a row of all files with these names.
-    pub const fn new(level: Level, base: Base, names: &'a [&'a str]) -> Row<'a> {
-        Row { level, base, names, pick: Pick::All, nearest_first: false }
+    pub fn new(level: Level, base: Base, names: &[&str]) -> Row {
+        let names = names.iter().map(|n| n.to_string()).collect();
+        Row { level, base, names, listed_in: None, pick: Pick::All, nearest_first: false }
     }
 }
 
 /// Folders in which the names of a row are looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Base {
     /// System-wide settings.
     Etc,
@@ -49,8 +62,10 @@ pub enum Base {
 }
 
 /// Files of a row that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pick {
+    #[default]
     All,
     /// In each folder, the first name that exists.
     First,

@@ -8,17 +8,19 @@ use super::scope::front_matter;
 use super::*;
 
 /// Claude Code's rows, with other folders for what lies outside the project.
-const ROWS: [Row<'_>; 9] = [
-    Row::new(Level::Managed, Base::Etc, &["CLAUDE.md"]),
-    Row::new(Level::User, Base::Home, &[".claude/CLAUDE.md"]),
-    Row::new(Level::Rules, Base::Home, &[".claude/rules/**/*.md"]),
-    Row::new(Level::Project, Base::Above, &["CLAUDE.md", ".claude/CLAUDE.md"]),
-    Row::new(Level::Rules, Base::Root, &[".claude/rules/**/*.md"]),
-    Row::new(Level::Local, Base::Above, &["CLAUDE.local.md"]),
-    Row::new(Level::Auto, Base::Home, &["auto/MEMORY.md"]),
-    Row::new(Level::Project, Base::Below, &["CLAUDE.md"]),
-    Row::new(Level::Local, Base::Below, &["CLAUDE.local.md"]),
-];
+fn rows() -> Vec<Row> {
+    vec![
+        Row::new(Level::Managed, Base::Etc, &["CLAUDE.md"]),
+        Row::new(Level::User, Base::Home, &[".claude/CLAUDE.md"]),
+        Row::new(Level::Rules, Base::Home, &[".claude/rules/**/*.md"]),
+        Row::new(Level::Project, Base::Above, &["CLAUDE.md", ".claude/CLAUDE.md"]),
+        Row::new(Level::Rules, Base::Root, &[".claude/rules/**/*.md"]),
+        Row::new(Level::Local, Base::Above, &["CLAUDE.local.md"]),
+        Row::new(Level::Auto, Base::Home, &["auto/MEMORY.md"]),
+        Row::new(Level::Project, Base::Below, &["CLAUDE.md"]),
+        Row::new(Level::Local, Base::Below, &["CLAUDE.local.md"]),
+    ]
+}
 
 struct Disk(tempfile::TempDir);
 
@@ -48,7 +50,7 @@ impl Disk {
         let touched: Vec<PathBuf> = touched.iter().map(PathBuf::from).collect();
         let folders = self.folders();
         let index = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
-        let table = MemoryTable { rows: &ROWS, imports: true, index };
+        let table = MemoryTable { rows: rows(), imports: true, index };
         load(&table, &LoadRequest { folders: &folders, touched: &touched }, Vec::new())
     }
 
@@ -202,13 +204,13 @@ fn rows_pick_files_in_folders_up_to_the_root() {
         ("work/docs/two.md", "2"),
         ("work/docs/deep/three.md", "3"),
     ]);
-    let shown = |row: Row<'_>| {
-        let table = MemoryTable { rows: &[row], ..MemoryTable::default() };
+    let shown = |row: Row| {
+        let table = MemoryTable { rows: vec![row], ..MemoryTable::default() };
         let request = LoadRequest { folders: &disk.folders(), touched: &[] };
         let texts = load(&table, &request, Vec::new()).files.into_iter().map(|f| f.text);
         texts.collect::<Vec<_>>().join(" ")
     };
-    let row = |names| Row::new(Level::Project, Base::Project, names);
+    let row = |names: &[&str]| Row::new(Level::Project, Base::Project, names);
     assert_eq!(shown(row(&["A.md", "B.md"])), "a aa b");
     assert_eq!(shown(Row { nearest_first: true, ..row(&["A.md"]) }), "aa a");
     assert_eq!(shown(Row { pick: Pick::First, ..row(&["B.md", "A.md"]) }), "a b");

@@ -142,15 +142,8 @@ fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
             pause,
         },
     );
-    let deleted = prop::collection::vec(id().prop_map(Arc::from), 0..3)
-        .prop_map(|results| ServerEdit::CacheEdits { results });
-    (
-        prop::option::of(thinking),
-        prop::option::of(clear),
-        prop::option::of(compact),
-        prop::option::of(deleted),
-    )
-        .prop_map(|(a, b, c, d)| a.into_iter().chain(b).chain(c).chain(d).collect())
+    (prop::option::of(thinking), prop::option::of(clear), prop::option::of(compact))
+        .prop_map(|(a, b, c)| a.into_iter().chain(b).chain(c).collect())
 }
 
 pub(crate) fn request(wire: Wire) -> impl Strategy<Value = Request> {

@@ -114,10 +114,10 @@ pub fn load_counted(
 }
 
 fn load(spec: &Spec, request: &LoadRequest<'_>) -> (LoadedFiles, Option<&'static str>) {
-    match spec.descriptor.files {
-        MemoryFiles::None(why) => (LoadedFiles::default(), Some(why)),
-        MemoryFiles::Read { .. } => {
-            (spec.descriptor.product.load_files(spec.version, request), None)
+    match &spec.descriptor.files {
+        MemoryFiles::None(why) => (LoadedFiles::default(), Some(*why)),
+        MemoryFiles::Read { table, .. } => {
+            (spec.descriptor.product.load_files(spec.version, table, request), None)
         }
     }
 }

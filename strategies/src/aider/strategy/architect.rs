@@ -1,15 +1,10 @@
 //! Architect mode: the main model describes the change, and an editor model writes it in a separate
 //! context that is discarded afterwards (docs/sources/aider.md §1.6).
 
-use std::sync::Arc;
-
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::Transcript;
-use ctxbench_core::engine::Engine;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{Purpose, Reply, Request};
+use ctxbench_core::prelude::*;
 
-use super::{ATTEMPTS, AiderProgram, as_text, has_edit};
+use super::{ATTEMPTS, AiderProgram, as_text, has_edit, max_input};
 
 /// Pairs of main model and editor model from the program's table. Every other model edits by itself
 /// (docs/sources/aider.md §1.6).
@@ -33,10 +28,10 @@ impl AiderProgram {
         match name.filter(|n| **n != *s.model.name) {
             Some(name) => {
                 let model = s.model.named(name);
-                let limit = Self::model_max_input(&model.scaled(self.scale));
+                let limit = max_input(&model.scaled(self.scale));
                 (model, limit)
             }
-            None => (s.model.clone(), Self::max_input(s)),
+            None => (s.model.clone(), max_input(&s.model)),
         }
     }
 

@@ -2,18 +2,14 @@
 //! which send the prompt up to the last cache breakpoint again shortly before the cache entry would
 //! expire (§1.4).
 
-use std::sync::Arc;
+use std::mem::take;
 
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Task};
 use ctxbench_core::model::find;
-use ctxbench_core::request::{Phase, Purpose, Request};
+use ctxbench_core::prelude::*;
 
-use super::{AiderProgram, groups, messages};
+use super::{AiderProgram, groups, max_input, messages};
 use crate::aider::rules::{Ending, Job, SummaryRules, ending, head_limit};
+use crate::aider::settings::AiderSettings;
 
 /// Interval between two checks for an answer, ms. The program's worker waits continuously; one
 /// second is close enough.
@@ -25,25 +21,16 @@ pub(super) struct PendingSummary {
     /// Time of the next check for its answer if nothing happens before, ms of virtual time.
     pub(super) look_at: Millis,
     request: Request,
-    covered: Covered,
+    job: Job,
+    /// The finished history that the summary covers.
+    snapshot: Vec<Arc<Block>>,
     /// Models not yet used at this step.
     fallback: Vec<Arc<str>>,
     /// Text of the request, for the next model.
     asked: Transcript,
 }
 
-/// The finished history that a summary covers.
-struct Covered {
-    job: Job,
-    snapshot: Vec<Arc<Block>>,
-}
-
 impl AiderProgram {
-    /// Returns the input limit of the first model without the reserve, both scaled.
-    fn head_limit(&self, first: &str) -> i64 {
-        head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
-    }
-
     /// Starts a summary if the finished history is larger than its budget.
     pub(super) async fn summarize_start(&mut self, s: &mut Engine) {
         let budget = self.budget(s);
@@ -65,14 +52,14 @@ impl AiderProgram {
         let prefix = if self.described { &words.described_prefix } else { &words.summary_prefix };
         let rules = SummaryRules {
             max_tokens: budget,
-            head_limit: self.head_limit(&models[0]),
+            head_limit: head_limit(find(&models[0]).ok().map(max_input), self.scale),
             prefix: prefix.to_string(),
             count: self.count(),
             described: self.described,
         };
         let mut job = Job::new(messages(&snapshot), rules);
         if let Some(text) = job.start() {
-            self.pending = Some(self.ask(s, None, Covered { job, snapshot }, text, models).await);
+            self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
         }
     }
 
@@ -82,7 +69,7 @@ impl AiderProgram {
         &self,
         s: &mut Engine,
         before: Option<Task>,
-        covered: Covered,
+        (job, snapshot): (Job, Vec<Arc<Block>>),
         asked: Transcript,
         mut models: Vec<Arc<str>>,
     ) -> PendingSummary {
@@ -100,7 +87,7 @@ impl AiderProgram {
             None => s.spawn(&request).await,
         };
         let look_at = s.now() + LOOK_MS;
-        PendingSummary { task, look_at, request, covered, fallback: models, asked }
+        PendingSummary { task, look_at, request, job, snapshot, fallback: models, asked }
     }
 
     /// Takes an answer if it is ready. Returns true while more requests follow.
@@ -112,19 +99,18 @@ impl AiderProgram {
             return false;
         };
         let (next, summarised) = match result.ok().and_then(|r| r.text()) {
-            Some(answer) => {
-                (p.covered.job.answer(&answer).map(|text| (text, self.models(s))), true)
-            }
+            Some(answer) => (p.job.answer(&answer).map(|text| (text, self.models(s))), true),
             None if p.fallback.is_empty() => (None, false),
-            None => (Some((p.asked, p.fallback)), false),
+            None => (Some((take(&mut p.asked), take(&mut p.fallback))), false),
         };
         match next {
             Some((text, models)) => {
-                self.pending = Some(self.ask(s, Some(p.task), p.covered, text, models).await);
+                let covered = (p.job, p.snapshot);
+                self.pending = Some(self.ask(s, Some(p.task), covered, text, models).await);
                 true
             }
             None => {
-                self.finish(s, p.task, p.covered, summarised);
+                self.finish(s, p, summarised);
                 false
             }
         }
@@ -136,8 +122,8 @@ impl AiderProgram {
         while self.advance(s, true).await {}
     }
 
-    fn finish(&mut self, s: &mut Engine, task: Task, covered: Covered, summarised: bool) {
-        let Covered { job, snapshot } = covered;
+    fn finish(&mut self, s: &mut Engine, p: PendingSummary, summarised: bool) {
+        let PendingSummary { task, job, snapshot, .. } = p;
         if !summarised {
             s.unusable(task);
         }
@@ -178,8 +164,6 @@ impl AiderProgram {
 /// checks the clock once a second; this delay is not modelled.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAlive {
-    /// Number of keep-alive requests after each normal one.
-    pings: u64,
     /// Delay between a request and the next keep-alive request, ms.
     delay: Millis,
     next: Millis,
@@ -192,25 +176,20 @@ pub(crate) struct KeepAlive {
 }
 
 impl KeepAlive {
-    pub(crate) fn new(pings: u64, delay: Millis) -> Self {
-        KeepAlive { pings, delay, ..KeepAlive::default() }
-    }
-
     /// Restarts the delay and the number of keep-alive requests after a normal request. Does
     /// nothing if the request has no breakpoint.
-    pub(crate) fn begin(&mut self, now: Millis, request: &Request) {
-        let Some(last) = request.breakpoints.last().filter(|_| self.pings > 0 && !self.forbidden)
-        else {
-            return;
-        };
+    pub(crate) fn begin(&mut self, now: Millis, request: &Request, set: &AiderSettings) {
+        let (pings, delay) = (set.keepalive_pings, set.keepalive_delay_ms);
+        let last = request.breakpoints.last().filter(|_| pings > 0 && !self.forbidden);
+        let Some(last) = last else { return };
         let ping = Request {
             purpose: Purpose::Ping,
             max_tokens: Some(1),
             blocks: request.blocks[..=*last].to_vec(),
             ..request.clone()
         };
-        (self.next, self.left, self.request) =
-            (now.saturating_add(self.delay), self.pings, Some(ping));
+        (self.delay, self.next, self.left) = (delay, now.saturating_add(delay), pings);
+        self.request = Some(ping);
     }
 
     /// Stops because the program ended. The next one may send requests again.

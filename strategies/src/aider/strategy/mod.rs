@@ -4,29 +4,19 @@ mod architect;
 mod background;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use background::{KeepAlive, PendingSummary};
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::tools::is_edit;
-use ctxbench_core::compaction::{Transcript, ephemeral_block};
-use ctxbench_core::content::Part;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::Event;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{ModelError, Reply, Request};
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy};
-use ctxbench_core::tokens::o200k;
+use ctxbench_core::prelude::*;
 
 use super::chunks::{Chunks, Created, block, written};
 use super::chunks::{cut_map, map_budget, map_tokens};
 use super::rules::{CONTENTS, ChatLine, EXACT, TokenCount, history_budget};
 use super::settings::{AiderSettings, AiderWords, Oversize, Reminder};
-use crate::aider::markdown::{self, MarkdownSpeaker};
+use crate::aider::markdown;
 use crate::aider::rules::{in_list, list_tokens};
-use crate::descriptor::Version;
+use crate::descriptor::BuildRequest;
 
 /// Number of attempts at a request that fails temporarily. The pauses double from 0.25 s to a
 /// minute (docs/sources/aider.md §1.1).
@@ -56,34 +46,21 @@ pub(crate) struct AiderProgram {
 }
 
 impl AiderProgram {
-    pub(crate) fn new(
-        version: Version,
-        settings: AiderSettings,
-        words: AiderWords,
-        scale: f64,
-    ) -> Self {
+    pub(crate) fn new(b: &BuildRequest<'_>) -> Self {
         AiderProgram {
-            as_released: version.name == "0.86",
-            described: version.is_description(),
-            keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
-            scale,
-            words,
+            settings: b.settings(),
+            as_released: b.version.name == "0.86",
+            described: b.version.is_description(),
+            keep_alive: KeepAlive::default(),
+            scale: b.scale,
+            words: b.texts(),
             chunks: Chunks::default(),
             edited: false,
             created: Created::default(),
             newer_files: false,
             pending: None,
             counted: MessageTokens::default(),
-            settings,
         }
-    }
-
-    fn model_max_input(model: &Model) -> u64 {
-        model.input_limit.unwrap_or(model.window)
-    }
-
-    fn max_input(s: &Engine) -> u64 {
-        Self::model_max_input(&s.model)
     }
 
     /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
@@ -104,7 +81,7 @@ impl AiderProgram {
 
     fn budget(&self, s: &Engine) -> f64 {
         let AiderSettings { history_least, history_most, .. } = self.settings;
-        let by_window = || history_budget(Self::max_input(s), history_least, history_most);
+        let by_window = || history_budget(max_input(&s.model), history_least, history_most);
         self.settings.max_chat_history_tokens.map_or_else(by_window, |n| n as f64)
     }
 
@@ -179,7 +156,7 @@ impl AiderProgram {
             return blocks;
         }
         let from = self.chunks.len_before_cur().min(blocks.len());
-        self.reminded(s, blocks, from, Self::max_input(s))
+        self.reminded(s, blocks, from, max_input(&s.model))
     }
 
     /// Adds the reminder to a prompt if there is room for it. The current messages, which begin at
@@ -213,7 +190,7 @@ impl AiderProgram {
     /// Returns the session's repository map, cut to the budget: one text, or nothing.
     fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
         let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
-        let (window, set) = (Self::max_input(s), &self.settings);
+        let (window, set) = (max_input(&s.model), &self.settings);
         let tokens = set.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
         if tokens == 0.0 {
             return Vec::new();
@@ -224,6 +201,10 @@ impl AiderProgram {
         let cut = cut_map(&text, budget, o200k).map(|t| first.map_draft(|d| d.text = t.into()));
         cut.into_iter().collect()
     }
+}
+
+fn max_input(model: &Model) -> u64 {
+    model.input_limit.unwrap_or(model.window)
 }
 
 /// Returns the successive blocks that form each of Aider's messages, which have a common message and
@@ -353,7 +334,7 @@ impl Strategy for AiderProgram {
         self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
         let blocks = self.prompt(s);
-        let (believed, limit) = (self.counted.list(&blocks), Self::max_input(s));
+        let (believed, limit) = (self.counted.list(&blocks), max_input(&s.model));
         if self.sends(s, &blocks, believed, limit) {
             return Flow::Proceed;
         }
@@ -370,7 +351,7 @@ impl Strategy for AiderProgram {
         } else {
             Vec::new()
         };
-        self.keep_alive.begin(s.now(), &r);
+        self.keep_alive.begin(s.now(), &r, &self.settings);
         r
     }
 
@@ -460,33 +441,21 @@ impl AiderProgram {
     pub(super) fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
         let mut file = String::new();
         markdown::append_start(&mut file, "");
-        for b in self.spoken(s) {
-            let who = if b.role == Role::Assistant {
-                MarkdownSpeaker::Assistant
-            } else {
-                MarkdownSpeaker::User
-            };
-            markdown::append(&mut file, who, &b.text);
-        }
-        markdown::split_chat_history_markdown(&file, false)
-            .into_iter()
-            .map(|(who, text)| {
-                let of_model = who == MarkdownSpeaker::Assistant;
-                let kind = if of_model { BlockKind::Assistant } else { BlockKind::User };
-                let role = if of_model { Role::Assistant } else { Role::User };
-                s.synthetic(kind, role, text, vec![])
-            })
-            .collect()
-    }
-
-    /// Returns all messages of the session in the form that this program shows, without reasoning and
-    /// images.
-    fn spoken(&self, s: &Engine) -> Vec<Draft> {
         let said = s.history.messages().iter().filter(|m| !m.synthetic);
         let parts = said.flat_map(|m| m.parts.iter().map(|p| (m.role, p)));
+        // Reasoning and images are not in the file.
         let kept =
             parts.filter(|(_, p)| matches!(p, Part::Text(_) | Part::Call(_) | Part::Result { .. }));
-        kept.filter_map(|(role, p)| p.draft(role)).map(|d| self.admit(d)).collect()
+        for draft in kept.filter_map(|(role, p)| p.draft(role)).map(|d| self.admit(d)) {
+            let who = if draft.role == Role::Assistant { draft.role } else { Role::User };
+            markdown::append(&mut file, who, &draft.text);
+        }
+        let block = |(role, text)| {
+            let of_model = role == Role::Assistant;
+            let kind = if of_model { BlockKind::Assistant } else { BlockKind::User };
+            s.synthetic(kind, role, text, vec![])
+        };
+        markdown::split_chat_history_markdown(&file, false).into_iter().map(block).collect()
     }
 }
 

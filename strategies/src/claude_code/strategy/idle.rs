@@ -5,14 +5,12 @@
 //! The summary runs in the background. A user who returns earlier waits for it, as for any
 //! compaction in progress (ours; the sources do not say).
 
-use ctxbench_core::Millis;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::request::Phase;
+use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::ClaudeCodeProgram;
 use crate::claude_code::settings::Resume;
-use crate::claude_code::summary::{IfNotReady, Prepared};
+use crate::claude_code::summary::Prepared;
 
 /// Interval between two checks whether the summary has arrived, ms; ours.
 const LOOK_MS: Millis = 1_000;
@@ -55,10 +53,9 @@ impl ClaudeCodeProgram {
     /// Starts the summary, or checks for its answer, at the scheduled time.
     pub async fn pause_goes_on(&mut self, s: &mut Engine) {
         if self.state.pause.summary.is_under_way() {
-            self.pause_summary(s, IfNotReady::Keep).await;
+            self.pause_summary(s, false).await;
         } else {
             s.trigger("idle", self.believed(s), self.asked.settings.idle_min_tokens);
-            self.state.prepared.cancel(s);
             let extra = self.asked.settings.instructions(None);
             let prompt = self.asked.instruction(extra.as_deref());
             self.state.pause.summary.begin(s, &self.asked, [prompt]).await;
@@ -71,13 +68,13 @@ impl ClaudeCodeProgram {
     pub async fn pause_ends(&mut self, s: &mut Engine) {
         self.state.pause.at = None;
         if self.state.pause.summary.is_under_way() {
-            self.pause_summary(s, IfNotReady::Wait).await;
+            self.pause_summary(s, true).await;
         }
     }
 
-    async fn pause_summary(&mut self, s: &mut Engine, if_not_ready: IfNotReady) {
+    async fn pause_summary(&mut self, s: &mut Engine, wait: bool) {
         let (fixed, history) = self.split_fixed(s);
-        let written = self.state.pause.summary.take(s, &history, if_not_ready).await;
+        let written = self.state.pause.summary.take(s, &history, wait).await;
         if self.state.pause.summary.is_under_way() {
             return;
         }

@@ -3,28 +3,17 @@
 mod idle;
 mod summarize_side;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use ctxbench_core::Millis;
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Role, is_fixed};
-use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, origins};
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming, RewindMode};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Manual, ReplyFlow, Strategy, Unsupported};
-use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_core::block::is_fixed;
+use ctxbench_core::prelude::*;
 
 use super::restore::OF_FOLDERS;
 use super::restore::{cut_indexes, restored};
 use super::rules::{
-    Levels, active, believed, clearable, estimate, excess, is_too_long, last_messages, levels,
-    new_from, too_much,
+    Levels, believed, clearable, estimate, excess, is_too_long, last_messages, levels, new_from,
+    too_much,
 };
 use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
-use super::summary::Deleted;
-use super::summary::SessionMemory;
-use super::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
+use super::summary::{FinishedSummary, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
 use idle::Pause;
@@ -59,8 +48,6 @@ pub(crate) struct ProgramState {
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: UndoStack,
-    /// Summary in progress before it is needed.
-    pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
     scoped: Scoped,
@@ -125,15 +112,6 @@ impl ClaudeCodeProgram {
                 let at = old(set.micro_gap_keep, 0);
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
-            Micro::CacheEdits
-                if s.model.capabilities.context_editing
-                    && active(s.context.blocks()) > set.micro_active =>
-            {
-                let at = old(set.micro_active, 0);
-                let placeholder = self.words().cleared.clone();
-                let view = self.asked.deleted.delete(s.context.blocks(), &at, &placeholder);
-                self.smaller(s, "cache_edits", view);
-            }
             _ => {}
         }
     }
@@ -147,17 +125,12 @@ impl ClaudeCodeProgram {
             s.trigger(check, self.believed(s), limit);
         }
         let view = clear_outputs(s.context.blocks(), at, &self.words().cleared);
-        self.smaller(s, "microcompact", view);
-    }
-
-    /// Sets a view with smaller results.
-    pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
         // The last usage includes the cleared tokens.
         let known = new_from(&view);
         let freed = estimate(&s.context.blocks()[..known]).saturating_sub(estimate(&view[..known]));
         self.state.reported = self.state.reported.map(|n| n.saturating_sub(freed));
         // Smaller results do not separate a call from its result.
-        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
+        let _ = s.compacted(CompactionKind::Clear, "microcompact", Phase::MidTurn, view);
     }
 
     /// Saves results of one message to files if they are too large together, though each is small
@@ -201,20 +174,9 @@ impl ClaudeCodeProgram {
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
-        let ready = match phase {
-            Phase::MidTurn if over.is_none() && self.settings().hook_before.is_none() => {
-                self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
-            }
-            _ => None,
-        };
         let extra = self.settings().instructions(extra);
-        let written = match ready {
-            Some(written) => written,
-            None => {
-                let shown = (&fixed[..], &history[..]);
-                self.asked.ask(s, phase, extra.as_deref(), over, shown).await?
-            }
-        };
+        let shown = (&fixed[..], &history[..]);
+        let written = self.asked.ask(s, phase, extra.as_deref(), over, shown).await?;
         self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
@@ -305,7 +267,6 @@ impl ClaudeCodeProgram {
     /// Cancels background work because the conversation changed.
     fn drop_background(&mut self, s: &mut Engine) {
         self.memory.forget(s);
-        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
     }
 
@@ -334,7 +295,6 @@ impl Strategy for ClaudeCodeProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         self.drop_background(s);
         self.state = ProgramState::default();
-        self.asked.deleted = Deleted::default();
         cut_indexes(s);
         s.show_fixed();
         if self.settings().scoped_rules {
@@ -347,7 +307,6 @@ impl Strategy for ClaudeCodeProgram {
             return;
         }
         // Background requests ended with the program.
-        self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
@@ -388,8 +347,7 @@ impl Strategy for ClaudeCodeProgram {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        let (blocks, server_edits) = self.asked.deleted.as_sent(s.context.blocks());
-        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
+        Request { ttl: self.asked.ttl(s), ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> ReplyFlow {
@@ -406,10 +364,6 @@ impl Strategy for ClaudeCodeProgram {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, believed).await;
-        if self.settings().precompute && !self.gave_up() && believed >= self.levels(s).warning {
-            let prompt = self.asked.instruction(None);
-            self.state.prepared.begin(s, &self.asked, [prompt]).await;
-        }
         Flow::Proceed
     }
 

@@ -1,6 +1,4 @@
-use ctxbench_core::block::BlockKind;
-use ctxbench_core::host::Action;
-use ctxbench_core::request::Phase;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{Played, Script, outline, play, text_answer, user};
 

@@ -5,12 +5,8 @@
 //! The first keeps the prefix, so the prompt cache still contains it. The second keeps the suffix.
 //! Recent files are not restored afterwards, because no source says that they are.
 
-use ctxbench_core::block::MessageId;
-use ctxbench_core::engine::Engine;
-use ctxbench_core::host::RewindMode;
-use ctxbench_core::request::Phase;
-
 use super::ClaudeCodeProgram;
+use ctxbench_core::prelude::*;
 
 /// Number of characters that the instruction quotes of the message before the split; ours.
 const QUOTED: usize = 80;
@@ -53,7 +49,6 @@ impl ClaudeCodeProgram {
         let sides = if from_here { [before, &summary] } else { [&summary, after] };
         self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
         self.memory.forget(s);
-        self.state.prepared.cancel(s);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of a user's summary from a message on, or up to a message, in every product that has one.
 
-use ctxbench_core::host::{Action, RewindMode, RewindStatus};
+use ctxbench_core::host::RewindStatus;
+use ctxbench_core::prelude::*;
 
 use crate::testing::{Played, Script, back_to, outline, play, text_answer, user};
 

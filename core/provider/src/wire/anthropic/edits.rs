@@ -32,8 +32,6 @@ struct GivenEdit<'a> {
     pause_after_compaction: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delete: Option<Vec<Text<'a>>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -91,10 +89,6 @@ impl<'a> GivenEdit<'a> {
                 instructions: instructions.as_deref().map(Text::Plain),
                 ..of("compact_20260112")
             },
-            ServerEdit::CacheEdits { results } => GivenEdit {
-                delete: Some(results.iter().map(|id| Text::Plain(id)).collect()),
-                ..of("cache_edits")
-            },
         }
     }
 }
@@ -142,7 +136,7 @@ impl ContextManagement<'_> {
     /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
         const ACCEPTED: &str =
-            "clear_tool_uses_20250919, clear_thinking_20251015, compact_20260112, cache_edits";
+            "clear_tool_uses_20250919, clear_thinking_20251015, compact_20260112";
         let mut edits = Vec::new();
         for e in self.edits {
             let number = e
@@ -164,9 +158,6 @@ impl ContextManagement<'_> {
                     trigger: Amount::tokens(e.trigger, 150_000)?,
                     instructions: e.instructions.map(Text::into_shared),
                     pause: e.pause_after_compaction.unwrap_or(false),
-                },
-                "cache_edits" => ServerEdit::CacheEdits {
-                    results: e.delete.into_iter().flatten().map(Text::into_shared).collect(),
                 },
                 _ => return Err(WireError::unsupported("context edit", &e.kind, ACCEPTED)),
             });
