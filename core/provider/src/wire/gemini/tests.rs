@@ -164,7 +164,7 @@ fn what_is_not_of_this_wire_is_refused() {
     let role = refused(&json!({"contents": [{"role": "assistant", "parts": []}]}));
     assert!(role.contains("`assistant`") && role.contains("user, model"), "{role}");
     let code = refused(&said(json!({"executableCode": {"language": "PYTHON", "code": "1"}})));
-    assert!(code.contains("`executableCode`"), "{code}");
+    assert!(code.contains("lacks `text, functionCall"), "{code}");
     let call = refused(&said(json!({"functionCall": {"args": {}}})));
     assert!(call.contains("functionCall.name"), "{call}");
     for config in [json!({"candidateCount": 2}), json!({"candidate_count": 2})] {
