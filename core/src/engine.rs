@@ -544,23 +544,14 @@ impl Engine {
 
     /// Removes everything after a message from the view. The history does not change.
     pub fn truncate_after(&mut self, to: MessageId) {
-        let kept = self
-            .context
-            .blocks()
-            .iter()
-            .filter(|b| b.message <= to || b.origin.is_empty())
-            .cloned()
-            .collect();
-        if self.context.set(kept).is_err() {
-            let open: Vec<Arc<Block>> = self
-                .context
-                .blocks()
-                .iter()
-                .filter(|b| b.message < to || b.origin.is_empty())
-                .cloned()
-                .collect();
-            // This would separate a call from its result: cut one message earlier.
-            let _ = self.context.set(open);
+        let is_kept: [fn(MessageId, MessageId) -> bool; 2] = [|m, to| m <= to, |m, to| m < to];
+        for is_kept in is_kept {
+            let is_kept = |b: &&Arc<Block>| b.origin.is_empty() || is_kept(b.message, to);
+            let kept = self.context.blocks().iter().filter(is_kept).cloned().collect();
+            // If this would separate a call from its result, cut one message earlier.
+            if self.context.set(kept).is_ok() {
+                return;
+            }
         }
     }
 

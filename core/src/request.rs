@@ -87,7 +87,8 @@ impl Tools {
 }
 
 /// Threshold of `clear_tool_uses_20250919`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum ClearTrigger {
     /// Input tokens of the prompt.
     InputTokens(u64),
@@ -132,34 +133,125 @@ pub enum Thread {
     },
 }
 
-/// A context edit requested from the provider (Anthropic, docs/sources/anthropic-sdk.md §3).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A context edit requested from the provider, as Anthropic's wire writes it, with its documented
+/// defaults (docs/sources/anthropic-sdk.md §3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
 pub enum ServerEdit {
-    /// `clear_tool_uses_20250919`.
+    #[serde(rename = "clear_tool_uses_20250919")]
     ClearToolUses {
+        #[serde(default = "edit_json::clear_trigger")]
         trigger: ClearTrigger,
         /// Number of newest tool uses to keep.
+        #[serde(default = "edit_json::three", deserialize_with = "edit_json::number")]
+        #[serde(serialize_with = "edit_json::uses")]
         keep: usize,
         /// Minimum number of tokens to clear, else nothing is cleared.
+        #[serde(default, deserialize_with = "edit_json::number")]
+        #[serde(
+            skip_serializing_if = "edit_json::is_default",
+            serialize_with = "edit_json::tokens"
+        )]
         clear_at_least: u64,
         /// Tools with results to keep.
+        #[serde(default, rename = "exclude_tools", skip_serializing_if = "Vec::is_empty")]
         exclude: Vec<String>,
+        #[serde(default, rename = "clear_tool_inputs", deserialize_with = "edit_json::cleared")]
+        #[serde(
+            skip_serializing_if = "edit_json::is_default",
+            serialize_with = "edit_json::inputs"
+        )]
         inputs: ClearInputs,
     },
-    /// `clear_thinking_20251015`: clears thinking of older turns.
+    /// Clears thinking of older turns.
+    #[serde(rename = "clear_thinking_20251015")]
     ClearThinking {
         /// Number of newest turns with thinking to keep; `None` means all.
+        #[serde(default, deserialize_with = "edit_json::optional")]
+        #[serde(serialize_with = "edit_json::turns")]
         keep: Option<usize>,
     },
-    /// `compact_20260112`.
+    #[serde(rename = "compact_20260112")]
     Compact {
         /// Threshold in input tokens.
+        #[serde(default = "edit_json::compact_trigger", deserialize_with = "edit_json::number")]
+        #[serde(serialize_with = "edit_json::tokens")]
         trigger: u64,
-        /// Replaces the provider's own prompt.
-        instructions: Option<Arc<str>>,
         /// Stop after the summary instead of continuing.
+        #[serde(default, rename = "pause_after_compaction")]
         pause: bool,
+        /// Replaces the provider's own prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<Arc<str>>,
     },
+}
+
+/// JSON of context edits; an amount is `{"type": …, "value": …}`.
+mod edit_json {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Value, json};
+
+    use super::ClearInputs;
+
+    fn amount<S: Serializer>(kind: &str, value: u64, s: S) -> Result<S::Ok, S::Error> {
+        json!({"type": kind, "value": value}).serialize(s)
+    }
+
+    pub(super) fn tokens<S: Serializer>(n: &u64, s: S) -> Result<S::Ok, S::Error> {
+        amount("input_tokens", *n, s)
+    }
+
+    pub(super) fn uses<S: Serializer>(n: &usize, s: S) -> Result<S::Ok, S::Error> {
+        amount("tool_uses", *n as u64, s)
+    }
+
+    pub(super) fn turns<S: Serializer>(n: &Option<usize>, s: S) -> Result<S::Ok, S::Error> {
+        match n {
+            Some(n) => amount("thinking_turns", *n as u64, s),
+            None => "all".serialize(s),
+        }
+    }
+
+    pub(super) fn number<'de, D: Deserializer<'de>, N: TryFrom<u64>>(d: D) -> Result<N, D::Error> {
+        let n = Value::deserialize(d)?["value"].as_u64().and_then(|n| n.try_into().ok());
+        n.ok_or_else(|| D::Error::custom("an amount without a `value`"))
+    }
+
+    pub(super) fn optional<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+        Ok(Value::deserialize(d)?["value"].as_u64().map(|n| n as usize))
+    }
+
+    pub(super) fn inputs<S: Serializer>(inputs: &ClearInputs, s: S) -> Result<S::Ok, S::Error> {
+        match inputs {
+            ClearInputs::Of(tools) => tools.serialize(s),
+            all => (*all == ClearInputs::All).serialize(s),
+        }
+    }
+
+    pub(super) fn cleared<'de, D: Deserializer<'de>>(d: D) -> Result<ClearInputs, D::Error> {
+        match Value::deserialize(d)? {
+            Value::Bool(true) => Ok(ClearInputs::All),
+            Value::Bool(false) | Value::Null => Ok(ClearInputs::None),
+            tools => serde_json::from_value(tools).map(ClearInputs::Of).map_err(D::Error::custom),
+        }
+    }
+
+    pub(super) fn clear_trigger() -> super::ClearTrigger {
+        super::ClearTrigger::InputTokens(100_000)
+    }
+
+    pub(super) fn compact_trigger() -> u64 {
+        150_000
+    }
+
+    pub(super) fn three() -> usize {
+        3
+    }
+
+    pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+        *value == T::default()
+    }
 }
 
 /// One request to a model.

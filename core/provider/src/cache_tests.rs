@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cache::{CacheUse, PromptCache};
+use super::cache::{CacheUse, Prefix, PromptCache};
 use super::prompt::{Content, Item, Prompt};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, find};
@@ -19,12 +19,12 @@ fn rule(model: &str) -> CacheRule {
 
 /// Cache of Anthropic with a minimum of 1,024 tokens.
 fn anthropic() -> PromptCache {
-    PromptCache::new(rule("claude-sonnet-4-6"), Counting::O200K)
+    PromptCache::new(rule("claude-sonnet-4-6"))
 }
 
 /// Cache of OpenAI for models up to gpt-5.5.
 fn openai() -> PromptCache {
-    PromptCache::new(rule("gpt-5.5"), Counting::O200K)
+    PromptCache::new(rule("gpt-5.5"))
 }
 
 /// Returns a text of exactly `n` billed tokens, distinguished by its first word: `id` and " x" are
@@ -54,7 +54,7 @@ fn five(sizes: &[u64], marks: &[usize]) -> Prompt {
 
 /// Sends a prompt whose reply begins at once.
 fn send(cache: &mut PromptCache, prompt: &Prompt, at: u64) -> CacheUse {
-    cache.lookup_and_write(prompt, at, at)
+    cache.use_prefixes(&prompt.prefixes(&Counting::O200K), at, at)
 }
 
 fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
@@ -135,22 +135,26 @@ fn one_hour_entries_are_written_and_billed_apart() {
 fn an_entry_is_usable_when_its_reply_has_begun() {
     let p = five(&[2_000], &[0]);
     let mut c = anthropic();
-    c.lookup_and_write(&p, 0, 3_000);
+    let all = p.prefixes(&Counting::O200K);
+    c.use_prefixes(&all, 0, 3_000);
     // Sent at the same time as the first: both pay for the write.
-    assert_eq!(c.lookup_and_write(&p, 2_999, 6_000), used(0, 2_000, 0, 0));
-    assert_eq!(c.lookup_and_write(&p, 3_000, 4_000), used(2_000, 0, 0, 0));
+    assert_eq!(c.use_prefixes(&all, 2_999, 6_000), used(0, 2_000, 0, 0));
+    assert_eq!(c.use_prefixes(&all, 3_000, 4_000), used(2_000, 0, 0, 0));
 }
 
 #[test]
 fn five_breakpoints_and_a_wrong_order_are_refused() {
-    let c = anthropic();
+    let check = |c: PromptCache, p: &Prompt| c.validate(&p.prefixes(&Counting::O200K));
     let sizes = [100; 5];
-    assert!(c.validate(&five(&sizes, &[0, 1, 2, 3])).is_ok());
-    let e = c.validate(&five(&sizes, &[0, 1, 2, 3, 4])).unwrap_err();
+    assert!(check(anthropic(), &five(&sizes, &[0, 1, 2, 3])).is_ok());
+    let e = check(anthropic(), &five(&sizes, &[0, 1, 2, 3, 4])).unwrap_err();
     assert_eq!((e.kind, e.status), (ErrorKind::Invalid, 400));
-    assert!(c.validate(&prompt(&sizes, &[(0, Ttl::FiveMinutes), (1, Ttl::OneHour)])).is_err());
-    assert!(c.validate(&prompt(&sizes, &[(0, Ttl::OneHour), (1, Ttl::FiveMinutes)])).is_ok());
-    assert!(openai().validate(&five(&sizes, &[0, 1, 2, 3, 4])).is_ok());
+    let [short, long] = [(0, Ttl::FiveMinutes), (0, Ttl::OneHour)];
+    assert!(check(anthropic(), &prompt(&sizes, &[short, (1, Ttl::OneHour)])).is_err());
+    assert!(check(anthropic(), &prompt(&sizes, &[long, (1, Ttl::FiveMinutes)])).is_ok());
+    assert!(check(openai(), &five(&sizes, &[0, 1, 2, 3, 4])).is_ok());
+    let newest = PromptCache::new(rule("gpt-6-sol"));
+    assert!(check(newest, &five(&sizes, &[0, 1, 2, 3, 4])).is_err());
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
 
 #[test]
 fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
-    let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
     // No breakpoint is requested: one is at the end, everything is written.
     assert_eq!(send(&mut c, &prompt(&[2_000, 500], &[]), 0), used(0, 2_500, 0, 0));
     // 300 more: 2,500 are read to the token, no steps of 128.
@@ -220,13 +224,12 @@ fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
 
 #[test]
 fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
-    let new = || PromptCache::new(rule("gpt-6-sol"), Counting::O200K);
+    let new = || PromptCache::new(rule("gpt-6-sol"));
     // Four explicit breakpoints leave none at the end: the last 50 are plain input. 1,024 is the
     // minimum.
     let sizes = [1_100, 100, 100, 100, 50];
     assert_eq!(send(&mut new(), &five(&sizes, &[0, 1, 2, 3]), 0), used(0, 1_400, 0, 50));
     assert_eq!(send(&mut new(), &five(&sizes, &[0, 1, 2]), 0), used(0, 1_450, 0, 0));
-    assert!(new().validate(&five(&sizes, &[0, 1, 2, 3, 4])).is_err());
     assert_eq!(send(&mut new(), &prompt(&[1_000, 23], &[]), 0), used(0, 0, 0, 1_023));
     // Thirty minutes after the last use.
     let p = prompt(&[2_000], &[]);
@@ -244,7 +247,7 @@ fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
 
 #[test]
 fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered() {
-    let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
     send(&mut c, &prompt(&[2_000], &[]), 0);
     // 90 pieces of 10 further on, in one go: still found (Anthropic would check 20 positions).
     let sizes: Vec<u64> = std::iter::once(2_000).chain(std::iter::repeat_n(10, 90)).collect();
@@ -268,7 +271,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
     for (model, minimum, life) in
         [("gemini-2.5-pro", 2_048, 5), ("gemini-2.5-flash", 2_048, 5), ("grok-4.7", 1_024, 10)]
     {
-        let mut c = PromptCache::new(rule(model), Counting::O200K);
+        let mut c = PromptCache::new(rule(model));
         let p = prompt(&[minimum - 1], &[]);
         send(&mut c, &p, 0);
         assert_eq!(send(&mut c, &p, 1), used(0, 0, 0, minimum - 1), "{model} below its minimum");
@@ -293,7 +296,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
 
 #[test]
 fn deepseek_hits_whole_units_only() {
-    let mut c = PromptCache::new(rule("deepseek-chat"), Counting::O200K);
+    let mut c = PromptCache::new(rule("deepseek-chat"));
     let first = [('u', 1, 2_000), ('u', 2, 500)];
     assert_eq!(send(&mut c, &talk(&first), 0), used(0, 0, 0, 2_500));
     // The conversation continues: input (2,500) and reply (300) were stored together, the 80 after
@@ -320,7 +323,7 @@ fn deepseek_hits_whole_units_only() {
 #[test]
 fn without_lifetimes_nothing_expires() {
     let p = five(&[2_000], &[0]);
-    let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes(), Counting::O200K);
+    let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes());
     send(&mut c, &p, 0);
     assert_eq!(send(&mut c, &p, 1_000_000 * MINUTE).read, 2_000);
 }
@@ -329,7 +332,7 @@ mod properties {
     use proptest::prelude::*;
 
     use super::super::cache::{Prefix, PromptCache};
-    use ctxbench_core::model::{Counting, catalogue};
+    use ctxbench_core::model::catalogue;
     use ctxbench_core::usage::Ttl;
 
     /// Steps of one prompt: (identity, tokens, breakpoint, from the model), and the time since the
@@ -348,7 +351,7 @@ mod properties {
         #[test]
         fn the_four_kinds_add_up(prompts in steps()) {
             for model in catalogue() {
-                let (mut cache, mut now) = (PromptCache::new(model.cache, Counting::O200K), 0);
+                let (mut cache, mut now) = (PromptCache::new(model.cache), 0);
                 let mut shown = std::collections::HashSet::new();
                 for (steps, gap) in &prompts {
                     now += gap;
@@ -391,7 +394,6 @@ fn the_test_texts_have_the_size_they_claim() {
 
 #[test]
 fn a_server_lets_go_of_what_is_dead_and_of_nothing_else() {
-    use super::cache::Prefix;
     let (mut kept, mut swept) = (anthropic(), anthropic());
     // A separate conversation per minute, each with four breakpoints; an entry lives five minutes.
     for minute in 0..4_000_u64 {

@@ -3,11 +3,9 @@
 mod cache;
 #[cfg(test)]
 mod cache_tests;
-pub mod outline;
 pub mod prompt;
 pub mod wire;
 
 pub use cache::{CacheUse, Prefix, PromptCache};
-pub use outline::Outline;
 pub use prompt::{Content, Item, Prompt, PromptThread};
 pub use wire::{Encoded, Wire, WireError};

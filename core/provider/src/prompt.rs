@@ -10,6 +10,9 @@ use ctxbench_core::request::{ServerEdit, Tools};
 use ctxbench_core::tokens::{self, Size};
 use ctxbench_core::usage::Ttl;
 
+use crate::cache::{Prefix, prefixes};
+use crate::wire::slot::Slot;
+
 /// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
@@ -67,7 +70,7 @@ pub struct Item {
     pub hash: u64,
     /// The engine's block, with more information than the wire; `None` for requests of other programs.
     pub shows: Option<Arc<Block>>,
-    pub(crate) size: OnceLock<Size>,
+    size: OnceLock<Size>,
 }
 
 impl PartialEq for Item {
@@ -84,6 +87,18 @@ impl Item {
         Item { hash, role, content: content.into(), message, cache, shows: None, size }
     }
 
+    /// Creates the item of a block, with the hash and size of its content.
+    pub(crate) fn of_block(
+        block: &Arc<Block>,
+        (hash, size): (u64, Size),
+        content: Content,
+        slot: &Slot,
+    ) -> Self {
+        let Slot { role, message, cache, .. } = *slot;
+        let (content, shows, size) = (content.into(), Some(block.clone()), size.into());
+        Item { hash, role, content, message, cache, shows, size }
+    }
+
     /// Returns a copy with other content.
     pub fn with(&self, content: Content) -> Self {
         Item {
@@ -94,11 +109,7 @@ impl Item {
 
     /// Returns the billed tokens, equal to those of the block.
     pub fn tokens(&self, by: &Counting) -> u64 {
-        by.block(self.size())
-    }
-
-    pub(crate) fn size(&self) -> Size {
-        *self.size.get_or_init(|| self.content.size())
+        by.block(*self.size.get_or_init(|| self.content.size()))
     }
 
     /// Returns text, thinking, arguments or tool output; empty for images.
@@ -183,7 +194,7 @@ impl PromptItem for Item {
 }
 
 impl Content {
-    fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> Size {
         match self {
             Content::Text(t) | Content::CompactionTrigger(t) => Size::text(t),
             Content::Reasoning { text, encrypted: o } | Content::Compaction { text, opaque: o } => {
@@ -213,7 +224,7 @@ impl Content {
     }
 
     /// Hashes the fields separately and then their hashes, so that field boundaries count.
-    fn hash(&self, role: Role) -> u64 {
+    pub(crate) fn hash(&self, role: Role) -> u64 {
         let h = |s: &str| tokens::content_hash(s.as_bytes());
         let opt = |s: &Option<Arc<str>>| s.as_ref().map_or(0, |s| h(s));
         let (tag, a, b, c) = match self {
@@ -297,6 +308,13 @@ impl Prompt {
     /// Returns the billed tokens of the tool definitions.
     pub fn tools_tokens(&self, by: &Counting) -> u64 {
         self.tools.as_ref().map_or(0, |t| t.tokens(by))
+    }
+
+    /// Returns the prefixes of the tools and the items, in order.
+    pub fn prefixes(&self, by: &Counting) -> Vec<Prefix> {
+        let tools = self.tools.iter().map(|t| (t.hash(), t.tokens(by), self.tools_cache, None));
+        let items = self.items.iter().map(|i| (i.hash, i.tokens(by), i.cache, Some(i.role)));
+        prefixes(&self.model, tools.chain(items))
     }
 
     /// Returns the billed tokens of the tools and the items.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Provider;
-use super::family::version;
+use super::names::version;
 use crate::tokens::Size;
 
 /// A counting model: estimates the provider's token count of content.
@@ -27,20 +27,47 @@ pub struct Counting {
     pub edges: (f64, f64),
 }
 
-/// The counting model in a file of models.
+/// The counting model in a file of models: coefficients in place of those of a family, or of the model's.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OwnCounting {
-    family: Family,
+pub(super) struct OwnCounting {
+    pub(super) family: Option<Family>,
     per_token: Option<f64>,
     per_visible_token: Option<f64>,
     per_block: Option<u64>,
     per_image: Option<u64>,
 }
 
+impl OwnCounting {
+    /// Returns the counting model; what it leaves out is that of the model.
+    pub(super) fn over(&self, of_model: Counting) -> Counting {
+        let base = match self.family {
+            None => of_model,
+            Some(Family::Claude) => Counting::CLAUDE,
+            Some(Family::Claude47) => Counting::CLAUDE_4_7,
+            Some(Family::Openai) => Counting { error_pct: Some(0.0), ..Counting::O200K },
+            Some(Family::O200k) => Counting::O200K,
+        };
+        let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = *self;
+        if per_token.or(per_visible_token).is_none() && per_block.or(per_image).is_none() {
+            return base;
+        }
+        Counting {
+            per_token: per_token.unwrap_or(base.per_token),
+            per_visible_token: per_visible_token.or(per_token).unwrap_or(base.per_visible_token),
+            per_block: per_block.unwrap_or(base.per_block),
+            per_image: per_image.unwrap_or(base.per_image),
+            // The error was measured with other coefficients.
+            error_pct: None,
+            edges: (1.0, 1.0),
+            ..base
+        }
+    }
+}
+
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Family {
+pub(super) enum Family {
     /// The counting model of Claude up to 4.6.
     Claude,
     /// The counting model of Claude since Opus 4.7.
@@ -102,31 +129,6 @@ impl Counting {
                 Counting::O200K
             }
         }
-    }
-
-    /// Reads the counting model of a user's model: coefficients in place of those of a family.
-    pub(super) fn from_table(keys: toml::Value) -> Result<Counting, toml::de::Error> {
-        let own: OwnCounting = keys.try_into()?;
-        let base = match own.family {
-            Family::Claude => Counting::CLAUDE,
-            Family::Claude47 => Counting::CLAUDE_4_7,
-            Family::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },
-            Family::O200k => Counting::O200K,
-        };
-        let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = own;
-        if per_token.or(per_visible_token).is_none() && per_block.or(per_image).is_none() {
-            return Ok(base);
-        }
-        Ok(Counting {
-            per_token: per_token.unwrap_or(base.per_token),
-            per_visible_token: per_visible_token.or(per_token).unwrap_or(base.per_visible_token),
-            per_block: per_block.unwrap_or(base.per_block),
-            per_image: per_image.unwrap_or(base.per_image),
-            // The error was measured with other coefficients.
-            error_pct: None,
-            edges: (1.0, 1.0),
-            ..base
-        })
     }
 
     /// Returns the counting model for text without hidden additions, which cause most of the error.

@@ -2,20 +2,23 @@
 
 pub(crate) mod counting;
 mod family;
+mod names;
 mod own;
 mod price;
+mod recorded;
 mod table;
 mod unlisted;
 
 use std::sync::{Arc, OnceLock};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use counting::Counting;
-pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitute};
+pub use family::substitute;
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, iterations};
+pub use recorded::{find_recorded, keeps_thinking, priced_as, provider_of};
 pub use table::TERMS;
 use table::table;
 
@@ -54,7 +57,7 @@ impl Provider {
 }
 
 /// Positions at which a reusable prefix can end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entries {
     /// At breakpoints of the client.
@@ -68,7 +71,7 @@ pub enum Entries {
 }
 
 /// Parameters of a provider's prompt cache (`[cache.*]` in `rules.toml`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
     pub entries: Entries,
@@ -121,8 +124,7 @@ impl CacheRule {
 }
 
 /// USD per million tokens.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices {
     /// Uncached input.
     pub input: f64,
@@ -136,7 +138,6 @@ pub struct Prices {
     /// Output.
     pub output: f64,
     /// Tiers of long prompts, by size.
-    #[serde(default)]
     pub long: Vec<LongPrice>,
 }
 
@@ -154,7 +155,7 @@ pub struct LongPrice {
 
 /// Capabilities of a model's provider: those of the wire (`[wire.*]` in `rules.toml`) and the model's
 /// own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
     /// A free counting endpoint.
@@ -186,7 +187,7 @@ pub struct Latency {
 }
 
 /// One model.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// Name on the wire.
     pub name: Arc<str>,
@@ -198,24 +199,19 @@ pub struct Model {
     /// Maximum size of a reply, tokens.
     pub max_output: u64,
     /// Unscaled maximum size of a reply, for wires that require a limit.
-    #[serde(skip)]
     pub published_output: u64,
     /// Separate limit on input, tokens.
     pub input_limit: Option<u64>,
     /// Cheaper model of the same provider that products use for side work.
     pub weak: Arc<str>,
-    #[serde(skip)]
     pub counting: Counting,
     /// Whether the thinking of earlier turns remains in the prompt by default (`[thinking]` in
     /// `rules.toml`).
-    #[serde(skip)]
     pub keeps_thinking: bool,
     pub cache: CacheRule,
     pub prices: Prices,
     /// Whether `prices` are those of another model.
-    #[serde(skip)]
     pub lacks_prices: bool,
-    #[serde(default)]
     pub capabilities: Capabilities,
     /// Modelled latency (`[speed.*]` in `rules.toml`).
     pub latency: Latency,

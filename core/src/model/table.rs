@@ -1,28 +1,25 @@
-//! Reads the data files of models.
+//! Reads the data files of models: rows, and the rules that they name.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
-use serde::Deserialize;
-use toml::Value;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::family::{is_name_of, version};
-use super::own::KEYS;
-use super::{Counting, Model, Provider};
+use super::counting::OwnCounting;
+use super::names::{is_name_of, version};
+use super::{CacheRule, Capabilities, Counting, Latency, LongPrice, Model, Prices, Provider};
 use crate::tokens::content_hash;
-use ctxbench_util::nearest;
+use ctxbench_util::{nearest, toml_file};
 
 /// The table of models and its sources.
 pub(super) struct Table {
     pub(super) models: Vec<Model>,
-    /// The keys of each model as in its file, with the names of rules.
-    pub(super) keys: Vec<toml::Table>,
-    /// The tables of `rules.toml`: `cache`, `wire` and `speed`, by name.
-    pub(super) rules: toml::Table,
+    pub(super) rules: Rules,
     /// Version of the price file, such as `litellm 1.109.1`.
     pub(super) origin: String,
     /// Date of the table, `YYYY-MM-DD`; earlier retirements count.
     pub(super) as_of: String,
-    pub(super) thinking: ThinkingRule,
     /// Name and hash of each file that changed the table.
     pub(super) changes: Vec<String>,
 }
@@ -31,7 +28,72 @@ pub(super) struct Table {
 struct DataFile {
     origin: String,
     as_of: String,
-    model: Vec<toml::Table>,
+    model: Vec<Row>,
+}
+
+/// The tables of `rules.toml`, by name.
+#[derive(Deserialize)]
+pub(super) struct Rules {
+    pub(super) cache: BTreeMap<String, CacheRule>,
+    wire: BTreeMap<String, Capabilities>,
+    pub(super) speed: BTreeMap<String, Latency>,
+    pub(super) thinking: ThinkingRule,
+}
+
+/// A model in a file. What a row leaves out comes from another model, from rules, or from its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    pub(super) name: Arc<str>,
+    /// The model that supplies what is left out.
+    pub(super) like: Option<String>,
+    provider: Option<Provider>,
+    wire: Option<Arc<str>>,
+    window: Option<u64>,
+    max_output: Option<u64>,
+    input_limit: Option<u64>,
+    weak: Option<Arc<str>>,
+    /// The name of a `rule`, and parameters that replace its own.
+    cache: Option<toml::Table>,
+    prices: Option<RowPrices>,
+    #[serde(default)]
+    capabilities: toml::Table,
+    /// The name of a latency.
+    speed: Option<String>,
+    keeps_thinking: Option<bool>,
+    pub(super) counting: Option<OwnCounting>,
+    deprecated: Option<Arc<str>>,
+    pub(super) source: Option<String>,
+}
+
+/// Writing costs as much as input unless the cache charges for it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowPrices {
+    input: f64,
+    read: f64,
+    output: f64,
+    write_5m: Option<f64>,
+    write_1h: Option<f64>,
+    #[serde(default)]
+    long: Vec<LongPrice>,
+}
+
+impl RowPrices {
+    fn resolve(&self, cache: &CacheRule) -> Result<Prices, String> {
+        let write = |given: Option<f64>, is_charged: bool, key: &str| match given {
+            None if is_charged => Err(format!("`{key}` is missing in `prices`")),
+            given => Ok(given.unwrap_or(self.input)),
+        };
+        Ok(Prices {
+            input: self.input,
+            write_5m: write(self.write_5m, cache.write_fee, "write_5m")?,
+            write_1h: write(self.write_1h, cache.write_fee && cache.long_ms.is_some(), "write_1h")?,
+            read: self.read,
+            output: self.output,
+            long: self.long.clone(),
+        })
+    }
 }
 
 /// The models with prompts that lack the thinking of earlier turns.
@@ -56,11 +118,11 @@ const MODELS: &str = include_str!("models.toml");
 const RULES: &str = include_str!("rules.toml");
 /// What changes the price of a call besides its tokens.
 pub const TERMS: &str = include_str!("terms.toml");
+/// Models that only the price file has. Made by `.ci/litellm`. Entries of a model's own provider come
+/// first.
+pub(super) const OTHERS: &str = include_str!("litellm/others.json");
 
 static TABLE: OnceLock<Table> = OnceLock::new();
-
-/// An error and the key of the model that causes it.
-pub(super) type Wrong = (&'static str, String);
 
 pub(super) fn table() -> &'static Table {
     TABLE.get_or_init(published)
@@ -78,92 +140,98 @@ pub(super) fn published() -> Table {
 
 /// Returns the hash of the data files.
 pub(super) fn hash() -> u64 {
-    content_hash([MODELS, RULES, TERMS, super::unlisted::ROWS].join("\n").as_bytes())
+    content_hash([MODELS, RULES, TERMS, OTHERS].join("\n").as_bytes())
 }
 
 /// Parses the data files.
 fn read() -> Result<Table, String> {
     let DataFile { origin, as_of, model } = toml::from_str(MODELS).map_err(|e| e.to_string())?;
-    let mut rules: toml::Table = toml::from_str(RULES).map_err(|e| e.to_string())?;
-    let thinking = rules.remove("thinking").ok_or("rules.toml has no table [thinking]")?;
-    let thinking: ThinkingRule = thinking.try_into().map_err(|e| format!("rules.toml: {e}"))?;
-    let mut table = Table {
-        models: Vec::new(),
-        keys: model,
-        rules,
-        origin,
-        as_of,
-        thinking,
-        changes: Vec::new(),
-    };
-    let models = table.keys.iter().map(|keys| table.resolve(keys.clone()));
-    table.models = models.collect::<Result<_, Wrong>>().map_err(|(_, what)| what)?;
+    let rules = toml::from_str(RULES).map_err(|e| e.to_string())?;
+    let mut table = Table { models: Vec::new(), rules, origin, as_of, changes: Vec::new() };
+    table.models = model.iter().map(|row| table.resolve(row, None)).collect::<Result<_, _>>()?;
     Ok(table)
 }
 
 impl Table {
-    /// Builds a model. Its `cache` names a rule and may override its parameters, its `speed` names a
-    /// latency, and its capabilities add to those of its wire. Without other keys, counting follows
-    /// from the provider, and whether it keeps thinking from the name.
-    pub(super) fn resolve(&self, mut keys: toml::Table) -> Result<Model, Wrong> {
-        let mut cache = table_of(keys.remove("cache"));
-        let mut rule = self.rule("cache", cache.remove("rule"))?;
-        rule.extend(cache);
-        if let Some(Value::Table(prices)) = keys.get_mut("prices") {
-            let has = |key: &str| rule.get(key).is_some_and(|v| *v != Value::Boolean(false));
-            let writes = [("write_5m", true), ("write_1h", has("long_ms"))];
-            for (key, exists) in writes {
-                // Writing costs as much as input unless the cache charges for it.
-                if let Some(input) = prices.get("input").filter(|_| !has("write_fee") || !exists) {
-                    let input = input.clone();
-                    prices.entry(key).or_insert(input);
-                }
+    /// Returns the model of a row. What the row leaves out is as in `base`.
+    pub(super) fn resolve(&self, row: &Row, base: Option<&Model>) -> Result<Model, String> {
+        let provider = given(row.provider, base, |b| b.provider, "provider")?;
+        let wire = given(row.wire.clone(), base, |b| b.wire.clone(), "wire")?;
+        let window = given(row.window, base, |b| b.window, "window")?;
+        let max_output = given(row.max_output, base, |b| b.max_output, "max_output")?;
+        let cache = match (row.cache.clone(), base) {
+            (None, Some(base)) => base.cache,
+            (changes, base) => {
+                let mut changes = changes.unwrap_or_default();
+                let rule = match (changes.remove("rule"), base) {
+                    (None, Some(base)) => base.cache,
+                    (name, _) => {
+                        let name = name.as_ref().and_then(toml::Value::as_str).unwrap_or_default();
+                        *named(&self.rules.cache, "cache", name)?
+                    }
+                };
+                changed(&rule, changes)?
             }
-        }
-        let mut can = self.rule("wire", keys.get("wire").cloned()).unwrap_or_default();
-        can.extend(table_of(keys.remove("capabilities")));
-        let latency = self.rule("speed", keys.remove("speed"))?;
-        let keeps_thinking = keys.remove("keeps_thinking").and_then(|keeps| keeps.as_bool());
-        let counting = keys.remove("counting").map(Counting::from_table).transpose();
-        let counting = counting.map_err(|e| ("counting", one_line(&e)))?;
-        keys.insert("cache".into(), rule.into());
-        keys.insert("capabilities".into(), can.into());
-        keys.insert("latency".into(), latency.into());
-        let model: Model = Value::Table(keys).try_into().map_err(|e| {
-            let what = one_line(&e);
-            let is_cause = |key: &&str| what.contains(&format!(" in `{key}"));
-            (KEYS.into_iter().find(is_cause).unwrap_or("name"), what)
-        })?;
+        };
+        let latency = row.speed.as_deref().map(|name| named(&self.rules.speed, "speed", name));
+        let prices = row.prices.as_ref().map(|prices| prices.resolve(&cache)).transpose()?;
+        let can = match base.filter(|b| b.wire == wire) {
+            Some(base) => base.capabilities,
+            None => self.rules.wire.get(&*wire).copied().unwrap_or_default(),
+        };
+        let counting =
+            base.map_or_else(|| Counting::for_model(provider, &row.name), |b| b.counting);
+        let keeps = row.keeps_thinking.or(base.map(|b| b.keeps_thinking));
+        let weak = base.filter(|b| b.provider == provider).map_or(&row.name, |b| &b.weak);
+        // A limit on input belongs to its window.
+        let limit = base.and_then(|b| b.input_limit).filter(|limit| *limit < window);
+        let deprecated = base.filter(|b| b.name == row.name).and_then(|b| b.deprecated.clone());
         Ok(Model {
-            published_output: model.max_output,
-            counting: counting.unwrap_or_else(|| Counting::for_model(model.provider, &model.name)),
-            keeps_thinking: keeps_thinking
-                .unwrap_or_else(|| self.thinking.keeps(Some(model.provider), &model.name)),
-            ..model
-        })
-    }
-
-    /// Returns a rule of a kind by name.
-    fn rule(&self, kind: &'static str, name: Option<Value>) -> Result<toml::Table, Wrong> {
-        let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let rules = self.rules.get(kind).and_then(Value::as_table);
-        let names = || -> Vec<&str> { rules.into_iter().flatten().map(|(n, _)| &**n).collect() };
-        let found = rules.and_then(|rules| rules.get(name)?.as_table().cloned());
-        found.ok_or_else(|| {
-            let hint = nearest::hint(name, &names());
-            (kind, format!("there is no {kind} rule `{name}`; {hint}"))
+            name: row.name.clone(),
+            provider,
+            wire,
+            window,
+            max_output,
+            published_output: max_output,
+            input_limit: row.input_limit.or(limit),
+            weak: row.weak.as_ref().unwrap_or(weak).clone(),
+            counting: row.counting.as_ref().map_or(counting, |own| own.over(counting)),
+            keeps_thinking: keeps
+                .unwrap_or_else(|| self.rules.thinking.keeps(Some(provider), &row.name)),
+            cache,
+            prices: given(prices, base, |b| b.prices.clone(), "prices")?,
+            lacks_prices: false,
+            capabilities: changed(&can, row.capabilities.clone())?,
+            latency: given(latency.transpose()?.copied(), base, |b| b.latency, "speed")?,
+            deprecated: row.deprecated.clone().or(deprecated),
+            source: row.source.clone().unwrap_or_default(),
         })
     }
 }
 
-fn table_of(value: Option<Value>) -> toml::Table {
-    match value {
-        Some(Value::Table(table)) => table,
-        _ => toml::Table::new(),
-    }
+/// Returns a value of a row, or that of another model.
+fn given<T>(
+    given: Option<T>,
+    base: Option<&Model>,
+    of: fn(&Model) -> T,
+    key: &str,
+) -> Result<T, String> {
+    given.or(base.map(of)).ok_or_else(|| {
+        format!("`{key}` is missing; add it, or a listed model that this one is `like`")
+    })
 }
 
-/// Formats an error about a value, with the path of its key.
-fn one_line(e: &toml::de::Error) -> String {
-    e.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+/// Returns a rule by name.
+fn named<'r, T>(rules: &'r BTreeMap<String, T>, kind: &str, name: &str) -> Result<&'r T, String> {
+    rules.get(name).ok_or_else(|| {
+        let names: Vec<&str> = rules.keys().map(|name| &**name).collect();
+        format!("there is no {kind} rule `{name}`; {}", nearest::hint(name, &names))
+    })
+}
+
+/// Returns a value with other values of some keys.
+fn changed<T: Serialize + DeserializeOwned>(of: &T, changes: toml::Table) -> Result<T, String> {
+    let mut keys = toml::Table::try_from(of).map_err(|e| e.to_string())?;
+    keys.extend(changes);
+    keys.try_into().map_err(|e| toml_file::describe(&e, ""))
 }

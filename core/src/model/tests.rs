@@ -165,7 +165,7 @@ fn the_hash_of_the_table_covers_the_terms_of_calls() {
     let hash = |texts: &[&str]| {
         format!("{:08x}", crate::tokens::content_hash(texts.join("\n").as_bytes()) >> 32)
     };
-    let named = |terms: &str| hash(&[texts[0], texts[1], terms, unlisted::ROWS]);
+    let named = |terms: &str| hash(&[texts[0], texts[1], terms, table::OTHERS]);
     assert!(price_table().ends_with(&named(TERMS)));
     assert_ne!(named(TERMS), named(&TERMS.replace("factor = 0.5", "factor = 0.4")));
 }

@@ -6,11 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-use super::table::table;
+use super::names::base_name;
+use super::table::{OTHERS, table};
 use super::{LongPrice, Model, Prices, family};
-
-/// Made by `.ci/litellm`. Entries of a model's own provider come first.
-pub(super) const ROWS: &str = include_str!("litellm/others.json");
 
 /// What the price file lacks for a provider that no listed model has. Caching is ASSUMED.
 const OTHER: &str = r#"
@@ -52,11 +50,11 @@ struct Rows {
 fn rows() -> &'static Rows {
     static FILE: OnceLock<Rows> = OnceLock::new();
     FILE.get_or_init(|| {
-        let read: Vec<Row> = serde_json::from_str(ROWS).expect("a test reads others.json");
+        let read: Vec<Row> = serde_json::from_str(OTHERS).expect("a test reads others.json");
         let (mut exact, mut named) = (HashMap::new(), HashMap::new());
         for (at, row) in read.iter().enumerate() {
             exact.insert(row.name.clone(), at);
-            named.entry(family::base_name(&row.name)).or_insert(at);
+            named.entry(base_name(&row.name)).or_insert(at);
         }
         let rows = read.into_iter().map(|row| (row, OnceLock::new())).collect();
         Rows { rows, exact, named }
@@ -74,7 +72,7 @@ pub(super) fn exact(name: &str) -> Option<&'static Model> {
 
 /// Finds a model by a recorded name, without gateway and date.
 pub(super) fn named(recorded: &str) -> Option<&'static Model> {
-    rows().named.get(&family::base_name(recorded)).map(|&at| model(at))
+    rows().named.get(&base_name(recorded)).map(|&at| model(at))
 }
 
 fn model(at: usize) -> &'static Model {
@@ -115,7 +113,7 @@ fn model(at: usize) -> &'static Model {
 }
 
 fn other() -> Model {
-    let keys = toml::from_str(OTHER).map_err(|e| e.to_string());
-    let model = keys.and_then(|keys| table().resolve(keys).map_err(|(_, what)| what));
+    let row = toml::from_str(OTHER).map_err(|e| e.to_string());
+    let model = row.and_then(|row| table().resolve(&row, None));
     model.expect("a test resolves a model of an unknown provider")
 }

@@ -445,10 +445,6 @@ mod tests {
         Settings::parse("x", table(), text)
     }
 
-    fn parse(text: &str) -> Result<TestSettings, SettingError> {
-        values(text).map(|s| s.read().unwrap())
-    }
-
     #[test]
     fn rows_are_read_as_a_struct() {
         let expected = TestSettings {
@@ -463,7 +459,9 @@ mod tests {
             on: true,
             tools: "none".into(),
         };
-        assert_eq!(parse("").unwrap(), expected);
+        let read = |text| values(text).unwrap().read::<TestSettings>().unwrap();
+        assert_eq!(read(""), expected);
+        assert_eq!((read("mode=b").mode, read("turns=-1").turns), (Mode::B, Some(0)));
         assert!(values("").unwrap().read::<Mode>().is_err());
     }
 
@@ -475,106 +473,71 @@ mod tests {
     }
 
     #[test]
-    fn parse_overrides_defaults() {
-        let values = values("protect=10k, mode=b").unwrap();
-        let s = values.read::<TestSettings>().unwrap();
-        assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::B));
-        assert_eq!(values.given_text(), "mode=b,protect=10000");
-    }
-
-    #[test]
-    fn applied_scales_tokens_only() {
-        let values = values("limit=1001").unwrap().applied(0.05, 0);
-        let s = values.read::<TestSettings>().unwrap();
-        assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
-    }
-
-    #[test]
-    fn applied_converts_percent_of_window_to_tokens() {
-        let given = values("limit=62.5%").unwrap();
-        assert_eq!(given.given_text(), "limit=62.5%");
-        // The caller scales the window.
-        assert_eq!(given.applied(0.05, 10_000).read::<TestSettings>().unwrap().limit, Some(6_250));
-        for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn limit_stays_above_zero() {
-        let e = parse("limit=0.0000001%").unwrap_err().to_string();
-        assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
-        for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
-            let given = values(given).unwrap();
-            assert_eq!(given.applied(scale, window).read::<TestSettings>().unwrap().limit, Some(1));
-        }
-    }
-
-    #[test]
-    fn percent_parses_with_and_without_sign() {
-        for text in ["part=60", "part=60%"] {
-            let values = values(text).unwrap();
-            assert_eq!(
-                (values.read::<TestSettings>().unwrap().part, values.given_text()),
-                (60, "part=60".into())
-            );
-        }
-        for wrong in ["part=101%", "part=%", "part=6%%", "part=1.5%", "part=-1%"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn errors_suggest_names_and_expected_values() {
-        let e = parse("protct=1").unwrap_err().to_string();
-        assert!(e.contains("protct") && e.contains("protect"), "{e}");
-        let e = parse("mode=c").unwrap_err().to_string();
-        assert!(e.contains("one of a, b"), "{e}");
-        assert!(parse("protect").unwrap_err().to_string().contains("name=value"));
-        assert!(parse("protect=-1").is_err());
-    }
-
-    #[test]
-    fn whole_below_zero_is_zero() {
-        let value = |text: &str| parse(text).map(|s| s.turns);
-        assert_eq!(
-            (value("turns=-1"), value("turns=2"), value("turns=auto")),
-            (Ok(Some(0)), Ok(Some(2)), Ok(None))
-        );
-        assert!(value("turns=two").is_err());
-    }
-
-    #[test]
-    fn number_out_of_range_is_refused_with_the_range() {
-        let e = parse("keep=4294967296").unwrap_err().to_string();
-        assert!(e.contains("from 0 to 4294967295"), "{e}");
-        assert_eq!(parse("keep=4294967295").unwrap().keep, u64::from(u32::MAX));
-        let e = parse("protect=1000000000001").unwrap_err().to_string();
-        assert!(e.contains("from 0 to 1000000000000"), "{e}");
-        assert!(parse("turns=4294967296").is_err());
-    }
-
-    #[test]
-    fn quoted_value_may_contain_commas_and_quotes() {
-        for (text, tools) in [
-            (r#"tools="a, b",keep=4"#, "a, b"),
-            (r#"tools = "a ""b"", c" , keep=4"#, r#"a "b", c"#),
-            (r#"keep=4,tools="limit=1,keep=2""#, "limit=1,keep=2"),
-            (r#"keep=4,tools="""#, ""),
-            (r#"keep=4,tools=say "hi""#, r#"say "hi""#),
+    fn values_are_parsed_or_refused_with_what_is_expected() {
+        for (text, expected) in [
+            ("protect=10k, mode=b", "mode=b,protect=10000"),
+            ("limit=62.5%", "limit=62.5%"),
+            ("part=60", "part=60"),
+            ("part=60%", "part=60"),
+            ("turns=-1", "turns=0"),
+            ("turns=2", "turns=2"),
+            ("turns=auto", "turns=auto"),
+            ("keep=4294967295", "keep=4294967295"),
+            // A text with commas or quotes is read back from its quoted form.
+            (r#"tools="a, b",keep=4"#, r#"keep=4,tools="a, b""#),
+            (r#"tools = "a ""b"", c" , keep=4"#, r#"keep=4,tools="a ""b"", c""#),
+            (r#"keep=4,tools="limit=1,keep=2""#, r#"keep=4,tools="limit=1,keep=2""#),
+            (r#"keep=4,tools="""#, "keep=4,tools="),
+            (r#"keep=4,tools=say "hi""#, r#"keep=4,tools=say "hi""#),
         ] {
             let given = values(text).unwrap();
-            let s = given.read::<TestSettings>().unwrap();
-            assert_eq!((&*s.tools, s.keep), (tools, 4), "{text}");
-            let again = values(&given.given_text()).unwrap();
-            assert_eq!(again, given, "{text}");
+            assert_eq!(given.given_text(), expected);
+            assert_eq!(values(expected).unwrap(), given, "{text}");
+        }
+        for (text, expected) in [
+            ("protct=1", "no setting `protct`; did you mean protect"),
+            ("mode=c", "one of a, b"),
+            ("protect", "name=value"),
+            ("protect=-1", "from 0 to 1000000000000"),
+            ("protect=1000000000001", "from 0 to 1000000000000"),
+            ("keep=50%", "from 0 to 4294967295"),
+            ("keep=4294967296", "from 0 to 4294967295"),
+            ("turns=two", "up to 4294967295; below 0 means 0"),
+            ("turns=4294967296", "up to 4294967295; below 0 means 0"),
+            ("limit=101%", "above 0 such as 40k, or 0.01% to 100% of the window"),
+            ("limit=-1%", "above 0"),
+            ("limit=%", "above 0"),
+            ("limit=0%", "above 0"),
+            ("limit=0", "above 0"),
+            ("limit=0.0000001%", "above 0"),
+            ("part=101%", "from 0 to 100"),
+            ("part=%", "from 0 to 100"),
+            ("part=6%%", "from 0 to 100"),
+            ("part=1.5%", "from 0 to 100"),
+            ("part=-1%", "from 0 to 100"),
+            (r#"tools="a"#, "is not a quoted value"),
+            (r#"tools="a" b"#, "is not a quoted value"),
+            (r#"tools="a"",keep=4"#, "is not a quoted value"),
+            (r#"tools="a"b"c""#, "is not a quoted value"),
+        ] {
+            let refused = values(text).unwrap_err().to_string();
+            assert!(refused.contains(expected), "{text}: {refused}");
         }
     }
 
     #[test]
-    fn unbalanced_quotes_are_refused() {
-        for text in [r#"tools="a"#, r#"tools="a" b"#, r#"tools="a"",keep=4"#, r#"tools="a"b"c""#] {
-            assert!(matches!(parse(text), Err(SettingError::Quote(_))), "{text}");
+    fn applied_scales_tokens_and_converts_percent_of_the_window() {
+        for (text, scale, window, limit) in [
+            ("limit=1001", 0.05, 0, 50),
+            // The caller scales the window.
+            ("limit=62.5%", 0.05, 10_000, 6_250),
+            // A limit stays above 0.
+            ("limit=0.01%", 1.0, 1_000, 1),
+            ("limit=5", 0.05, 10_000, 1),
+        ] {
+            let s = values(text).unwrap().applied(scale, window).read::<TestSettings>().unwrap();
+            assert_eq!((s.limit, s.keep), (Some(limit), 3), "{text}");
+            assert_eq!(s.protect as f64, 40_000.0 * scale);
         }
     }
 }

@@ -55,55 +55,51 @@ fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
 mod tests {
     use super::*;
 
-    use ctxbench_core::model::{Capabilities, catalogue};
-    use ctxbench_provider::wire::{self, ALL};
+    use ctxbench_core::model::catalogue;
+    use ctxbench_provider::wire;
 
-    fn refuses(wire: &Wire, talk: &[(usize, Content)]) -> bool {
-        let role = |c: &Content| match c {
-            Content::Text(_) => Role::User,
-            Content::Output { .. } => Role::Tool,
-            _ => Role::Assistant,
+    /// Wires in the order of the expected refusals.
+    const WIRES: [&str; 4] = ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
+
+    /// Returns whether a wire refuses a conversation by letters: `u` is the user, `c` a call, `r` its
+    /// result, `S` a compaction.
+    fn refuses(wire: &str, talk: &str) -> bool {
+        let item = |(i, letter): (usize, char)| {
+            let id = "a".into();
+            let (role, content) = match letter {
+                'u' => (Role::User, Content::Text("u".into())),
+                'c' => {
+                    let (name, arguments) = ("t".into(), "{}".into());
+                    (Role::Assistant, Content::Call { id, name, arguments })
+                }
+                'r' => {
+                    let text = "r".into();
+                    (Role::Tool, Content::Output { id, text, is_error: false, image: None })
+                }
+                _ => (Role::Assistant, Content::Compaction { text: "S".into(), opaque: None }),
+            };
+            Item::new(role, content, i + 1, None)
         };
-        let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
-        let prompt = Prompt::new("m", items);
-        // A wire that no model speaks yet has the rules that need no capability.
-        let speaks = |m: &&Model| wire::for_model(m) == *wire;
-        let model = catalogue().iter().find(speaks).cloned().unwrap_or_else(|| Model {
-            capabilities: Capabilities::default(),
-            ..catalogue()[0].clone()
-        });
-        check(wire, &model, &prompt).is_err()
+        let prompt = Prompt::new("m", talk.chars().enumerate().map(item).collect());
+        let model = catalogue().iter().find(|m| *m.wire == *wire).unwrap();
+        check(wire::find(wire).unwrap(), model, &prompt).is_err()
     }
 
     #[test]
     fn a_call_or_a_result_that_stands_alone_is_refused_on_every_wire() {
-        let call = || Content::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
-        let result =
-            || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
-        let said = || Content::Text("u".into());
-        let block = || Content::Compaction { text: "S".into(), opaque: None };
-        for wire in ALL {
-            assert!(!refuses(wire, &[(1, said()), (2, call()), (3, result())]), "{wire:?}");
-            assert!(refuses(wire, &[(1, said()), (2, call())]), "{wire:?}");
-            assert!(refuses(wire, &[(1, said()), (2, result())]), "{wire:?}");
-            assert!(refuses(wire, &[(1, said()), (2, result()), (3, call())]), "{wire:?}");
-            assert!(refuses(wire, &[(1, said()), (2, call()), (3, said())]), "{wire:?}");
+        assert!(wire::ALL.iter().all(|wire| WIRES.contains(&wire.name)));
+        for (talk, refused) in [
+            ("ucr", [false; 4]),
+            ("uc", [true; 4]),
+            ("ur", [true; 4]),
+            ("urc", [true; 4]),
+            ("ucu", [true; 4]),
+            // Responses accepts a result anywhere after its call.
+            ("cur", [true, false, true, true]),
+            // Only Anthropic ignores messages before a compaction.
+            ("cSu", [false, true, true, true]),
+        ] {
+            assert_eq!(WIRES.map(|wire| refuses(wire, talk)), refused, "{talk}");
         }
-        const WIRES: [&str; 4] =
-            ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
-        let refused =
-            |talk: &[(usize, Content)]| WIRES.map(|name| refuses(&wire::find(name).unwrap(), talk));
-        let late = [(1, call()), (2, said()), (3, result())];
-        assert_eq!(
-            refused(&late),
-            [true, false, true, true],
-            "Responses accepts a result anywhere after its call"
-        );
-        let cut = [(1, call()), (2, block()), (3, said())];
-        assert_eq!(
-            refused(&cut),
-            [false, true, true, true],
-            "only Anthropic ignores messages before a compaction"
-        );
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Counting, Latency, Model};
 use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason};
@@ -15,7 +15,7 @@ use ctxbench_core::tokens::Size;
 use ctxbench_core::usage::Usage;
 use ctxbench_core::{Millis, context_editing};
 use ctxbench_provider::wire::{self, Wire};
-use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
+use ctxbench_provider::{Content, Item, Prefix, Prompt, PromptCache};
 use ctxbench_session::fact::Fact;
 use ctxbench_util::lru_map::LruMap;
 
@@ -190,51 +190,54 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    /// Answers the prompt of an outline, where that is all that decides: the reply is given, nothing
-    /// is edited or compacted, and the provider keeps no conversation. Otherwise gives the plan
-    /// back.
-    pub fn answer_outline(
+    /// Answers a request as its decoded prompt, which is built only if more than its prefixes decides:
+    /// the provider edits, compacts or summarises it, or keeps the conversation.
+    pub fn answer_request(
         &mut self,
         request: &Request,
-        outline: &Outline,
         plan: PlannedReply,
         now: Millis,
-    ) -> Result<Result<Reply, ModelError>, PlannedReply> {
+    ) -> Result<Reply, ModelError> {
         let model = self.model(&request.model.name);
-        let (all, most) = (outline.prefixes(), model.cache.breakpoints);
-        let decides = self.is_outlined(request, outline, &model)
-            && (most == 0 || all.iter().filter(|p| p.cache.is_some()).count() <= most);
-        let (parts, stop) = match plan {
-            PlannedReply::Say { parts, stop } if decides => (parts, stop),
-            other => return Err(other),
+        let (all, parts, stop) = match (self.prefixes(request, &model), plan) {
+            (Some(all), PlannedReply::Say { parts, stop }) => (all, parts, stop),
+            (_, plan) => return self.answer(self.wire.prompt_of(request), plan, now),
         };
-        let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
-        if total > limit && !self.options.unlimited {
-            return Ok(Err((self.wire.overflow)(total, limit)));
-        }
-        let (usage, first_token) =
-            self.billed(&model, now, |cache, usable| cache.use_prefixes(all, now, usable));
-        let mut reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
-        reply.expired = self.expired;
-        if model.capabilities.message_threads {
-            reply.id = Some(self.next_id());
-        }
-        Ok(Ok(reply))
+        self.check_size(total(&all), &model)?;
+        let (usage, first_token) = self.bill(&all, &model, now)?;
+        let reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
+        let id = model.capabilities.message_threads.then(|| self.next_id());
+        Ok(Reply { id, expired: self.expired, ..reply })
     }
 
-    /// Returns whether the prompt is the request's own, unchanged.
-    fn is_outlined(&self, request: &Request, outline: &Outline, model: &Model) -> bool {
-        self.live.is_none()
-            && request.thread.is_none()
-            && request.server_edits.is_empty()
-            && !outline.has_compaction()
-            && (model.keeps_thinking || !outline.has_thinking())
+    /// Returns the prefixes of the prompt of a request, if that is sent as it is.
+    fn prefixes(&self, request: &Request, model: &Model) -> Option<Vec<Prefix>> {
+        let is_edited = |b: &Block| match b.kind {
+            BlockKind::Reasoning => !model.keeps_thinking,
+            kind => matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger),
+        };
+        let is_sent = request.thread.is_none() && request.server_edits.is_empty();
+        let is_sent = is_sent && !request.blocks.iter().any(|b| is_edited(b));
+        is_sent.then(|| self.wire.prefixes_of(request))
     }
 
-    /// Tokens of the prompt of an outline, where nothing is edited.
-    pub fn count_outline(&self, request: &Request, outline: &Outline) -> Option<u64> {
-        let model = self.model(&request.model.name);
-        self.is_outlined(request, outline, &model).then(|| outline.tokens())
+    /// Returns the tokens of the whole conversation of a request, whatever the provider keeps of it.
+    pub fn count_request(&self, request: &Request) -> u64 {
+        match self.prefixes(request, &self.model(&request.model.name)) {
+            Some(all) => total(&all),
+            None => {
+                let whole = Request { thread: None, ..request.clone() };
+                self.count(&self.wire.prompt_of(&whole)).0
+            }
+        }
+    }
+
+    fn check_size(&self, tokens: u64, model: &Model) -> Result<(), ModelError> {
+        let limit = model.input_limit.unwrap_or(model.window);
+        if tokens > limit && !self.options.unlimited {
+            return Err((self.wire.overflow)(tokens, limit));
+        }
+        Ok(())
     }
 
     fn next_id(&mut self) -> Arc<str> {
@@ -257,15 +260,12 @@ impl ProviderModel {
             rules::check(&prompt, &self.signed, self.options.scale)?;
         }
         let (prompt, applied) = edited(model, prompt);
-        let total = prompt.tokens(&model.counting);
-        let limit = model.input_limit.unwrap_or(model.window);
-        if total > limit && !self.options.unlimited {
-            return Err((self.wire.overflow)(total, limit));
-        }
-        if let Some(due) = compaction_due(&prompt, total) {
+        let all = prompt.prefixes(&model.counting);
+        self.check_size(total(&all), model)?;
+        if let Some(due) = compaction_due(&prompt, total(&all)) {
             return self.compact_and_answer(prompt, due, plan, model, applied, now);
         }
-        let (usage, first_token) = self.bill(&prompt, model, now)?;
+        let (usage, first_token) = self.bill(&all, model, now)?;
         let (parts, stop) = match plan {
             PlannedReply::Say { parts, stop } => (parts, stop),
             _ if prompt.asks_for_compaction() => {
@@ -295,15 +295,8 @@ impl ProviderModel {
         self.signed.insert(rules::signature(&summary), ());
         let parts = vec![Part::Compaction(Some(summary.clone()))];
         if !model.capabilities.context_editing {
-            return Ok(finish(
-                parts,
-                StopReason::Compaction,
-                usage,
-                None,
-                Applied::default(),
-                first_token,
-                model,
-            ));
+            let (stop, applied) = (StopReason::Compaction, Applied::default());
+            return Ok(finish(parts, stop, usage, None, applied, first_token, model));
         }
         usage.output = model.counting.block(Size::text(&summary));
         Ok(paused(parts, usage, Applied::default(), first_token, model))
@@ -319,7 +312,8 @@ impl ProviderModel {
         applied: Applied,
         now: Millis,
     ) -> Result<Reply, ModelError> {
-        let (mut compaction, first) = self.bill(&prompt, model, now)?;
+        let all = prompt.prefixes(&model.counting);
+        let (mut compaction, first) = self.bill(&all, model, now)?;
         let expired = self.expired;
         let mut asked = prompt.clone();
         let words = due.instructions.unwrap_or_else(|| ASK.into());
@@ -331,20 +325,15 @@ impl ProviderModel {
         let summary: Arc<str> = self.write_summary(&asked)?.text.into();
         compaction.output = model.counting.block(Size::text(&summary));
         if due.pause {
-            return Ok(paused(
-                vec![Part::Compaction(Some(summary))],
-                compaction,
-                applied,
-                first,
-                model,
-            ));
+            let parts = vec![Part::Compaction(Some(summary))];
+            return Ok(paused(parts, compaction, applied, first, model));
         }
         let mut rest = prompt;
         rest.items.retain(|i| i.message == 0);
         let block = Content::Compaction { text: summary.clone(), opaque: None };
         rest.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
-        let (usage, second) = self.bill(&rest, model, later)?;
+        let (usage, second) = self.bill(&rest.prefixes(&model.counting), model, later)?;
         // The entry that the first prompt wrote has not expired yet.
         self.expired = expired;
         let mut parts = vec![Part::Compaction(Some(summary))];
@@ -379,32 +368,22 @@ impl ProviderModel {
     /// Input tokens of a prompt by kind, and the time to the first token.
     fn bill(
         &mut self,
-        prompt: &Prompt,
+        all: &[Prefix],
         model: &Model,
         now: Millis,
     ) -> Result<(Usage, Millis), ModelError> {
         let live = self.live.is_some();
-        let cache = self.cache(model);
-        cache.validate(prompt)?;
+        let new = || PromptCache::new(model.cache);
+        let cache = self.caches.entry(model.name.clone()).or_insert_with(new);
+        cache.validate(all)?;
         if live {
             cache.forget_expired(now);
         }
-        Ok(self.billed(model, now, |cache, usable| cache.lookup_and_write(prompt, now, usable)))
-    }
-
-    /// Returns the bill for a cache lookup, given the time at which an entry is usable.
-    fn billed(
-        &mut self,
-        model: &Model,
-        now: Millis,
-        look_up: impl FnOnce(&mut PromptCache, Millis) -> CacheUse,
-    ) -> (Usage, Millis) {
         // An entry is usable when the reply begins, which is never before the fixed part of the
         // latency has passed.
         let usable = now.saturating_add(model.latency.a_ms.round() as Millis);
-        let cache = self.cache(model);
-        let (used, expired) = (look_up(cache, usable), cache.expired());
-        self.expired = expired;
+        let used = cache.use_prefixes(all, now, usable);
+        self.expired = cache.expired();
         let usage = Usage {
             input: used.uncached,
             cache_read: used.read,
@@ -416,13 +395,13 @@ impl ProviderModel {
         let first = model.latency.a_ms
             + model.latency.b_ms * fresh as f64
             + model.latency.c_ms * used.read as f64;
-        (usage, first.round() as Millis)
+        Ok((usage, first.round() as Millis))
     }
+}
 
-    fn cache(&mut self, model: &Model) -> &mut PromptCache {
-        let new = || PromptCache::new(model.cache, model.counting);
-        self.caches.entry(model.name.clone()).or_insert_with(new)
-    }
+/// Returns the tokens of a prompt.
+fn total(all: &[Prefix]) -> u64 {
+    all.last().map_or(0, |p| p.tokens)
 }
 
 /// Returns the prompt as the model sees it, and the edits of the provider.

@@ -108,65 +108,53 @@ fn has_open_call(talk: &[&Item]) -> bool {
 mod tests {
     use super::*;
 
-    fn prompt(talk: Vec<Content>, server_edits: Vec<ServerEdit>) -> Prompt {
-        let role = |c: &Content| match c {
-            Content::Text(_) | Content::CompactionTrigger(_) => Role::User,
-            Content::Output { .. } => Role::Tool,
-            _ => Role::Assistant,
+    /// A prompt by letters: `u` is the user, `c` a call, `r` its result, `S` a block made on demand, `T`
+    /// one of the threshold kind, and `?` asks for a compaction.
+    fn prompt(talk: &str, server_edits: Vec<ServerEdit>) -> Prompt {
+        let item = |(i, letter): (usize, char)| {
+            let (id, text): (Arc<str>, Arc<str>) = ("a".into(), letter.to_string().into());
+            let (role, content) = match letter {
+                'u' => (Role::User, Content::Text(text)),
+                'c' => {
+                    let (name, arguments) = ("t".into(), "{}".into());
+                    (Role::Assistant, Content::Call { id, name, arguments })
+                }
+                'r' => (Role::Tool, Content::Output { id, text, is_error: false, image: None }),
+                '?' => (Role::User, Content::CompactionTrigger("".into())),
+                _ => (Role::Assistant, Content::Compaction { text, opaque: None }),
+            };
+            Item::new(role, content, if letter == '?' { 0 } else { i + 1 }, None)
         };
-        let items = talk
-            .into_iter()
-            .enumerate()
-            .map(|(i, c)| {
-                let message = if matches!(c, Content::CompactionTrigger(_)) { 0 } else { i + 1 };
-                Item::new(role(&c), c, message, None)
-            })
-            .collect();
+        let items = talk.chars().enumerate().map(item).collect();
         Prompt { server_edits, ..Prompt::new("m", items) }
-    }
-
-    fn text_content(t: &str) -> Content {
-        Content::Text(t.into())
-    }
-
-    fn block(t: &str) -> Content {
-        Content::Compaction { text: t.into(), opaque: None }
-    }
-
-    fn code(talk: Vec<Content>, edits: Vec<ServerEdit>) -> Option<String> {
-        let mut signed = LruMap::new(2);
-        signed.insert(signature("S"), ());
-        check(&prompt(talk, edits), &signed, 1.0).err().map(|e| e.code.unwrap_or_default())
     }
 
     #[test]
     fn each_refusal_has_its_code() {
-        let ask = || Content::CompactionTrigger(Arc::from(""));
-        let call = || Content::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
-        let result =
-            || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
-        let is = |c: Option<String>, want: &str| assert_eq!(c.as_deref(), Some(want));
-        is(code(vec![ask()], vec![]), "compaction_nothing_to_summarize");
-        is(code(vec![block("S"), ask()], vec![]), "compaction_nothing_to_summarize");
-        is(code(vec![text_content("u"), call(), ask()], vec![]), "compaction_incomplete_turn");
-        assert_eq!(code(vec![text_content("u"), call(), result(), ask()], vec![]), None);
-        is(
-            code(vec![text_content("u"), block("S"), text_content("v")], vec![]),
-            "compaction_block_misplaced",
-        );
-        is(code(vec![block("S"), block("S")], vec![]), "compaction_block_ambiguous");
-        assert_eq!(code(vec![block("S"), text_content("u")], vec![]), None);
-        // A block of the threshold kind may appear anywhere.
-        assert_eq!(code(vec![text_content("u"), block("T"), text_content("v")], vec![]), None);
-        let thinking = ServerEdit::ClearThinking { keep: Some(1) };
+        const INVALID: Option<&str> = Some("invalid_request_error");
+        let thinking = || ServerEdit::ClearThinking { keep: Some(1) };
         let compact = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
-        is(code(vec![text_content("u"), ask()], vec![thinking.clone()]), "invalid_request_error");
-        is(code(vec![text_content("u")], vec![compact(49_999)]), "invalid_request_error");
-        assert_eq!(code(vec![text_content("u")], vec![compact(50_000)]), None);
-        is(code(vec![text_content("u")], vec![compact(50_000), thinking]), "invalid_request_error");
-        is(
-            code(vec![block("S"), text_content("u")], vec![compact(50_000)]),
-            "invalid_request_error",
-        );
+        for (talk, edits, code) in [
+            ("?", vec![], Some("compaction_nothing_to_summarize")),
+            ("S?", vec![], Some("compaction_nothing_to_summarize")),
+            ("uc?", vec![], Some("compaction_incomplete_turn")),
+            ("ucr?", vec![], None),
+            ("uSu", vec![], Some("compaction_block_misplaced")),
+            ("SS", vec![], Some("compaction_block_ambiguous")),
+            ("Su", vec![], None),
+            // A block of the threshold kind may appear anywhere.
+            ("uTu", vec![], None),
+            ("u?", vec![thinking()], INVALID),
+            ("u", vec![compact(49_999)], INVALID),
+            ("u", vec![compact(50_000)], None),
+            ("u", vec![compact(50_000), thinking()], INVALID),
+            ("Su", vec![compact(50_000)], INVALID),
+        ] {
+            let mut signed = LruMap::new(2);
+            signed.insert(signature("S"), ());
+            let refused = check(&prompt(talk, edits), &signed, 1.0).err();
+            let refused = refused.map(|e| e.code.unwrap_or_default());
+            assert_eq!(refused.as_deref(), code, "{talk}");
+        }
     }
 }

@@ -148,50 +148,34 @@ mod tests {
         PromptThread::Continue(id.into())
     }
 
-    fn words(all: &[&str]) -> Result<Vec<String>, u16> {
-        Ok(all.iter().map(|w| (*w).to_string()).collect())
-    }
-
     #[test]
     fn a_reply_that_never_arrived_can_be_asked_for_again() {
         let mut t = Threads::within(usize::MAX);
         ask(&mut t, "one", PromptThread::Create, "a").unwrap();
-        assert_eq!(ask(&mut t, "two", after("a"), "b"), words(&["one", "reply", "two"]));
-        assert_eq!(
-            ask(&mut t, "other", after("a"), "x"),
-            Err(404),
-            "that is not a retry, and the thread has continued"
-        );
-        assert_eq!(ask(&mut t, "two", after("a"), "c"), words(&["one", "reply", "two"]));
-        assert_eq!(
-            ask(&mut t, "two", after("a"), "d"),
-            words(&["one", "reply", "two"]),
-            "and again"
-        );
-        assert_eq!(
-            ask(&mut t, "three", after("d"), "e"),
-            words(&["one", "reply", "two", "reply", "three"])
-        );
-        assert_eq!(
-            ask(&mut t, "two", after("a"), "x"),
-            Err(404),
-            "a client that continues has seen the reply"
-        );
+        for (words, thread, id, shown) in [
+            ("two", "a", "b", Ok("one reply two")),
+            // That is not a retry, and the thread has continued.
+            ("other", "a", "x", Err(404)),
+            ("two", "a", "c", Ok("one reply two")),
+            ("two", "a", "d", Ok("one reply two")),
+            ("three", "d", "e", Ok("one reply two reply three")),
+            // A client that continues has seen the reply.
+            ("two", "a", "x", Err(404)),
+        ] {
+            let answer = ask(&mut t, words, after(thread), id).map(|all| all.join(" "));
+            assert_eq!(answer, shown.map(str::to_string), "{words} {id}");
+        }
         assert_eq!(t.ends.len(), 4, "two ends of the thread, and two replies that went astray");
     }
 
     #[test]
-    fn a_long_thread_is_kept_twice_and_no_more() {
+    fn a_long_thread_is_kept_twice_and_the_oldest_reply_is_forgotten_first() {
         let mut t = Threads::within(usize::MAX);
         ask(&mut t, "word", PromptThread::Create, "0").unwrap();
         for i in 0..100 {
             ask(&mut t, "word", after(&i.to_string()), &(i + 1).to_string()).unwrap();
         }
         assert_eq!(t.ends.len(), 2);
-    }
-
-    #[test]
-    fn the_oldest_reply_is_forgotten_first() {
         let mut t = Threads::within(2);
         for id in ["a", "b", "c"] {
             ask(&mut t, "word", PromptThread::Create, id).unwrap();

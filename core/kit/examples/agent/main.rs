@@ -4,7 +4,7 @@
 //! ```text
 //! ctxbench serve --port 8085
 //! cargo run -p ctxbench-kit --example agent -- run http://127.0.0.1:8085 'call write {"path":"a","text":"b"}' more
-//! cargo run -p ctxbench-kit --example agent -- sessions
+//! cargo run -p ctxbench-kit --example agent -- list
 //! ```
 
 use std::error::Error;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
@@ -19,6 +20,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
 use ctxbench_kit::checkpoint::EditCheckpoints;
+use ctxbench_kit::rewind::Restore;
 use ctxbench_kit::store::{Id, NewSession, Position, Store};
 use tokio::sync::oneshot;
 
@@ -178,25 +180,51 @@ struct Cli {
 enum Command {
     /// Run a conversation
     Run { address: String, prompts: Vec<String> },
-    /// List, show, fork, compare and rewind stored sessions
-    #[command(subcommand)]
-    Sessions(sessions::Sessions),
-    /// List, show and restore checkpoints
-    #[command(subcommand)]
-    Checkpoints(sessions::Checkpoints),
+    /// List the sessions of the folder and their checkpoints
+    List,
+    /// Show the messages of a session
+    Show { session: Id },
+    /// Create a session that continues after a message
+    Fork { session: Id, message: Id },
+    /// Rewind to a message or checkpoint; discarded messages stay in a fork
+    Rewind {
+        session: Id,
+        to: Id,
+        #[arg(value_parser = restore())]
+        restore: Restore,
+    },
+}
+
+/// Parses the part of a session to restore.
+fn restore() -> impl TypedValueParser<Value = Restore> {
+    PossibleValuesParser::new(["code", "conversation", "both"]).map(|part| match part.as_str() {
+        "code" => Restore::Code,
+        "conversation" => Restore::Conversation,
+        _ => Restore::Both,
+    })
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cli = Cli::parse();
     let folder = &*cli.folder;
-    match cli.command {
+    let kept = || sessions::open(folder);
+    let text = match cli.command {
         Command::Run { address, prompts } => {
             let context = converse(&address, folder, prompts).await?;
-            context.iter().for_each(|b| println!("{:?}: {}", b.kind, b.text));
+            context.iter().map(|b| format!("{:?}: {}\n", b.kind, b.text)).collect()
         }
-        Command::Sessions(command) => print!("{}", command.run(folder)?),
-        Command::Checkpoints(command) => print!("{}", command.run(folder)?),
-    }
+        Command::List => sessions::list(&kept()?)?,
+        Command::Show { session } => sessions::show(&kept()?, session)?,
+        Command::Fork { session, message } => {
+            let store = &mut kept()?.store;
+            let title = format!("{} (fork)", store.session(session)?.title);
+            format!("{}\n", store.fork(session, message, &title)?)
+        }
+        Command::Rewind { session, to, restore } => {
+            sessions::rewind(&mut kept()?, session, to, restore)?
+        }
+    };
+    print!("{text}");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Checkpoints of edit tools: one per user prompt, with the content of each file before its first
 //! edit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -158,22 +158,6 @@ impl EditCheckpoints {
         let mut out = BTreeMap::new();
         for (path, state) in self.all[from..].iter().flat_map(|c| &c.files) {
             out.entry(path.clone()).or_insert_with(|| state.clone());
-        }
-        Ok(out)
-    }
-
-    /// Returns the paths of files that differ between checkpoint `from` and `to`, or the current files
-    /// if `to` is `None`. Covers files that an edit tool changed since the earlier checkpoint.
-    pub fn compare(&self, from: u64, to: Option<u64>) -> Result<Vec<String>, CheckpointError> {
-        let first = self.states_at(from)?;
-        let second = to.map(|n| self.states_at(n)).transpose()?.unwrap_or_default();
-        let mut out = Vec::new();
-        for path in first.keys().chain(second.keys()).collect::<BTreeSet<_>>() {
-            let current = FileState::from_content(self.root.read(path)?.as_ref());
-            let [from, to] = [&first, &second].map(|s| s.get(path).unwrap_or(&current));
-            if from != to {
-                out.push(path.clone());
-            }
         }
         Ok(out)
     }

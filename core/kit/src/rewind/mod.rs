@@ -135,18 +135,6 @@ impl Rewinder {
         Ok(Rewound { branch, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Returns the paths of files that differ between two checkpoints, or between a checkpoint and the
-    /// current files.
-    pub fn differences(
-        &self,
-        from: &Checkpoint,
-        to: Option<&Checkpoint>,
-    ) -> Result<Vec<String>, RewindError> {
-        let number = |c: &Checkpoint| c.files.ok_or(RewindError::NoFiles(c.id));
-        let (from, to) = (number(from)?, to.map(number).transpose()?);
-        Ok(self.files()?.compare(from, to)?)
-    }
-
     /// Returns the file checkpoint of a target.
     fn number(&self, session: Id, to: &Target) -> Result<u64, RewindError> {
         let message = match to {

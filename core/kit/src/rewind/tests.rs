@@ -139,23 +139,6 @@ fn refused_rewind_changes_nothing() {
     assert_eq!(a.read("a").as_deref(), Some("1"));
 }
 
-#[test]
-fn differences_lists_changed_files() {
-    let mut a = agent();
-    fs::write(a.dir.path().join("a"), "x").unwrap();
-    a.turn("one", "a", "y");
-    a.kept.mark(a.session, "one").unwrap();
-    a.turn("two", "b", "new");
-    let [one, start] = [1, 0].map(|i| a.checkpoints(a.session)[i].clone());
-    let paths = |from: &Checkpoint, to: Option<&Checkpoint>| -> Vec<String> {
-        a.kept.differences(from, to).unwrap()
-    };
-    assert_eq!(paths(&start, Some(&one)), ["a"]);
-    assert_eq!(paths(&one, None), ["b"]);
-    assert_eq!(paths(&start, None), ["a", "b"]);
-    assert_eq!(paths(&one, Some(&one)), [""; 0]);
-}
-
 /// Makes inserts into a table fail, as on a full disk; `None` allows them again.
 fn fail_inserts(a: &TestAgent, at: Option<&str>) {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
@@ -328,12 +311,7 @@ proptest! {
                     if let Some(branch) = done.branch {
                         let kept = a.log(branch);
                         prop_assert_eq!(kept, before.clone());
-                        // They diverge at the target.
-                        let divergence = a.kept.store.compare(a.session, branch).unwrap();
-                        prop_assert_eq!(texts(&divergence.shared), after.clone());
-                        prop_assert_eq!(texts(&divergence.second), before[after.len()..].to_vec());
-                        prop_assert!(divergence.first.is_empty());
-                        prop_assert_eq!(divergence.second.len(), done.messages);
+                        prop_assert_eq!(before.len() - after.len(), done.messages);
                     }
                     if let Some(undo) = done.undo {
                         let at = done.branch.unwrap_or(a.session);

@@ -2,12 +2,12 @@
 //! takes back in a fork.
 //!
 //! A fork has copies of its parent's messages with the same ids, so that later changes of one do not
-//! reach the other, and two logs are compared by ids.
+//! reach the other.
 
 use rusqlite::{Transaction, params};
 
 use super::ids::{Id, IdGenerator};
-use super::{LoadedMessage, NewSession, Position, Store, StoreError, insert_session};
+use super::{NewSession, Position, Store, StoreError, insert_session};
 
 /// Messages that a rewind removed from the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +16,6 @@ pub struct Discarded {
     pub branch: Option<Id>,
     /// Number of messages that the session's log no longer has.
     pub messages: usize,
-}
-
-/// Two logs: their common start and the rest of each.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Divergence {
-    pub shared: Vec<LoadedMessage>,
-    pub first: Vec<LoadedMessage>,
-    pub second: Vec<LoadedMessage>,
 }
 
 impl Store {
@@ -63,15 +55,6 @@ impl Store {
             Ok(branch)
         })?;
         Ok(Discarded { branch: Some(branch), messages })
-    }
-
-    /// Compares the logs of two sessions. Pruning is ignored.
-    pub fn compare(&self, a: Id, b: Id) -> Result<Divergence, StoreError> {
-        let (mut shared, mut second) = (self.log(a)?, self.log(b)?);
-        let same = shared.iter().zip(&second).take_while(|(a, b)| a.id == b.id).count();
-        let first = shared.split_off(same);
-        second.drain(..same);
-        Ok(Divergence { shared, first, second })
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ctxbench_util::rng::SplitMix64;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
-use ulid::{DecodeError, Ulid};
+use ulid::Ulid;
 
 use super::Millis;
 
@@ -21,10 +21,11 @@ impl fmt::Display for Id {
 }
 
 impl FromStr for Id {
-    type Err = DecodeError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Id, DecodeError> {
-        text.parse().map(Id)
+    fn from_str(text: &str) -> Result<Id, String> {
+        let wrong = |e| format!("{e}; an id has 26 letters and digits");
+        Ulid::from_string(text).map(Id).map_err(wrong)
     }
 }
 
@@ -36,8 +37,7 @@ impl ToSql for Id {
 
 impl FromSql for Id {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Id> {
-        let id = value.as_str()?.parse();
-        id.map_err(|e: DecodeError| FromSqlError::Other(e.to_string().into()))
+        value.as_str()?.parse().map_err(|e: String| FromSqlError::Other(e.into()))
     }
 }
 

@@ -29,7 +29,7 @@ use ctxbench_core::content::Part;
 use ctxbench_util::files;
 
 pub use error::StoreError;
-pub use fork::{Discarded, Divergence};
+pub use fork::Discarded;
 pub use ids::{Id, IdGenerator};
 pub use load::{BATCH, LoadedMessage, LoadedPart};
 

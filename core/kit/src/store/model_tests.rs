@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 use super::tests::{result, texts_of as texts};
 use super::*;
@@ -11,137 +12,105 @@ use super::*;
 #[derive(Clone, Debug)]
 struct ModelMessage {
     id: Id,
-    part: Option<Id>,
+    /// Id of a tool result.
+    result: Option<Id>,
     text: String,
-    result: bool,
-    placeholder: Option<String>,
+    /// The text or its placeholder.
+    shown: String,
     is_boundary: bool,
-    copied: bool,
+    is_copy: bool,
 }
 
-#[derive(Clone, Debug)]
-struct ModelSession {
-    id: Id,
-    messages: Vec<ModelMessage>,
-}
-
-impl ModelSession {
-    /// Returns the messages from the newest boundary on.
-    fn context(&self) -> &[ModelMessage] {
-        &self.messages[self.messages.iter().rposition(|m| m.is_boundary).unwrap_or(0)..]
-    }
-
-    /// Returns all messages without copies by compactions.
-    fn log(&self) -> impl Iterator<Item = &ModelMessage> {
-        self.messages.iter().filter(|m| !m.copied)
-    }
-
-    fn texts(&self) -> Vec<String> {
-        self.context().iter().map(|m| m.placeholder.as_ref().unwrap_or(&m.text).clone()).collect()
-    }
-}
+type ModelSession = (Id, Vec<ModelMessage>);
 
 #[derive(Clone, Debug)]
 enum Op {
-    Say(u16),
-    Result(u16),
-    Prune(prop::sample::Index, u8),
-    Compact(u8, u8),
-    Rewind(prop::sample::Index),
-    Fork(prop::sample::Index),
+    Say,
+    Result,
+    Prune,
+    Compact,
+    Rewind,
+    Fork,
     Reopen,
 }
 
-fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
+/// An operation on one of the sessions, with a number for its texts, at one of its messages.
+fn op() -> impl Strategy<Value = (Op, Index, usize, Index)> {
     let op = prop_oneof![
-        12 => any::<u16>().prop_map(Op::Say),
-        6 => any::<u16>().prop_map(Op::Result),
-        4 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(i, p)| Op::Prune(i, p)),
-        2 => (any::<u8>(), 0u8..4).prop_map(|(s, k)| Op::Compact(s, k)),
-        3 => any::<prop::sample::Index>().prop_map(Op::Rewind),
-        4 => any::<prop::sample::Index>().prop_map(Op::Fork),
+        12 => Just(Op::Say),
+        6 => Just(Op::Result),
+        4 => Just(Op::Prune),
+        2 => Just(Op::Compact),
+        3 => Just(Op::Rewind),
+        4 => Just(Op::Fork),
         2 => Just(Op::Reopen),
     ];
-    (any::<prop::sample::Index>(), op)
+    (op, any::<Index>(), 0..1_000_usize, any::<Index>())
 }
 
 fn open(path: &Path, seed: u64) -> Store {
     static CLOCK: AtomicI64 = AtomicI64::new(1_000);
-    Store::open_with(path, IdGenerator::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed))
-        .unwrap()
+    let ids = IdGenerator::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed);
+    let store = Store::open_with(path, ids).unwrap();
+    // Without syncing, which would slow down hundreds of commits.
+    store.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
+    store
 }
 
 /// Applies an operation to the store and to the model.
-fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op) {
-    let fresh = |id, part, text: String| ModelMessage {
+fn apply(s: &mut Store, world: &mut Vec<ModelSession>, at: usize, op: &Op, n: usize, which: Index) {
+    let message = |id, text: String| ModelMessage {
         id,
-        part,
+        result: None,
+        shown: text.clone(),
         text,
-        result: false,
-        placeholder: None,
         is_boundary: false,
-        copied: false,
+        is_copy: false,
     };
-    let session = world[at].id;
-    let m = &mut world[at];
-    match op {
-        Op::Say(n) => {
-            let text = n.to_string();
-            let (id, _) =
-                s.append_message(session, Role::User, &[Part::Text(text.as_str().into())]).unwrap();
-            m.messages.push(fresh(id, None, text));
+    let (session, messages) = &mut world[at];
+    let session = *session;
+    let to = (!messages.is_empty()).then(|| messages[which.index(messages.len())].id);
+    match (op, to) {
+        (Op::Say | Op::Result, _) => {
+            let text = format!("{op:?} {n}");
+            let is_result = matches!(op, Op::Result);
+            let part = if is_result { result(&text) } else { Part::Text(text.as_str().into()) };
+            let (id, parts) = s.append_message(session, Role::User, &[part]).unwrap();
+            let result = is_result.then_some(parts[0]);
+            messages.push(ModelMessage { result, ..message(id, text) });
         }
-        Op::Result(n) => {
-            let text = format!("result {n}");
-            let (id, parts) = s.append_message(session, Role::Tool, &[result(&text)]).unwrap();
-            m.messages.push(ModelMessage { result: true, ..fresh(id, Some(parts[0]), text) });
-        }
-        Op::Prune(which, words) => {
-            let mut results: Vec<&mut ModelMessage> =
-                m.messages.iter_mut().filter(|m| m.result).collect();
-            let n = results.len();
-            if n > 0 {
-                let one = &mut results[which.index(n)];
-                let words = format!("cut {words}");
-                s.prune_part(session, one.part.unwrap(), &words).unwrap();
-                one.placeholder = Some(words);
+        (Op::Prune, _) => {
+            let results: Vec<_> = messages.iter_mut().filter(|m| m.result.is_some()).collect();
+            if !results.is_empty() {
+                let at = n % results.len();
+                let pruned = results.into_iter().nth(at).unwrap();
+                pruned.shown = format!("cut {n}");
+                s.prune_part(session, pruned.result.unwrap(), &pruned.shown).unwrap();
             }
         }
-        Op::Compact(summary, kept) => {
-            let kept: Vec<String> = (0..*kept).map(|i| format!("kept {i}")).collect();
+        (Op::Compact, _) => {
+            let kept: Vec<String> = (0..n % 4).map(|i| format!("kept {i}")).collect();
             let again: Vec<(Role, Vec<Part>)> =
                 kept.iter().map(|t| (Role::User, vec![Part::Text(t.as_str().into())])).collect();
-            let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
-            m.messages
-                .push(ModelMessage { is_boundary: true, ..fresh(id, None, summary.to_string()) });
-            let ids: Vec<Id> = s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
-            m.messages.extend(
-                ids.into_iter()
-                    .zip(kept)
-                    .map(|(id, t)| ModelMessage { copied: true, ..fresh(id, None, t) }),
-            );
+            let id = s.compact(session, Some(&n.to_string()), &again).unwrap();
+            messages.push(ModelMessage { is_boundary: true, ..message(id, n.to_string()) });
+            let copies = s.load_context(session).unwrap().into_iter().skip(1).zip(kept);
+            let copy = |(m, text): (LoadedMessage, _)| message(m.id, text);
+            messages.extend(copies.map(|c| ModelMessage { is_copy: true, ..copy(c) }));
         }
-        Op::Rewind(to) => {
-            if !m.messages.is_empty() {
-                let to = m.messages[to.index(m.messages.len())].id;
-                let done = s.rewind(session, Position::After(to), "").unwrap();
-                let before = m.messages.clone();
-                m.messages.retain(|m| m.id <= to);
-                let discarded = before.iter().filter(|m| m.id > to && !m.copied).count();
-                assert_eq!(done.messages, discarded);
-                world.extend(done.branch.map(|id| ModelSession { id, messages: before }));
-            }
+        (Op::Rewind, Some(to)) => {
+            let done = s.rewind(session, Position::After(to), "").unwrap();
+            let before = messages.clone();
+            messages.retain(|m| m.id <= to);
+            let is_discarded = |m: &&ModelMessage| m.id > to && !m.is_copy;
+            assert_eq!(done.messages, before.iter().filter(is_discarded).count());
+            world.extend(done.branch.map(|id| (id, before)));
         }
-        Op::Fork(after) => {
-            if !m.messages.is_empty() {
-                let to = m.messages[after.index(m.messages.len())].id;
-                let mut messages = m.messages.clone();
-                messages.retain(|m| m.id <= to);
-                let id = s.fork(session, to, "fork").unwrap();
-                world.push(ModelSession { id, messages });
-            }
+        (Op::Fork, Some(to)) => {
+            let fork = messages.iter().filter(|m| m.id <= to).cloned().collect();
+            world.push((s.fork(session, to, "fork").unwrap(), fork));
         }
-        Op::Reopen => {}
+        _ => {}
     }
 }
 
@@ -152,26 +121,23 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         let mut s = open(&path, 1);
-        // Without syncing, which would slow down hundreds of commits.
-        s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
-        let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![ModelSession { id, messages: vec![] }];
-        for (i, (which, op)) in ops.iter().enumerate() {
-            let at = which.index(world.len());
+        let mut world = vec![(s.create_session(&NewSession::default()).unwrap(), vec![])];
+        for (i, (op, session, n, which)) in ops.iter().enumerate() {
             if matches!(op, Op::Reopen) {
                 s = open(&path, i as u64);
-                s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
-            } else {
-                apply(&mut s, &mut world, at, op);
             }
-            for m in world.iter() {
-                prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
-                let log = s.log(m.id).unwrap();
-                let of = |log: &[LoadedMessage]| -> Vec<(Id, String)> {
-                    log.iter().map(|m| m.id).zip(texts(log)).collect()
-                };
-                let expected: Vec<_> = m.log().map(|m| (m.id, m.text.clone())).collect();
-                prop_assert_eq!(of(&log), expected, "log after {:?}", op);
+            let at = session.index(world.len());
+            apply(&mut s, &mut world, at, op, *n, *which);
+            for (id, messages) in &world {
+                // The context begins with the newest boundary; the log has no copies.
+                let from = messages.iter().rposition(|m| m.is_boundary).unwrap_or(0);
+                let shown: Vec<String> = messages[from..].iter().map(|m| m.shown.clone()).collect();
+                prop_assert_eq!(texts(&s.load_context(*id).unwrap()), shown, "after {:?}", op);
+                let log = s.log(*id).unwrap();
+                let log: Vec<(Id, String)> = log.iter().map(|m| m.id).zip(texts(&log)).collect();
+                let said = messages.iter().filter(|m| !m.is_copy);
+                let said: Vec<_> = said.map(|m| (m.id, m.text.clone())).collect();
+                prop_assert_eq!(log, said, "log after {:?}", op);
             }
         }
     }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, Request, Thread};
+use ctxbench_core::tokens::Size;
 use serde_json::Value;
 
 use super::format::{Encoded, WireError, WireFormat};
 use super::plan;
 use super::slot::{BlockForm, Slot};
+use crate::cache::{Prefix, prefixes};
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 
 impl WireFormat {
@@ -97,18 +99,33 @@ impl WireFormat {
         }
     }
 
-    /// Builds the item of a block.
-    pub(crate) fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {
-        let mut item =
-            Item::new(slot.role, self.content(slot.show, block), slot.message, slot.cache);
-        item.shows = Some(block.clone());
-        // If the wire carries the whole block, its size is already known.
-        let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
-            && (block.media.is_none() || slot.show == BlockForm::Output);
-        if whole {
-            let _ = item.size.set(block.size());
-        }
-        item
+    /// Returns the prefixes of [`prompt_of`](Self::prompt_of), without building the prompt.
+    pub fn prefixes_of(&'static self, request: &Request) -> Vec<Prefix> {
+        let request = &*request.sent();
+        let by = &request.model.counting;
+        let tools = request.tools.iter().map(|t| (t.hash(), t.tokens(by), None, None));
+        let slots = plan::plan(self, request);
+        let item = |s: &Slot| {
+            let (hash, size) = self.shown(s, &request.blocks[s.block]);
+            (hash, by.block(size), s.cache, Some(s.role))
+        };
+        prefixes(&request.model.name, tools.chain(slots.iter().map(item)))
+    }
+
+    fn item(&self, slot: &Slot, block: &Arc<Block>) -> Item {
+        Item::of_block(block, self.shown(slot, block), self.content(slot.show, block), slot)
+    }
+
+    /// Returns hash and size of the content of a block.
+    fn shown(&self, slot: &Slot, block: &Block) -> (u64, Size) {
+        let form = 64 * slot.show as u64 + slot.role as u64;
+        block.shown((std::ptr::from_ref(self).addr() as u64, form), || {
+            let content = self.content(slot.show, block);
+            // If the wire carries the whole block, its size is already known.
+            let whole = (block.opaque.is_none() || slot.show == BlockForm::Reasoning)
+                && (block.media.is_none() || slot.show == BlockForm::Output);
+            (content.hash(slot.role), if whole { block.size() } else { content.size() })
+        })
     }
 
     fn content(&self, show: BlockForm, b: &Block) -> Content {

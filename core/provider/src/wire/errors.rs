@@ -107,34 +107,17 @@ mod tests {
     use crate::wire::{ALL as WIRES, apis, find};
 
     #[test]
-    fn an_overflow_survives_every_wire() {
+    fn errors_survive_every_wire() {
         for wire in WIRES {
-            let e = (wire.overflow)(208_310, 200_000);
-            assert!(e.is_overflow(), "{wire:?}");
-            let (status, body) = wire.api.encode_error(&e);
-            assert_eq!(wire.api.decode_error(status, &body), e);
-        }
-    }
-
-    #[test]
-    fn other_errors_survive_every_wire() {
-        for api in apis() {
-            for kind in [
-                ErrorKind::RateLimited,
-                ErrorKind::Invalid,
-                ErrorKind::Server,
-                ErrorKind::SessionEnd,
-            ] {
-                let (status, code) = (standard_status(kind), (api.error_code)(kind));
-                let e = match kind {
-                    ErrorKind::SessionEnd => ModelError::ended(),
-                    _ => ModelError {
-                        kind,
-                        status,
-                        code: Some(code.into()),
-                        message: "no \"luck\"".into(),
-                    },
-                };
+            let api = wire.api;
+            let of = |kind| {
+                let (code, message) = (Some((api.error_code)(kind).into()), "no \"luck\"".into());
+                ModelError { kind, status: standard_status(kind), code, message }
+            };
+            let overflow = (wire.overflow)(208_310, 200_000);
+            assert!(overflow.is_overflow(), "{wire:?}");
+            let others = [ErrorKind::RateLimited, ErrorKind::Invalid, ErrorKind::Server].map(of);
+            for e in others.into_iter().chain([overflow, ModelError::ended()]) {
                 let (status, body) = api.encode_error(&e);
                 assert_eq!(api.decode_error(status, &body), e);
             }
@@ -143,41 +126,33 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_overflow_only_if_its_words_say_so() {
+        use ErrorKind::{Invalid, Overflow, RateLimited, Server};
         for api in apis() {
-            let said = |m: &str| api.refusal(400, None, m.into()).kind;
-            assert_eq!(said("prompt is too long: 3 tokens > 2 maximum"), ErrorKind::Overflow);
-            assert_eq!(said("the request is bigger than this model takes"), ErrorKind::Invalid);
-            assert_eq!(api.refusal(529, None, "busy".into()).kind, ErrorKind::Server);
-            assert_eq!(api.refusal(429, None, "slow down".into()).kind, ErrorKind::RateLimited);
-        }
-    }
-
-    #[test]
-    fn recorded_overflow_texts_are_recognised() {
-        let anthropic = |m: &str| {
-            format!(
-                r#"{{"type":"error","error":{{"type":"invalid_request_error","message":"{m}"}}}}"#
-            )
-        };
-        let seen = [
-            anthropic("prompt is too long: 208310 tokens > 200000 maximum"),
-            anthropic(
-                "input length and `max_tokens` exceed context limit: 178959 + 64000 > \
-                200000, decrease one",
-            ),
-            r#"{"message":"Input is too long for requested model."}"#.to_string(),
-        ];
-        for body in seen {
-            for api in apis() {
-                assert!(api.decode_error(400, body.as_bytes()).is_overflow(), "{api:?}: {body}");
+            for (status, message, kind) in [
+                (400, "prompt is too long: 208310 tokens > 200000 maximum", Overflow),
+                (
+                    400,
+                    "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, \
+                     decrease one",
+                    Overflow,
+                ),
+                (400, "the request is bigger than this model takes", Invalid),
+                (400, "tools: unknown field", Invalid),
+                (413, "too large", Overflow),
+                (429, "slow down", RateLimited),
+                (529, "busy", Server),
+            ] {
+                assert_eq!(
+                    api.refusal(status, None, message.into()).kind,
+                    kind,
+                    "{api:?} {message}"
+                );
+                assert_eq!(api.decode_error(status, message.as_bytes()).kind, kind, "{message}");
             }
+            let bedrock = br#"{"message":"Input is too long for requested model."}"#;
+            assert!(api.decode_error(400, bedrock).is_overflow(), "{api:?}");
         }
-        let (anthropic, openai) =
-            (find("anthropic-messages").unwrap().api, find("openai-chat").unwrap().api);
-        let by_code = r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#;
-        assert!(openai.decode_error(400, by_code.as_bytes()).is_overflow());
-        assert!(anthropic.decode_error(413, b"too large").is_overflow());
-        assert_eq!(openai.decode_error(400, b"tools: unknown field").kind, ErrorKind::Invalid);
-        assert_eq!(anthropic.decode_error(529, b"").kind, ErrorKind::Server);
+        let by_code = br#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#;
+        assert!(find("openai-chat").unwrap().api.decode_error(400, by_code).is_overflow());
     }
 }

@@ -12,7 +12,7 @@ mod openai_chat;
 mod openai_responses;
 pub(crate) mod plan;
 #[cfg(test)]
-pub(crate) mod properties;
+mod properties_tests;
 pub(crate) mod slot;
 mod stream;
 #[cfg(test)]

@@ -261,12 +261,7 @@ mod tests {
         {
             let usage =
                 Usage { input: 7, output: 3, cache_read: 1_280, cache_write, ..Usage::default() };
-            let reply = Reply {
-                parts: vec![Part::Text("ok".into())],
-                usage,
-                billed: usage,
-                ..Reply::default()
-            };
+            let reply = Reply { usage, billed: usage, ..Reply::default() };
             for wire in ["openai-chat", "openai-responses"].map(|w| find(w).unwrap()) {
                 let bytes = (wire.encode_reply)(&reply, model::find(model).unwrap());
                 assert_eq!((wire.decode_reply)(&bytes).unwrap().usage, usage, "{wire:?} {model}");

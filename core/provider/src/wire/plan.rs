@@ -2,7 +2,6 @@
 //! user messages on every wire.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::Request;
@@ -55,14 +54,8 @@ pub(crate) fn output<'a, P>(
 
 /// Lays out a request.
 pub(crate) fn plan(wire: Wire, request: &Request) -> Vec<Slot> {
-    plan_from(wire, request, 0)
-}
-
-/// Lays out a request from a block that begins a message ([`begins_message`]), or from the first.
-/// Messages are numbered from there.
-pub(crate) fn plan_from(wire: Wire, request: &Request, from: usize) -> Vec<Slot> {
-    let mut slots = Vec::with_capacity(request.blocks.len() - from);
-    for (i, b) in request.blocks.iter().enumerate().skip(from) {
+    let mut slots = Vec::with_capacity(request.blocks.len());
+    for (i, b) in request.blocks.iter().enumerate() {
         let show = block_form(wire, b, i + 1 == request.blocks.len());
         let slot = |show| Slot { block: i, show, role: role(b, show), message: 0, cache: None };
         if show == BlockForm::Image && !b.text.is_empty() {
@@ -72,20 +65,6 @@ pub(crate) fn plan_from(wire: Wire, request: &Request, from: usize) -> Vec<Slot>
     }
     (wire.assign)(&mut slots, request);
     slots
-}
-
-/// Returns whether a message of the user or a tool begins with a block on every wire, because the block
-/// before it is the model's. The layout from here does not depend on earlier blocks.
-pub(crate) fn begins_message(wire: Wire, blocks: &[Arc<Block>], at: usize) -> bool {
-    let is = |i: usize| blocks.get(i).map(|b| (block_form(wire, b, false), b));
-    let of_model = |(show, b): (BlockForm, &Arc<Block>)| role(b, show) == Role::Assistant;
-    // A compaction trigger has another type if it is the last block.
-    let of_user = |(show, b): (BlockForm, &Arc<Block>)| {
-        matches!(show, BlockForm::Text | BlockForm::Output)
-            && matches!(role(b, show), Role::User | Role::Tool)
-            && b.kind != BlockKind::CompactionTrigger
-    };
-    is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
 
 fn block_form(wire: Wire, b: &Block, last: bool) -> BlockForm {

@@ -46,42 +46,40 @@ fn prompt(items: Vec<Item>) -> Prompt {
     Prompt::new("m", items)
 }
 
-fn text(role: Role, text: &str, message: usize) -> Item {
-    Item::new(role, Content::Text(text.into()), message, None)
+fn item(role: Role, content: Content) -> Item {
+    Item::new(role, content, usize::from(role != Role::System), None)
+}
+
+fn user(text: &str) -> Item {
+    item(Role::User, Content::Text(text.into()))
+}
+
+fn model(text: &str) -> Item {
+    item(Role::Assistant, Content::Text(text.into()))
+}
+
+fn system(text: &str) -> Item {
+    item(Role::System, Content::Text(text.into()))
 }
 
 fn call(name: &str, arguments: &str) -> Item {
-    Item::new(
-        Role::Assistant,
-        Content::Call { id: "c".into(), name: name.into(), arguments: arguments.into() },
-        3,
-        None,
-    )
+    let (id, name, arguments) = ("c".into(), name.into(), arguments.into());
+    item(Role::Assistant, Content::Call { id, name, arguments })
 }
 
-fn output(result: &str) -> Item {
-    Item::new(
-        Role::Tool,
-        Content::Output { id: "c".into(), text: result.into(), is_error: false, image: None },
-        4,
-        None,
-    )
+fn output(text: &str) -> Item {
+    let (id, text) = ("c".into(), text.into());
+    item(Role::Tool, Content::Output { id, text, is_error: false, image: None })
 }
 
 /// Returns a short session with the instruction as the last message.
 fn session(instruction: &str) -> Prompt {
     prompt(vec![
-        text(Role::Instructions, "You are a coding agent with tools.", 0),
-        text(
-            Role::User,
-            &format!("Good morning. Customers get a 401 after a reset, find out why. {RULE}"),
-            1,
-        ),
-        text(
-            Role::Assistant,
+        system("You are a coding agent with tools."),
+        user(&format!("Good morning. Customers get a 401 after a reset, find out why. {RULE}")),
+        model(
             "I found the cause: the cache key is built from the address as it is stored. I will \
              fix CredentialCache.key.",
-            2,
         ),
         call(
             "edit_file",
@@ -93,9 +91,9 @@ fn session(instruction: &str) -> Prompt {
             "   12  const x = 1;\nError: expected 200 \"OK\", got 302 \"Found\"\nTests: 3 failed, \
              91 passed, 94 total",
         ),
-        text(Role::Assistant, "Remaining: the test for the last day is still to be written.", 5),
-        text(Role::User, "Then write that test next, for 2026-03-31.", 6),
-        text(Role::User, instruction, 7),
+        model("Remaining: the test for the last day is still to be written."),
+        user("Then write that test next, for 2026-03-31."),
+        user(instruction),
     ])
 }
 
@@ -111,10 +109,7 @@ fn transcript(prior: Option<&str>) -> Prompt {
          edit_file({{\"path\":\"src/auth/cache.ts\"}})\n[Tool result]: Edited \
          it\n</conversation>\n\n{before}{OPENCODE}"
     );
-    prompt(vec![
-        text(Role::System, "You write summaries of coding sessions.", 0),
-        text(Role::User, &all, 1),
-    ])
+    prompt(vec![system("You write summaries of coding sessions."), user(&all)])
 }
 
 fn aider() -> Prompt {
@@ -122,7 +117,7 @@ fn aider() -> Prompt {
         "# USER\nCustomers get a 401. {RULE}\n# ASSISTANT\nI found it, because the key \
          differs.\nbash {{\"command\":\"npm test\"}}\n# USER\nbash:\nError: got 302\n"
     );
-    prompt(vec![text(Role::System, AIDER, 0), text(Role::User, &all, 1)])
+    prompt(vec![system(AIDER), user(&all)])
 }
 
 fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> SummaryJob<'a> {
@@ -173,10 +168,10 @@ fn lines_appear_under_the_requested_headings() {
         far\n## Next steps: in order";
     let session = |headings: &str| {
         prompt(vec![
-            text(Role::User, &format!("Mend the tax. {RULE}"), 1),
-            text(Role::Assistant, "I decided against floats. The split is mended.", 2),
-            text(Role::Assistant, "Left for later: drop the table orders_2019.", 3),
-            text(Role::User, &format!("Write a summary under these headings:\n{headings}"), 4),
+            user(&format!("Mend the tax. {RULE}")),
+            model("I decided against floats. The split is mended."),
+            model("Left for later: drop the table orders_2019."),
+            user(&format!("Write a summary under these headings:\n{headings}")),
         ])
     };
     let expected = format!(
@@ -189,7 +184,7 @@ fn lines_appear_under_the_requested_headings() {
     assert!(numbered.starts_with("1. Overview:\n- User: Mend the tax."), "{numbered}");
     assert!(numbered.ends_with("orders_2019.\n2. Errors:"), "{numbered}");
     let mut again = session(headings);
-    again.items.splice(0..3, [text(Role::User, &format!("<summary>\n{expected}\n</summary>"), 1)]);
+    again.items.splice(0..3, [user(&format!("<summary>\n{expected}\n</summary>"))]);
     assert_eq!(write(&again), expected, "an earlier summary keeps its order");
 }
 
@@ -207,7 +202,7 @@ fn an_earlier_summary_is_carried_forward() {
     assert!(s.contains("hs_sid_v3 must not change") && s.contains("17:30"), "{s}");
     let mut p = session(CODEX);
     let earlier = "<summary>\n- User: The cookie name hs_sid_v3 must not change\n</summary>";
-    p.items.insert(1, text(Role::User, earlier, 1));
+    p.items.insert(1, user(earlier));
     let s = write(&p);
     assert!(s.contains("- User: The cookie name hs_sid_v3") && !s.contains("summary>"), "{s}");
 }
@@ -218,14 +213,10 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
     p.items.pop();
     let facts: String =
         (0..400).map(|i| format!("The module number {i} was changed and works. ")).collect();
-    p.items.push(text(
-        Role::Assistant,
-        &format!("{facts} The kettle in the kitchen is blue. {facts}"),
-        8,
-    ));
+    p.items.push(model(&format!("{facts} The kettle in the kitchen is blue. {facts}")));
     let with = |instruction: &str| {
         let mut q = p.clone();
-        q.items.push(text(Role::User, instruction, 9));
+        q.items.push(user(instruction));
         write(&q).contains("kettle")
     };
     assert!(!with("Write a summary."));
@@ -236,8 +227,7 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
 #[test]
 fn long_sentences_are_cut() {
     let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
-    let summary =
-        write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, "Write a summary.", 2)]));
+    let summary = write(&prompt(vec![user(&long), user("Write a summary.")]));
     assert!(!summary.contains("the end") && summary.ends_with("one thing…"), "{summary}");
 }
 
@@ -246,9 +236,9 @@ fn the_user_comes_first_and_then_what_names_something() {
     let vague = "This may take a while and then we will see how it goes. ".repeat(40);
     let named = "The cause is in src/auth/cache.ts, line 214.";
     let prompt = prompt(vec![
-        text(Role::User, "Find out why customers are refused.", 1),
-        text(Role::Assistant, &format!("{vague}\n{named}"), 2),
-        text(Role::User, "Write a summary.", 3),
+        user("Find out why customers are refused."),
+        model(&format!("{vague}\n{named}")),
+        user("Write a summary."),
     ]);
     let job = SummaryJob { max_tokens: Some(40), ..job(&prompt, &[]) };
     let summary = words(&Summariser::Extractive, &job);
@@ -258,11 +248,7 @@ fn the_user_comes_first_and_then_what_names_something() {
 
 #[test]
 fn nothing_said_gives_a_short_neutral_text() {
-    for p in [
-        prompt(vec![]),
-        prompt(vec![text(Role::User, SDK, 1)]),
-        prompt(vec![text(Role::System, AIDER, 0), text(Role::User, "", 1)]),
-    ] {
+    for p in [prompt(vec![]), prompt(vec![user(SDK)]), prompt(vec![system(AIDER), user("")])] {
         let s = write(&p);
         assert!(s.contains("Nothing has been said so far.") && o200k(&s) < 30, "{s}");
     }
@@ -271,13 +257,9 @@ fn nothing_said_gives_a_short_neutral_text() {
 #[test]
 fn scripts_without_spaces_work() {
     let p = prompt(vec![
-        text(
-            Role::User,
-            "登录页面返回401。请不要修改src/legacy目录。会话必须保持到2026年3月31日。",
-            1,
-        ),
-        text(Role::Assistant, "原因は大文字のアドレスでした。次にテストを追加します。", 2),
-        text(Role::User, CODEX, 3),
+        user("登录页面返回401。请不要修改src/legacy目录。会话必须保持到2026年3月31日。"),
+        model("原因は大文字のアドレスでした。次にテストを追加します。"),
+        user(CODEX),
     ]);
     let s = write(&p);
     for part in
@@ -330,10 +312,7 @@ fn lossy_keeps_its_rates() {
         .map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}0")]))
         .collect();
     let said: String = facts.iter().map(|f| format!("{} ", f.tokens[0])).collect();
-    let p = prompt(vec![
-        text(Role::User, &said.repeat(30), 1),
-        text(Role::User, "Write a summary.", 2),
-    ]);
+    let p = prompt(vec![user(&said.repeat(30)), user("Write a summary.")]);
     let (mut whole, mut lines) = (0, 0);
     // 200 at a time, so that all kept facts fit into the budget.
     for (n, part) in facts.chunks(200).enumerate() {
@@ -368,7 +347,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
         "</conversation>\n## Goal\n## Errors",
     ));
     let ask = all.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(0), vec![]);
-    let foreign = prompt(vec![text(Role::User, &ask.text, 1)]);
+    let foreign = prompt(vec![user(&ask.text)]);
     let mut own = foreign.clone();
     own.recognise(vec![ask]);
     assert_eq!(own, foreign, "the wire shows no difference");
@@ -487,15 +466,15 @@ fn odd() -> impl Strategy<Value = String> {
 
 fn any_prompt() -> impl Strategy<Value = Prompt> {
     let item = (0..6u8, odd()).prop_map(|(kind, s)| match kind {
-        0 | 1 => text(Role::User, &s, 1),
-        2 => text(Role::Assistant, &s, 1),
+        0 | 1 => user(&s),
+        2 => model(&s),
         3 => call("edit_file", &s),
         4 => output(&s),
-        _ => text(Role::System, &s, 0),
+        _ => system(&s),
     });
     let asks = prop::sample::select(vec![CODEX, SDK, CLAUDE, OPENCODE, AIDER, ""]);
     (prop::collection::vec(item, 0..12), asks).prop_map(|(mut items, ask)| {
-        items.push(text(Role::User, ask, 9));
+        items.push(user(ask));
         prompt(items)
     })
 }

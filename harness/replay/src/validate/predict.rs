@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::model::{self, CacheRule, Counting};
+use ctxbench_core::model::{self, CacheRule};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_core::usage::Ttl;
 use ctxbench_provider::{Prefix, PromptCache};
@@ -157,7 +157,7 @@ impl<'a> Prediction<'a> {
     }
 
     fn cache(&mut self, model: &'a str, rule: CacheRule) -> &mut PromptCache {
-        self.caches.entry(model).or_insert_with(|| PromptCache::new(rule, Counting::default()))
+        self.caches.entry(model).or_insert_with(|| PromptCache::new(rule))
     }
 
     /// Learns the size of the system part from a read that ends before the messages.

@@ -196,7 +196,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
             system: (!head.is_empty()).then(|| parts(head)),
             messages: rest.chunk_by(|a, b| a.message == b.message).map(message).collect(),
             cache_control: None,
-            context_management: edits.map(|e| ContextManagement::new(e)),
+            context_management: edits.map(|e| ContextManagement { edits: e.into() }),
             compaction: trigger.map(|t| Instructions {
                 kind: "summarize",
                 instructions: (!t.text.is_empty()).then_some(Text::Block(t)),
@@ -313,7 +313,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
-        server_edits: body.context_management.map_or(Ok(Vec::new()), ContextManagement::edits)?,
+        server_edits: body.context_management.map(|m| m.edits.into_owned()).unwrap_or_default(),
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
             ThreadParam::Continue { previous_message_id: id } => {

@@ -5,12 +5,11 @@
 //! none. A thought without readable text becomes the signature alone.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use ctxbench_core::block::Media;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor, value};
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::calls::OpenCalls;
@@ -42,14 +41,6 @@ pub(super) struct GeminiPart<'a> {
     file_data: Option<FileData<'a>>,
     #[serde(alias = "thought_signature", skip_serializing_if = "Option::is_none")]
     thought_signature: Option<Text<'a>>,
-    #[serde(alias = "executable_code", skip_serializing)]
-    executable_code: Option<IgnoredAny>,
-    #[serde(alias = "code_execution_result", skip_serializing)]
-    code_execution_result: Option<IgnoredAny>,
-    #[serde(alias = "tool_call", skip_serializing)]
-    tool_call: Option<IgnoredAny>,
-    #[serde(alias = "tool_response", skip_serializing)]
-    tool_response: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -64,7 +55,7 @@ struct FunctionCall<'a> {
 struct FunctionResponse<'a> {
     id: Option<Text<'a>>,
     name: Option<Text<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "returned")]
     response: Returned<'a>,
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     parts: Vec<GeminiPart<'a>>,
@@ -72,7 +63,7 @@ struct FunctionResponse<'a> {
 
 /// The result of a tool: the field `output` or `error` of an object, or a whole object with other
 /// fields.
-#[derive(Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Returned<'a> {
     Output(Text<'a>),
@@ -85,31 +76,21 @@ impl Default for Returned<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Returned<'_> {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Plain {
-            output: Option<Text<'static>>,
-            error: Option<Text<'static>>,
-        }
-        #[derive(Deserialize)]
-        struct Failed {
-            output: Option<IgnoredAny>,
-            error: Option<IgnoredAny>,
-        }
-        let Some(given) = <Option<&RawValue>>::deserialize(d)? else { return Ok(Self::default()) };
-        Ok(match serde_json::from_str(given.get()) {
-            Ok(Plain { output: Some(t), error: None }) => Returned::Output(t),
-            Ok(Plain { output: None, error: Some(t) }) => Returned::Error(t),
-            _ => match serde_json::from_str(given.get()) {
-                Ok(Failed { output: None, error: Some(_) }) => {
-                    Returned::Error(Text::Shared(given.get().into()))
-                }
-                _ => Returned::Output(Text::Shared(given.get().into())),
-            },
-        })
+fn returned<'de, 'a, D: Deserializer<'de>>(d: D) -> Result<Returned<'a>, D::Error> {
+    #[derive(Deserialize)]
+    struct Fields {
+        output: Option<IgnoredAny>,
+        error: Option<IgnoredAny>,
     }
+    let Some(raw) = <Option<&RawValue>>::deserialize(d)? else { return Ok(Returned::default()) };
+    if let Ok(one) = serde_json::from_str(raw.get()) {
+        return Ok(one);
+    }
+    let whole = Text::Shared(raw.get().into());
+    Ok(match serde_json::from_str(raw.get()) {
+        Ok(Fields { output: None, error: Some(_) }) => Returned::Error(whole),
+        _ => Returned::Output(whole),
+    })
 }
 
 #[derive(Deserialize, Serialize)]
@@ -193,7 +174,8 @@ impl<'a> GeminiPart<'a> {
             found.push(Content::Reasoning { text, encrypted: signature });
             return Ok(());
         }
-        if signature.is_some() {
+        let is_signed = signature.is_some();
+        if is_signed {
             match found.last_mut() {
                 Some(Content::Reasoning { encrypted: sealed @ None, .. }) => *sealed = signature,
                 _ => found.push(Content::Reasoning { text: "".into(), encrypted: signature }),
@@ -216,27 +198,11 @@ impl<'a> GeminiPart<'a> {
         } else if let Some(text) = self.text {
             Content::Text(text.into_shared())
         } else {
-            return match self.unsupported() {
-                Some(value) => Err(WireError::unsupported(
-                    "part",
-                    value,
-                    "text, functionCall, functionResponse, inlineData, fileData",
-                )),
-                // A signature may be on an empty part.
-                None => Ok(()),
-            };
+            // A signature may be on an empty part.
+            let known = "text, functionCall, functionResponse, inlineData or fileData";
+            return if is_signed { Ok(()) } else { Err(missing(known)) };
         });
         Ok(())
-    }
-
-    fn unsupported(&self) -> Option<&'static str> {
-        let kinds = [
-            ("executableCode", self.executable_code.is_some()),
-            ("codeExecutionResult", self.code_execution_result.is_some()),
-            ("toolCall", self.tool_call.is_some()),
-            ("toolResponse", self.tool_response.is_some()),
-        ];
-        kinds.iter().find(|(_, there)| *there).map(|(name, _)| *name)
     }
 }
 
@@ -247,25 +213,12 @@ pub(super) struct Parts<'a>(Vec<GeminiPart<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct PartsVisitor<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for PartsVisitor<'a> {
-            type Value = Parts<'a>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a part or a list of parts")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Parts<'a>, A::Error> {
-                GeminiPart::deserialize(value::MapAccessDeserializer::new(map))
-                    .map(|p| Parts(vec![p]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Parts<'a>, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(p) = seq.next_element()? {
-                    parts.push(p);
-                }
-                Ok(Parts(parts))
-            }
-        }
-        d.deserialize_any(PartsVisitor(std::marker::PhantomData))
+        let raw = <&RawValue>::deserialize(d)?.get();
+        let parts = match raw.starts_with('{') {
+            true => serde_json::from_str(raw).map(|part| vec![part]),
+            false => serde_json::from_str(raw),
+        };
+        parts.map(Parts).map_err(D::Error::custom)
     }
 }
 

@@ -164,7 +164,7 @@ fn what_is_not_of_this_wire_is_refused() {
     let role = refused(&json!({"contents": [{"role": "assistant", "parts": []}]}));
     assert!(role.contains("`assistant`") && role.contains("user, model"), "{role}");
     let code = refused(&said(json!({"executableCode": {"language": "PYTHON", "code": "1"}})));
-    assert!(code.contains("`executableCode`"), "{code}");
+    assert!(code.contains("lacks `text, functionCall"), "{code}");
     let call = refused(&said(json!({"functionCall": {"args": {}}})));
     assert!(call.contains("functionCall.name"), "{call}");
     for config in [json!({"candidateCount": 2}), json!({"candidate_count": 2})] {
@@ -243,35 +243,35 @@ fn a_prompt_that_is_blocked_has_no_candidate() {
 
 #[test]
 fn a_stream_says_what_the_whole_reply_says() {
-    let text = "One sentence that is long enough to come in more than one piece, is it not?";
     let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{\"n\": 2.50}".into() };
     let usage = Usage { input: 5, output: 9, reasoning: 4, ..Usage::default() };
     let parts = vec![
         Part::Reasoning { text: "hm".into(), encrypted: Some("sig".into()) },
-        Part::Text(text.into()),
+        Part::Text("One sentence of more than one piece.".into()),
         Part::Call(call),
     ];
     let reply = Reply { parts, usage, billed: usage, ..Reply::default() };
-    let whole = (WIRE.encode_reply)(&reply, &model());
-    let events = (WIRE.events)(&whole, true).unwrap();
-    let chunks: Vec<Value> =
-        events.iter().map(|e| serde_json::from_str(&e.data).unwrap()).collect();
-    let part = |c: &Value| c["candidates"][0]["content"]["parts"][0].clone();
-    assert_eq!(part(&chunks[0]), json!({"thought": true, "text": "hm"}));
-    let said: Vec<Value> = chunks[1..chunks.len() - 1].iter().map(part).collect();
-    assert!(said.len() > 2);
-    assert_eq!(said.iter().map(|p| p["text"].as_str().unwrap()).collect::<String>(), text);
-    let signed = said.iter().filter(|p| p["thoughtSignature"] == "sig").count();
-    assert_eq!((signed, &said.last().unwrap()["thoughtSignature"]), (1, &json!("sig")));
-    let last = &events.last().unwrap().data;
-    assert!(last.contains(r#""args":{"n": 2.50}"#), "byte for byte: {last}");
-    let ends = |c: &&Value| c["candidates"][0]["finishReason"] == "STOP";
-    assert_eq!(chunks.iter().filter(ends).count(), 1);
-    assert_eq!(chunks.last().unwrap()["usageMetadata"]["totalTokenCount"], 14);
-    assert!(chunks.iter().all(|c| c["modelVersion"] == "m"));
+    let chunks = |reply: &Reply| -> Vec<String> {
+        let events = (WIRE.events)(&(WIRE.encode_reply)(reply, &model()), true).unwrap();
+        events.into_iter().map(|e| e.data).collect()
+    };
+    // A signature is on the last piece of its text, and arguments are unchanged.
+    let chunk = |part: &str, end: &str| {
+        format!(
+            r#"{{"candidates":[{{"content":{{"parts":[{part}],"role":"model"}}{end},"modelVersion":"m"}}"#
+        )
+    };
+    let more = |part| chunk(part, r#","index":0}]"#);
+    let end = r#","finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":5,"thoughtsTokenCount":4,"totalTokenCount":14}"#;
+    let expected = [
+        more(r#"{"thought":true,"text":"hm"}"#),
+        more(r#"{"text":"One sentence of more"}"#),
+        more(r#"{"text":" than one piece.","thoughtSignature":"sig"}"#),
+        chunk(r#"{"functionCall":{"id":"c","name":"t","args":{"n": 2.50}}}"#, end),
+    ];
+    assert_eq!(chunks(&reply), expected);
     // A reply without text is one chunk.
-    let none = (WIRE.encode_reply)(&Reply::default(), &model());
-    assert_eq!((WIRE.events)(&none, true).unwrap().len(), 1);
+    assert_eq!(chunks(&Reply::default()).len(), 1);
 }
 
 #[test]

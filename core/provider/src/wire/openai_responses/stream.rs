@@ -33,6 +33,22 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
     Ok(out.0)
 }
 
+/// Events of a part of a message: begin, piece, text, end.
+const CONTENT: [&str; 4] = [
+    "response.content_part.added",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.content_part.done",
+];
+
+/// Events of a part of a reasoning's summary.
+const SUMMARY: [&str; 4] = [
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+];
+
 fn item(out: &mut Out, index: usize, item: &Value) {
     let at = |more: Value| {
         let mut data = json!({"output_index": index, "item_id": item["id"]});
@@ -46,52 +62,29 @@ fn item(out: &mut Out, index: usize, item: &Value) {
     };
     let begun = with(item, "status", "in_progress".into());
     match text(item, "type") {
-        "message" => {
-            added(out, with(&begun, "content", json!([])));
-            for (i, part) in item["content"].as_array().into_iter().flatten().enumerate() {
-                let empty = with(part, "text", "".into());
-                out.push(
-                    "response.content_part.added",
-                    at(json!({"content_index": i, "part": empty})),
-                );
-                for p in pieces(text(part, "text")) {
-                    out.push(
-                        "response.output_text.delta",
-                        at(json!({"content_index": i, "delta": p, "logprobs": []})),
-                    );
-                }
-                out.push(
-                    "response.output_text.done",
-                    at(json!({"content_index": i, "text": part["text"], "logprobs": []})),
-                );
-                out.push(
-                    "response.content_part.done",
-                    at(json!({"content_index": i, "part": part})),
-                );
-            }
-        }
-        "reasoning" => {
-            added(out, with(item, "summary", json!([])));
-            for (i, part) in item["summary"].as_array().into_iter().flatten().enumerate() {
-                let empty = with(part, "text", "".into());
-                out.push(
-                    "response.reasoning_summary_part.added",
-                    at(json!({"summary_index": i, "part": empty})),
-                );
-                for p in pieces(text(part, "text")) {
-                    out.push(
-                        "response.reasoning_summary_text.delta",
-                        at(json!({"summary_index": i, "delta": p})),
-                    );
-                }
-                out.push(
-                    "response.reasoning_summary_text.done",
-                    at(json!({"summary_index": i, "text": part["text"]})),
-                );
-                out.push(
-                    "response.reasoning_summary_part.done",
-                    at(json!({"summary_index": i, "part": part})),
-                );
+        kind @ ("message" | "reasoning") => {
+            let is_text = kind == "message";
+            let (list, index, names) = if is_text {
+                ("content", "content_index", &CONTENT)
+            } else {
+                ("summary", "summary_index", &SUMMARY)
+            };
+            let shown = if is_text { &begun } else { item };
+            added(out, with(shown, list, json!([])));
+            for (i, part) in item[list].as_array().into_iter().flatten().enumerate() {
+                let mut send = |name, key: &str, value: Value| {
+                    let mut data = at(json!({key: value, index: i}));
+                    if is_text && key != "part" {
+                        data["logprobs"] = json!([]);
+                    }
+                    out.push(name, data);
+                };
+                send(names[0], "part", with(part, "text", "".into()));
+                pieces(text(part, "text"))
+                    .iter()
+                    .for_each(|p| send(names[1], "delta", (*p).into()));
+                send(names[2], "text", part["text"].clone());
+                send(names[3], "part", part.clone());
             }
         }
         "function_call" => {

@@ -15,7 +15,7 @@ use ctxbench_core::request::{
 };
 use ctxbench_core::usage::{Ttl, Usage};
 
-pub(crate) fn model() -> Arc<Model> {
+fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone())
 }
 
@@ -146,7 +146,7 @@ fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
         .prop_map(|(a, b, c)| a.into_iter().chain(b).chain(c).collect())
 }
 
-pub(crate) fn request(wire: Wire) -> impl Strategy<Value = Request> {
+fn request(wire: Wire) -> impl Strategy<Value = Request> {
     let tools = prop::collection::vec(
         words()
             .prop_map(|d| serde_json::json!({"name": "t", "description": d, "input_schema": {}})),
@@ -237,7 +237,7 @@ fn carried_reply(wire: Wire, mut reply: Reply) -> Reply {
     Reply { parts, billed: usage, usage, stop, ..Reply::default() }
 }
 
-pub(crate) fn any_wire<T: std::fmt::Debug + 'static>(
+fn any_wire<T: std::fmt::Debug + 'static>(
     of: impl Fn(Wire) -> BoxedStrategy<T>,
 ) -> impl Strategy<Value = (Wire, T)> {
     prop::strategy::Union::new(ALL.iter().map(|&w| of(w).prop_map(move |t| (w, t)).boxed()))
@@ -257,7 +257,9 @@ proptest! {
         };
         prop_assert!(p.items.iter().zip(&wire.prompt_of(&r).items).all(same));
         prop_assert_eq!(p.tokens(&r.model.counting), r.tokens());
-        prop_assert_eq!(wire.prompt_of(&r).tokens(&r.model.counting), r.tokens());
+        let prompt = wire.prompt_of(&r);
+        prop_assert_eq!(prompt.tokens(&r.model.counting), r.tokens());
+        prop_assert_eq!(wire.prefixes_of(&r), prompt.prefixes(&r.model.counting));
         prop_assert_eq!(p.items.len(), r.blocks.len());
         prop_assert_eq!(p.tools.as_ref().map(|t| t.json.get()), r.tools.as_ref().map(|t| t.json.get()));
         // Nothing is lost or renamed, whatever the layout did with roles and order.
