@@ -240,9 +240,7 @@ test('words are those of the Rust types', () => {
   }
 });
 
-// Recorded in the place of an older one, which would be appended to:
-// PYTHONPATH=python ctxbench --transport direct window-8k --strategy \
-//   'sum=exec{exec.transcript=docs/exec-transcript.jsonl}:python3 python/examples/summarise.py'
+// The messages of python/examples/summarise.py on the scenario window-8k, with their sender.
 const recorded = () => read('docs/exec-transcript.jsonl').trimEnd().split('\n')
   .map((line) => JSON.parse(line));
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,6 +16,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
+
+use crate::server_url::is_loopback;
 
 /// Time for the head of a request, and for a pause between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,6 +35,19 @@ pub fn response(status: u16, content_type: &'static str, body: impl Into<Body>) 
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+/// Returns why a request is refused that no program of this machine sends. A page in a browser can
+/// reach loopback, too, under another name or from another origin, and could advance a script, read
+/// the client's requests, or use its keys.
+pub fn foreign(headers: &HeaderMap) -> Option<String> {
+    let value = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()));
+    if let Some(host) = value(header::HOST).filter(|h| !is_loopback(h)) {
+        return Some(format!("the host {host:?} is not this machine's loopback"));
+    }
+    let origin = value(header::ORIGIN)?;
+    let own = origin.split_once("://").is_some_and(|(_, host)| is_loopback(host));
+    (!own).then(|| format!("requests of pages from {origin:?} are refused"))
 }
 
 /// Opens a port on loopback, any free one for 0. Requests wait until [`listen`].
@@ -76,4 +91,25 @@ pub async fn listen<F>(
     }
     drop(listener);
     let _ = timeout(GRACE, open.shutdown()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_many_names_and_others_have_none_of_them() {
+        let refused = |name: header::HeaderName, value: &str| {
+            foreign(&HeaderMap::from_iter([(name, value.parse().unwrap())])).is_some()
+        };
+        let own = "127.0.0.1:8080 localhost LOCALHOST.:1 [::1]:9 127.9.9.9 a.localhost";
+        assert!(own.split(' ').all(|host| !refused(header::HOST, host)));
+        let other = "example.com 127.0.0.1.example.com localhost.example 10.0.0.1 [::2]";
+        assert!(other.split(' ').chain([""]).all(|host| refused(header::HOST, host)));
+        let own = "http://localhost:3000 https://127.0.0.1";
+        assert!(own.split(' ').all(|origin| !refused(header::ORIGIN, origin)));
+        let other = "https://example.com null http://localhost.example.com file://";
+        assert!(other.split(' ').all(|origin| refused(header::ORIGIN, origin)));
+        assert!(foreign(&HeaderMap::new()).is_none());
+    }
 }

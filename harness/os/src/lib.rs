@@ -11,6 +11,6 @@ pub mod shutdown;
 mod signals;
 
 pub use hash::sha256;
-pub use process_group::{ProcessGroup, StderrTail};
+pub use process_group::{PipedProcess, ProcessGroup};
 #[cfg(unix)]
 pub use signals::SignalListener;

@@ -1,12 +1,12 @@
 //! A child process with all processes that it starts. The whole group ends with its first process.
 
 use std::io;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -34,18 +34,6 @@ impl ProcessGroup {
         command.process_group(0);
         let child = shutdown::spawn_group(|| command.spawn().map(|child| (child.id(), child)))?;
         Ok(ProcessGroup { id: child.id(), child })
-    }
-
-    pub fn take_stdin(&mut self) -> Option<ChildStdin> {
-        self.child.stdin.take()
-    }
-
-    pub fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
     }
 
     /// Waits for the first process to end, then kills the rest of the group. Cancel safe.
@@ -88,22 +76,31 @@ fn is_running(_: u32) -> bool {
 
 /// Number of bytes kept of standard error, from its end.
 const STDERR_BYTES: usize = 4_096;
-/// Time that the rest of standard error is waited for after the process was killed.
-const STDERR_GRACE: Duration = Duration::from_secs(2);
+/// Time that a process has to end, and for the rest of its standard error.
+const GRACE: Duration = Duration::from_secs(2);
 
-/// The end of a process's standard error.
-pub struct StderrTail {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
+/// A process group that is spoken with through pipes. Its standard error is read in the background,
+/// so that it is never blocked.
+pub struct PipedProcess {
+    pub group: ProcessGroup,
+    /// `None` once it is closed.
+    pub stdin: Option<ChildStdin>,
+    pub stdout: BufReader<ChildStdout>,
+    /// End of the standard error, and the task that reads it.
+    stderr: (Arc<Mutex<Vec<u8>>>, JoinHandle<()>),
 }
 
-impl StderrTail {
-    /// Reads in the background, so that the process is never blocked.
-    pub fn collect(mut stderr: ChildStderr) -> StderrTail {
-        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let tail = bytes.clone();
+impl PipedProcess {
+    pub fn spawn(command: &mut Command) -> io::Result<PipedProcess> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = ProcessGroup::spawn(command)?;
+        let piped = "all three streams are pipes";
+        let stdout = BufReader::with_capacity(1 << 16, group.child.stdout.take().expect(piped));
+        let mut stderr = group.child.stderr.take().expect(piped);
+        let end: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let tail = end.clone();
         let reader = tokio::spawn(async move {
-            let mut buffer = [0; 4_096];
+            let mut buffer = [0; STDERR_BYTES];
             while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
                 let Ok(mut tail) = tail.lock() else { return };
                 tail.extend_from_slice(&buffer[..n]);
@@ -111,31 +108,50 @@ impl StderrTail {
                 tail.drain(..over);
             }
         });
-        StderrTail { bytes, reader }
+        Ok(PipedProcess { stdin: group.child.stdin.take(), stdout, stderr: (end, reader), group })
     }
 
-    /// Waits for the end of the stream and returns its last lines, at most `max_lines`, blank lines
-    /// left out. A process outside the group that keeps the stream open is not waited for.
-    pub async fn last_lines(&mut self, max_lines: usize) -> String {
-        let _ = timeout(STDERR_GRACE, &mut self.reader).await;
-        let bytes = self.bytes.lock().map(|b| b.clone()).unwrap_or_default();
+    /// Says why the process closed its standard output.
+    pub async fn exit_reason(&mut self) -> String {
+        match timeout(GRACE, self.group.wait()).await {
+            Ok(Ok(status)) => format!("it ended with {status}"),
+            _ => "it closed its standard output".into(),
+        }
+    }
+
+    /// Kills the group and returns the last lines of its standard error, at most `max_lines`, blank
+    /// lines left out. A process outside the group that keeps the stream open is not waited for.
+    pub async fn stop(&mut self, max_lines: usize) -> String {
+        self.group.kill();
+        let _ = timeout(GRACE, &mut self.stderr.1).await;
+        let bytes = self.stderr.0.lock().map(|b| b.clone()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(max_lines)..].join("\n")
     }
+
+    /// Closes standard input, gives the process a moment to end, and kills its group.
+    pub async fn end(&mut self) {
+        self.stdin = None;
+        let drain = async {
+            let mut bytes = [0; STDERR_BYTES];
+            while matches!(self.stdout.read(&mut bytes).await, Ok(1..)) {}
+            let _ = self.group.wait().await;
+        };
+        let _ = timeout(GRACE, drain).await;
+        self.group.kill();
+    }
 }
 
-impl Drop for StderrTail {
+impl Drop for PipedProcess {
     fn drop(&mut self) {
-        self.reader.abort();
+        self.stderr.1.abort();
     }
 }
 
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    use std::process::Stdio;
-
     use super::*;
 
     /// A shell that starts a long sleep in the background and prints its process id.
@@ -143,7 +159,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("sleep 77 & echo $!; {script}")).stdout(Stdio::piped());
         let mut group = ProcessGroup::spawn(&mut command).unwrap();
-        let mut stdout = group.take_stdout().unwrap();
+        let mut stdout = group.child.stdout.take().unwrap();
         let mut text = Vec::new();
         while !text.ends_with(b"\n") {
             text.push(stdout.read_u8().await.unwrap());
@@ -164,14 +180,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn group_of_process_that_exits_is_killed() {
+    async fn group_ends_with_its_process_and_on_drop() {
         let (mut group, sleep) = shell("exit 3").await;
         assert_eq!(group.wait().await.unwrap().code(), Some(3));
         assert!(ends(sleep).await);
-    }
-
-    #[tokio::test]
-    async fn group_is_killed_on_drop() {
         let (group, sleep) = shell("wait").await;
         drop(group);
         assert!(ends(sleep).await);

@@ -3,12 +3,13 @@
 //!
 //! The form is described in docs/drive.md. Nothing else knows an agent by its name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctxbench_core::model::{self, Model, UnknownModel};
-use ctxbench_provider::wire::{self, Api};
+use ctxbench_core::model::{self, Model};
+use ctxbench_provider::wire;
 use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
 use ctxbench_util::{files, nearest, toml_file};
@@ -17,7 +18,7 @@ use serde_json::Value;
 use thiserror::Error;
 use toml::Table;
 
-use super::template::replace;
+use super::template::{Template, replace};
 
 /// Default time in which an agent must print something or send a request. Programs started by Node
 /// or Python take many seconds on a busy machine.
@@ -35,30 +36,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("claude-code", include_str!("agents/claude-code.toml")),
 ];
 
-/// Error that prevents the use of an agent.
+/// Why an agent cannot be used or driven.
 #[derive(Debug, Error)]
-pub enum AgentError {
-    #[error("unknown agent `{0}`; name your own agent by its file, such as ./{0}.toml; {hint}", hint = name_hint(.0))]
-    Unknown(String),
-    /// The file cannot be read, or is not a valid description.
-    #[error("{0}")]
-    Wrong(String),
-    #[error("--program {name}={}: file not found", path.display())]
-    NotThere { name: String, path: PathBuf },
-    #[error(transparent)]
-    UnknownModel(#[from] UnknownModel),
-    /// The agent does not support the provider of the model.
-    #[error(
-        "{title} uses the API of {speaks}, and {model} has another; supported models: {models}"
-    )]
-    Model { title: String, speaks: &'static str, model: String, models: String },
-    /// The program is not in PATH.
-    #[error(
-        "{title} is not installed: `{tried}` is not in PATH; install it with `{install}`, or use \
-         --program {name}=PATH"
-    )]
-    Missing { title: String, name: String, tried: String, install: String },
-}
+#[error("{0}")]
+pub struct DriveError(pub String);
 
 /// Protocol that delivers the user's messages to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -252,12 +233,6 @@ pub struct Side {
     pub tools: Option<bool>,
 }
 
-/// Returns a hint with the most similar names of built-in agents, or with all names.
-pub(super) fn name_hint(given: &str) -> String {
-    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-    nearest::hint(given, &names)
-}
-
 /// Returns all built-in agents.
 pub fn built_in() -> Vec<Agent> {
     let agent =
@@ -265,42 +240,49 @@ pub fn built_in() -> Vec<Agent> {
     BUILT_IN.iter().map(agent).collect()
 }
 
-/// Returns a built-in agent, or reads a TOML file.
-pub fn find(text: &str) -> Result<Agent, AgentError> {
-    if let Some(toml) = described(text) {
-        return read(text, toml, None);
+/// Text of a description and, of a file, its folder.
+type Description = (Cow<'static, str>, Option<PathBuf>);
+
+/// Finds the description of a built-in agent, or reads the TOML file at a path in a folder.
+fn description(name: &str, folder: &Path) -> Result<Description, String> {
+    if let Some((_, toml)) = BUILT_IN.iter().find(|(n, _)| *n == name) {
+        return Ok(((*toml).into(), None));
     }
-    if !text.ends_with(".toml") {
-        return Err(AgentError::Unknown(text.to_string()));
+    if !name.ends_with(".toml") {
+        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let hint = nearest::hint(name, &names);
+        return Err(format!(
+            "unknown agent `{name}`; name your own agent by its file, such as ./{name}.toml; {hint}"
+        ));
     }
-    let toml = files::read_text(Path::new(text))
-        .map_err(|why| AgentError::Wrong(format!("{text}: {why}")))?;
-    let path = std::path::absolute(text).unwrap_or_default();
-    let here = path.parent().unwrap_or(Path::new(""));
-    Ok(Agent { here: Some(here.to_path_buf()), ..read(text, &toml, Some(here))? })
+    let path = folder.join(name);
+    let text = files::read_text(&path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let path = std::path::absolute(path).unwrap_or_default();
+    Ok((text.into(), path.parent().map(Path::to_path_buf)))
 }
 
-/// Returns the description of a built-in agent.
-fn described(name: &str) -> Option<&'static str> {
-    BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, toml)| *toml)
+/// Returns a built-in agent, or reads a TOML file.
+pub fn find(text: &str) -> Result<Agent, DriveError> {
+    let (toml, here) = description(text, Path::new("")).map_err(DriveError)?;
+    Ok(Agent { here: here.clone(), ..read(text, &toml, here.as_deref())? })
 }
 
 /// Parses and checks a description. `folder` is the folder of its file.
-pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, AgentError> {
-    let own: Table = toml_file::read(file, toml).map_err(|e| AgentError::Wrong(e.to_string()))?;
-    // Without `extends` the file is parsed directly, so that errors have a line.
-    let agent: Result<Agent, String> = match own.contains_key("extends") {
-        false => toml_file::read(file, toml).map_err(|e| e.to_string()),
-        true => merged(file, own, folder, MAX_DEPTH).and_then(|whole| {
-            let wrong = |e| toml_file::describe(&e, "");
-            whole
-                .try_into()
-                .map_err(|e| format!("{file} or a description it extends: {}", wrong(e)))
-        }),
+pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, DriveError> {
+    let read = || {
+        let own: Table = toml_file::read(file, toml).map_err(|e| e.to_string())?;
+        // Without `extends` the file is parsed directly, so that errors have a line.
+        let agent: Agent = match own.contains_key("extends") {
+            false => toml_file::read(file, toml).map_err(|e| e.to_string())?,
+            true => merged(file, own, folder, MAX_DEPTH)?.try_into().map_err(|e| {
+                let why = toml_file::describe(&e, "");
+                format!("{file} or a description it extends: {why}")
+            })?,
+        };
+        agent.check().map_err(|why| format!("{file}: {why}"))?;
+        Ok(agent)
     };
-    let agent = agent.map_err(AgentError::Wrong)?;
-    agent.check().map_err(|why| AgentError::Wrong(format!("{file}: {why}")))?;
-    Ok(agent)
+    read().map_err(DriveError)
 }
 
 /// Maximum depth of `extends`.
@@ -319,20 +301,10 @@ fn merged(
     if depth == 0 {
         return Err(wrong("the descriptions extend each other in a circle"));
     }
-    let path = folder.unwrap_or(Path::new("")).join(name);
-    let (file, text, folder) = match described(name) {
-        Some(text) => (name.to_string(), text.to_string(), None),
-        None if !name.ends_with(".toml") => {
-            return Err(wrong(&AgentError::Unknown(name.to_string()).to_string()));
-        }
-        None => {
-            let file = path.display().to_string();
-            let text = files::read_text(&path).map_err(|e| wrong(&format!("{file}: {e}")))?;
-            (file, text, path.parent())
-        }
-    };
-    let below = toml_file::read(&file, &text).map_err(|e| e.to_string())?;
-    Ok(over(merged(&file, below, folder, depth - 1)?, keys))
+    let found = description(name, folder.unwrap_or(Path::new("")));
+    let (text, folder) = found.map_err(|why| wrong(&why))?;
+    let below = toml_file::read(name, &text).map_err(|e| e.to_string())?;
+    Ok(over(merged(name, below, folder.as_deref(), depth - 1)?, keys))
 }
 
 /// Merges two tables. Other values of `above` replace those of `below`.
@@ -363,22 +335,19 @@ impl Agent {
             !file.path.is_empty() && parts.all(|c| matches!(c, std::path::Component::Normal(_)))
         };
         let conditional = |s: &Side| {
-            s.header.is_some()
-                || s.body.is_some()
-                || s.system.is_some()
-                || s.last.is_some()
-                || s.tools.is_some()
+            let texts = [&s.system, &s.last].iter().any(|t| t.is_some());
+            texts || s.header.is_some() || s.body.is_some() || s.tools.is_some()
         };
-        let contains = |text: &str, parts: &[&str]| parts.iter().all(|part| text.contains(part));
+        let has_places = |e: &Edit| {
+            e.text.contains("{content}") && format!("\n{}", e.text).contains("\n{path}\n")
+        };
+        let has_marks =
+            |e: &Edit| !e.marks.is_empty() && e.marks.iter().all(|m| !m.trim().is_empty());
         let (start, edit) = (&self.start, self.edit.as_ref());
         let rules = [
             (
                 !self.name.is_empty() && self.name.chars().all(letter),
                 "`name`: letters, digits, `-` and `_` only",
-            ),
-            (
-                !self.program.names.is_empty() && !start.command.is_empty(),
-                "`program.names` and `start.command` must name something",
             ),
             (
                 start.deliver != Deliver::Lines || start.prompt.is_some(),
@@ -394,18 +363,10 @@ impl Agent {
                 self.tool.as_ref().is_none_or(|t| t.arguments.to_string().contains("{command}")),
                 "`tool.arguments` must contain `{command}` in a string",
             ),
-            (edit.is_none() || self.tool.is_none(), "`edit` is for agents without `tool`"),
             (
-                edit.is_none_or(|e| {
-                    contains(&format!("\n{}", e.text), &["\n{path}\n", "{content}"])
-                }),
-                "`edit.text` must contain `{content}`, and `{path}` alone on its line",
-            ),
-            (
-                edit.is_none_or(|e| {
-                    !e.marks.is_empty() && e.marks.iter().all(|m| !m.trim().is_empty())
-                }),
-                "`edit.marks` must contain the prefixes of the lines of an edit",
+                edit.is_none_or(|e| self.tool.is_none() && has_places(e) && has_marks(e)),
+                "`edit` is for agents without `tool`; its `text` must contain `{content}`, and \
+                 `{path}` alone on its line, and its `marks` the prefixes of the lines of an edit",
             ),
             (
                 self.file.iter().all(plain),
@@ -421,29 +382,41 @@ impl Agent {
     }
 
     /// Returns the strategy that implements the agent, for a model.
-    pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, AgentError> {
+    pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, DriveError> {
         let Some(strategy) = &self.strategy else { return Ok(None) };
-        let wrong = |e| AgentError::Wrong(format!("strategy = {strategy:?}: {e}"));
+        let wrong = |e| DriveError(format!("strategy = {strategy:?}: {e}"));
         Spec::parse(&replace(strategy, "model", &model.name)).map(Some).map_err(wrong)
     }
 
     /// Returns a model by name, or the default model. The settings of an agent support one
     /// provider, so a model of another provider is an error.
-    pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, AgentError> {
-        let api = |m: &Model| -> Api { wire::for_model(m).api };
-        let own = model::find(&self.model)?;
-        let model = name.map_or(Ok(own), model::find)?;
-        let speaks = api(own);
-        if *api(model) == *speaks {
+    pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, DriveError> {
+        let find = |name| model::find(name).map_err(|e| DriveError(e.to_string()));
+        let own = find(&self.model)?;
+        let model = name.map_or(Ok(own), find)?;
+        let api = wire::for_model(own).api;
+        let is_supported = |m: &&Model| wire::for_model(m).api == api;
+        if is_supported(&model) {
             return Ok(model);
         }
-        let all = model::catalogue().iter().filter(|m| *api(m) == *speaks);
-        Err(AgentError::Model {
-            title: self.title.clone(),
-            speaks: speaks.name,
-            model: model.name.to_string(),
-            models: all.map(|m| &*m.name).collect::<Vec<_>>().join(", "),
-        })
+        let all = model::catalogue().iter().filter(is_supported);
+        Err(DriveError(format!(
+            "{} uses the API of {}, and {} has another; supported models: {}",
+            self.title,
+            api.name,
+            model.name,
+            all.map(|m| &*m.name).collect::<Vec<_>>().join(", ")
+        )))
+    }
+
+    /// Returns the values of placeholders that are known before a drive, among them those of the
+    /// description.
+    pub(super) fn template(&self, program: &Path, home: &Path) -> Template {
+        let here = self.here.as_deref();
+        let paths = [("program", Some(program)), ("home", Some(home)), ("here", here)];
+        let paths =
+            paths.into_iter().filter_map(|(name, p)| Some((name, p?.display().to_string())));
+        Template(self.values.clone()).with(paths)
     }
 
     /// Returns the options that set the address of the provider: those of `record`, else the
@@ -465,30 +438,34 @@ impl Agent {
     }
 
     /// Returns the path of the program.
-    pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, AgentError> {
-        let missing = |tried: String| AgentError::Missing {
-            title: self.title.clone(),
-            name: self.name.clone(),
-            tried,
-            install: self.install.clone(),
-        };
-        if let Some(path) = named {
-            // Links are not followed: a program may depend on its own name.
-            let absolute = std::path::absolute(path).ok().filter(|p| p.is_file());
-            return absolute.ok_or_else(|| AgentError::NotThere {
-                name: self.name.clone(),
-                path: path.to_path_buf(),
-            });
-        }
+    pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, DriveError> {
+        let AgentProgram { names, .. } = &self.program;
         let paths = std::env::var_os("PATH").unwrap_or_default();
-        let candidates = || std::env::split_paths(&paths);
-        let found = self
-            .program
-            .names
-            .iter()
-            .find_map(|name| candidates().map(|dir| dir.join(name)).find(|p| p.is_file()));
-        let found = found.and_then(|p| std::path::absolute(p).ok());
-        found.ok_or_else(|| missing(self.program.names.join("` or `")))
+        let candidates: Vec<PathBuf> = match named {
+            Some(path) => vec![path.to_path_buf()],
+            None => {
+                let folders: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+                names
+                    .iter()
+                    .flat_map(|name| folders.iter().map(move |dir| dir.join(name)))
+                    .collect()
+            }
+        };
+        // Links are not followed: a program may depend on its own name.
+        let found = candidates.into_iter().find(|p| p.is_file());
+        found.and_then(|p| std::path::absolute(p).ok()).ok_or_else(|| {
+            DriveError(match named {
+                Some(path) => format!("--program {}={}: file not found", self.name, path.display()),
+                None => format!(
+                    "{} is not installed: `{}` is not in PATH; install it with `{}`, or use \
+                     --program {}=PATH",
+                    self.title,
+                    names.join("` or `"),
+                    self.install,
+                    self.name
+                ),
+            })
+        })
     }
 }
 

@@ -12,12 +12,11 @@ use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Item, Prompt};
-use ctxbench_scenarios::ProviderFault;
+use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
-use super::faults::RequestCounts;
 use super::plan::{DrivePlan, Planned};
 use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 use ctxbench_replay::{NEUTRAL, text_of};
@@ -49,6 +48,18 @@ pub(super) struct Exchange {
     pub(super) again: bool,
     /// True if a fault decided the outcome.
     pub(super) on_purpose: bool,
+}
+
+impl Exchange {
+    /// Returns whether it is no side request.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.purpose, Purpose::Work | Purpose::Summary)
+    }
+
+    /// Returns the prompt tokens that were billed.
+    pub(super) fn input(&self) -> u64 {
+        self.outcome.as_ref().map_or(0, |r| r.billed.prompt())
+    }
 }
 
 /// Reply to a request.
@@ -191,11 +202,9 @@ impl Director {
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
     }
 
-    /// Returns the number of requests by kind.
-    pub(super) fn request_counts(&self, exchanges: usize) -> RequestCounts {
-        let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
-        let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
-        RequestCounts { all: exchanges as u64, summaries, work }
+    /// Returns the number of requests that a fault of this kind may hit.
+    pub(super) fn counted(&self, on: FaultOn) -> u64 {
+        self.counted.iter().find(|(p, _)| p.fault_on() == Some(on)).map_or(0, |(_, n)| *n)
     }
 
     /// Returns the purpose of a request. `None` if no rule of the description matches.
@@ -401,15 +410,6 @@ fn unknown(prompt: &Prompt) -> String {
          begins {:?}; add a [[side]] rule to the description",
         &last[..end]
     )
-}
-
-/// Returns the side requests by purpose.
-pub(super) fn side_requests(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
-    let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
-    for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
-        all.entry(e.purpose).or_default().push(e);
-    }
-    all
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ mod unclassified;
 mod version;
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,23 +36,21 @@ use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
-use thiserror::Error;
 
-use crate::serve::{self, Server, Summaries};
-use agent::{Agent, AgentError, Purpose};
+use crate::serve::{ServeOptions, Server, Summaries};
+use agent::{Agent, DriveError, Purpose};
 use child::{Patience, Stopped};
 use ctxbench_mock::summarise::{Summariser, SummaryDesk};
 use ctxbench_os::shutdown;
 use ctxbench_replay::{GO_ON, MAX_FAILURES};
 use director::{Exchange, SharedDirector};
+use faults::FaultKind;
 use plan::{Delivery, DrivePlan};
 use scratch::Scratch;
 use template::Template;
 
-pub use faults::{BadDriveFault, DriveFault};
+pub use faults::DriveFault;
 pub use outcome::{DriveOutcome, failed, measured};
-
-use observed_session::Extent;
 
 /// Options of a drive.
 #[derive(Clone, Debug)]
@@ -70,20 +70,6 @@ pub struct DriveOptions {
     pub timeout: Duration,
     /// Path of the program, instead of the one in PATH.
     pub program: Option<PathBuf>,
-}
-
-/// Reason why an agent was not driven.
-#[derive(Debug, Error)]
-pub enum DriveError {
-    #[error(transparent)]
-    Agent(#[from] AgentError),
-    #[error("session {id} cannot be driven: {why}")]
-    Session { id: String, why: String },
-    #[error("{what}: {why}")]
-    Io { what: &'static str, why: std::io::Error },
-    /// A signal asked ctxbench to end.
-    #[error("interrupted")]
-    Interrupted,
 }
 
 /// Result of a drive.
@@ -127,14 +113,15 @@ pub struct Aside {
 impl Driven {
     /// Returns the side requests, such as titles, by purpose.
     pub fn asides(&self) -> Vec<Aside> {
-        let all = director::side_requests(&self.exchanges);
-        let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
-            purpose,
-            requests: of.len(),
-            input_tokens: of.iter().copied().map(input).sum(),
-            usd: of.iter().map(|e| self.usd(e)).sum(),
-        };
-        all.into_iter().map(sum).collect()
+        let mut all = BTreeMap::<Purpose, Aside>::new();
+        for e in self.exchanges.iter().filter(|e| !e.is_own()) {
+            let none = Aside { purpose: e.purpose, requests: 0, input_tokens: 0, usd: 0.0 };
+            let aside = all.entry(e.purpose).or_insert(none);
+            aside.requests += 1;
+            aside.input_tokens += e.input();
+            aside.usd += self.usd(e);
+        }
+        all.into_values().collect()
     }
 
     /// Returns the HTTP status of every request that was refused or aborted.
@@ -155,28 +142,10 @@ impl Driven {
         model::cost_of_reply(of, reply).total()
     }
 
-    /// Returns the session as the agent saw it.
-    fn lived_to(&self, extent: Extent) -> Session {
-        observed_session::observed(
-            &self.session,
-            &self.plan,
-            &self.exchanges,
-            self.max_output,
-            extent,
-        )
-    }
-
     /// Returns the texts of its summaries, in order.
     pub fn summaries(&self) -> Vec<String> {
-        let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
-        let ok = summaries.filter(|e| !e.on_purpose).filter_map(|e| e.outcome.as_ref().ok());
-        ok.map(|r| words(r).to_string()).collect()
-    }
-
-    /// Returns the prompt tokens of its work and its summaries, as the provider counted them.
-    fn billed(&self) -> u64 {
-        let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
-        self.exchanges.iter().filter(own).map(input).sum()
+        let all = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary && !e.on_purpose);
+        all.filter_map(|e| e.outcome.as_ref().ok()).map(|r| words(r).to_string()).collect()
     }
 
     /// Returns the faults for our implementation, by the number of the request with the same
@@ -203,12 +172,11 @@ impl Driven {
     /// Returns the requests of its row, in order: without those that a fault refused, but with
     /// overflows.
     fn shots(&self) -> impl Iterator<Item = (&Exchange, &Prompt)> {
-        let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
         let counts = |e: &&Exchange| match &e.outcome {
             Ok(_) => true,
             Err(error) => error.is_overflow() && !e.again && !e.on_purpose,
         };
-        let all = self.exchanges.iter().filter(own).filter(counts);
+        let all = self.exchanges.iter().filter(|e| e.is_own()).filter(counts);
         all.filter_map(|e| Some((e, e.prompt.as_ref()?)))
     }
 
@@ -248,19 +216,9 @@ impl Driven {
     }
 }
 
-fn input(e: &Exchange) -> u64 {
-    e.outcome.as_ref().map_or(0, |r| r.billed.prompt())
-}
-
 fn words(reply: &Reply) -> &str {
-    reply
-        .parts
-        .iter()
-        .find_map(|p| match p {
-            Part::Compaction(Some(t)) => Some(&**t),
-            p => p.as_text(),
-        })
-        .unwrap_or("")
+    let text = |p: &'_ Part| matches!(p, Part::Compaction(Some(_)) | Part::Text(_));
+    reply.parts.iter().find(|p| text(p)).map_or("", Part::text)
 }
 
 /// Drives an agent through a session.
@@ -269,83 +227,67 @@ pub fn drive(
     agent: &Agent,
     options: &DriveOptions,
 ) -> Result<Driven, DriveError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed_to("start the runtime"))?;
     let session = match agent.tool {
         Some(_) => plan::with_final_replies(&scenario.session),
         None => scenario.session.clone(),
     };
-    let io = |what| move |why| DriveError::Io { what, why };
     let program = agent.locate(options.program.as_deref())?;
     let strategy = agent.strategy_with(options.model)?;
     let version = agent.version(&program, options.timeout);
-    let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(DrivePlan::new(&session, agent).map_err(wrong)?);
-    let sorted = options.faults.iter().filter_map(|f| match f {
-        DriveFault::Sort(f) => Some(f.clone()),
-        DriveFault::Request(_) => None,
+    let plan = DrivePlan::new(&session, agent).map_err(|why| {
+        DriveError(format!("session {} cannot be driven: {why}", session.header.id))
+    })?;
+    let plan = Arc::new(plan);
+    let of_kinds = options.faults.iter().filter_map(|f| match &f.kind {
+        FaultKind::Sort(f) => Some(f.clone()),
+        FaultKind::Request(_) => None,
     });
-    let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(sorted).collect();
+    let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(of_kinds).collect();
     let director = SharedDirector::new(plan.clone(), agent, &faults);
-    let row = format!("real-{}", agent.name);
-    let summariser = options.summariser.read_for(&session, &row, &agent.name);
     let window = options.window.unwrap_or(options.model.window);
-    let max_output = options.max_output.unwrap_or_else(|| largest_reply(options, window));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(io("the runtime cannot be started"))?;
-    let scratch =
-        Scratch::new(&agent.name, options.keep).map_err(io("the scratch folder cannot be made"))?;
-    let kept = options.keep.then(|| scratch.path().to_path_buf());
-    let mut live =
-        Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
-    let sizes = (window, max_output);
-    let mut end = runtime.block_on(live.run(&session, &program, sizes))?;
-    if shutdown::is_requested() {
-        return Err(DriveError::Interrupted);
-    }
-    let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
-    drop(live);
-    drop(runtime);
-    let mut d = director.lock();
-    let exchanges = std::mem::take(&mut d.exchanges);
-    let made = d.request_counts(exchanges.len());
-    end.stopped = d.stuck.take().or(end.stopped);
-    drop(d);
-    let given = scenario.faults.iter().cloned().map(DriveFault::Sort);
-    let all: Vec<DriveFault> = options.faults.iter().cloned().chain(given).collect();
-    Ok(Driven {
+    let scratch = Scratch::new(&agent.name, options.keep);
+    let mut scratch = scratch.map_err(failed_to("create the scratch folder"))?;
+    let mut driven = Driven {
         agent: agent.clone(),
         version,
         strategy,
         model: options.model,
-        kept,
+        kept: options.keep.then(|| scratch.path().to_path_buf()),
         window,
         summariser: options.summariser.clone(),
         session,
         faults,
-        unused_faults: faults::unused_faults(&all, made),
-        notes,
+        unused_faults: vec![],
+        notes: Default::default(),
         plan,
-        max_output,
-        exchanges,
-        end,
-    })
+        max_output: options.max_output.unwrap_or_else(|| largest_reply(options.model, window)),
+        exchanges: vec![],
+        end: DriveEnd::default(),
+    };
+    driven.end = runtime.block_on(driven.run(&program, options, &director, &mut scratch))?;
+    if shutdown::is_requested() {
+        return Err(DriveError("interrupted".into()));
+    }
+    driven.notes = record::notes(&agent.name, driven.strategy.as_ref(), scratch.path());
+    drop((scratch, runtime));
+    let mut d = director.lock();
+    driven.unused_faults = faults::unused_faults(&options.faults, &d);
+    driven.end.stopped = d.stuck.take().or(driven.end.stopped);
+    driven.exchanges = std::mem::take(&mut d.exchanges);
+    Ok(driven)
+}
+
+fn failed_to(what: &'static str) -> impl Fn(io::Error) -> DriveError {
+    move |why| DriveError(format!("failed to {what}: {why}"))
 }
 
 /// Returns the largest reply in the agent's settings. In a reduced window it is a part of the
 /// window, since agents reserve room for a reply.
-fn largest_reply(options: &DriveOptions, window: u64) -> u64 {
-    let own = options.model.max_output;
-    if window < options.model.window { own.min(window / 8) } else { own }
-}
-
-struct Live<'a> {
-    agent: &'a Agent,
-    options: &'a DriveOptions,
-    plan: &'a DrivePlan,
-    director: &'a SharedDirector,
-    scratch: Scratch,
-    summariser: &'a Summariser,
+fn largest_reply(model: &Model, window: u64) -> u64 {
+    let own = model.max_output;
+    if window < model.window { own.min(window / 8) } else { own }
 }
 
 #[derive(Debug, Default)]
@@ -362,96 +304,66 @@ struct DriveEnd {
     told: Vec<serde_json::Value>,
 }
 
-/// Counts turns of a move without progress.
-#[derive(Default)]
-struct Idle {
-    turns: u32,
-    arrived: usize,
-}
-
-impl Idle {
-    /// Returns whether the user asks the agent to continue: a turn has ended before the end of the
-    /// move. The user of a replay does the same.
-    fn asks_again(&mut self, d: &director::Director) -> bool {
-        let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
-        self.turns = if further { 1 } else { self.turns + 1 };
-        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MAX_FAILURES
-    }
-}
-
-impl Live<'_> {
+impl Driven {
+    /// Serves the model, prepares the scratch folder, and runs the conversation.
     async fn run(
-        &mut self,
-        session: &Session,
+        &self,
         program: &Path,
-        sizes: (u64, u64),
+        options: &DriveOptions,
+        director: &SharedDirector,
+        scratch: &mut Scratch,
     ) -> Result<DriveEnd, DriveError> {
-        let io = |what| move |why| DriveError::Io { what, why };
-        let clock = self.director.clone();
-        let plans = self.options.faults.iter().filter_map(|f| match f {
-            DriveFault::Request(plan) => Some(plan.clone()),
-            DriveFault::Sort(_) => None,
+        let clock = director.clone();
+        let plans = options.faults.iter().filter_map(|f| match &f.kind {
+            FaultKind::Request(plan) => Some(plan.clone()),
+            FaultKind::Sort(_) => None,
         });
-        let server = Server::bind(serve::ServeOptions {
-            speaker: Some(Box::new(self.director.clone())),
+        // A scratch folder that is kept has a log of the requests.
+        let log = options.keep.then(|| File::create(scratch.path().join("requests.jsonl")));
+        let log = log.transpose().map_err(failed_to("create the log of its requests"))?;
+        let row = format!("real-{}", self.agent.name);
+        let server = Server::bind(ServeOptions {
+            speaker: Some(Box::new(director.clone())),
             summaries: Summaries {
-                by: self.summariser.clone(),
-                facts: session.facts.as_slice().into(),
+                by: options.summariser.read_for(&self.session, &row, &self.agent.name),
+                facts: self.session.facts.as_slice().into(),
                 desk: SummaryDesk::default(),
             },
             faults: plans.collect(),
-            window: Some(sizes.0),
-            log: self.log().map_err(io("the log of its requests cannot be written"))?,
+            window: Some(self.window),
+            log: log.map(|file| Box::new(file) as _),
             log_texts: true,
             clock: Arc::new(move || clock.lock().now),
-            ..serve::ServeOptions::default()
-        })
-        .await
-        .map_err(io("the model server cannot listen on 127.0.0.1"))?;
-        let url = format!("http://{}", server.address());
-        let scratch = self.scratch.path();
-        let fill = Template::before_drive(self.agent, program, &scratch.join("home")).with([
-            ("scratch", scratch.display().to_string()),
-            ("project", self.scratch.project().display().to_string()),
-            ("url", url),
-            ("model", self.options.model.name.to_string()),
-            ("window", sizes.0.to_string()),
-            ("max_output", sizes.1.to_string()),
+            ..ServeOptions::default()
+        });
+        let server = server.await.map_err(failed_to("listen on 127.0.0.1"))?;
+        let fill = self.agent.template(program, &scratch.path().join("home")).with([
+            ("scratch", scratch.path().display().to_string()),
+            ("project", scratch.project().display().to_string()),
+            ("url", format!("http://{}", server.address())),
+            ("model", self.model.name.to_string()),
+            ("window", self.window.to_string()),
+            ("max_output", self.max_output.to_string()),
         ]);
-        self.scratch
-            .furnish(self.agent, &fill, &self.plan.outputs)
-            .map_err(io("the scratch folder cannot be filled"))?;
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let serving = tokio::spawn(server.run(async move {
-            let _ = stopped.await;
-        }));
-        let ended = self.converse(&fill).await;
-        drop(stop);
+        let filled = scratch.furnish(&self.agent, &fill, &self.plan.outputs);
+        filled.map_err(failed_to("fill the scratch folder"))?;
+        let serving = tokio::spawn(server.run(std::future::pending()));
+        let patience = Patience { limit: options.timeout, director: director.clone() };
+        let ended = self.converse(&fill, scratch, patience).await;
         serving.abort();
         Ok(ended)
     }
 
-    /// Opens a log of its requests in a scratch folder that is kept.
-    fn log(&self) -> std::io::Result<Option<Box<dyn std::io::Write + Send>>> {
-        if !self.options.keep {
-            return Ok(None);
-        }
-        let file = std::fs::File::create(self.scratch.path().join("requests.jsonl"))?;
-        Ok(Some(Box::new(file)))
-    }
-
     /// Runs the conversation as far as the agent continues.
-    async fn converse(&self, fill: &Template) -> DriveEnd {
+    async fn converse(&self, fill: &Template, scratch: &Scratch, patience: Patience) -> DriveEnd {
         let mut ended = DriveEnd::default();
-        let (start, limit) = (&self.agent.start, self.options.timeout);
-        let patience = Patience { limit, director: self.director.clone() };
-        let opened = deliver::open(start, fill, &self.scratch, patience).await;
-        let mut channel = match opened {
+        let (start, director) = (&self.agent.start, patience.director.clone());
+        let mut channel = match deliver::open(start, fill, scratch, patience).await {
             Ok(channel) => channel,
             Err(Stopped(why)) => return DriveEnd { stopped: Some(why), ..ended },
         };
         for (i, step) in self.plan.moves.iter().enumerate() {
-            self.director.lock().begin(i);
+            director.lock().begin(i);
             let mut turn = match &step.what {
                 Delivery::Wait => continue,
                 Delivery::Say(words) => channel.send_message(words).await,
@@ -459,7 +371,8 @@ impl Live<'_> {
                     deliver::compact(&mut *channel, start, more.as_deref()).await
                 }
             };
-            let mut idle = Idle::default();
+            // Turns without a new reply, and the number of replies before them.
+            let (mut idle, mut before) = (0, 0);
             loop {
                 match turn {
                     Ok(Err(why)) => ended.failures.push((i, why)),
@@ -469,15 +382,22 @@ impl Live<'_> {
                         break;
                     }
                 }
-                if !idle.asks_again(&self.director.lock()) {
-                    break;
+                {
+                    // The turn may have ended before the end of the move. The user of a replay asks
+                    // the agent to continue, too.
+                    let d = director.lock();
+                    let further = d.arrived() > std::mem::replace(&mut before, d.arrived());
+                    idle = if further { 1 } else { idle + 1 };
+                    if d.stuck.is_some() || d.open_replies() == 0 || idle >= MAX_FAILURES {
+                        break;
+                    }
                 }
                 ended.asked_to_go_on += 1;
                 turn = channel.send_message(GO_ON).await;
             }
-            let director = self.director.lock();
-            ended.unasked += director.open_replies();
-            if ended.stopped.is_some() || director.stuck.is_some() {
+            let d = director.lock();
+            ended.unasked += d.open_replies();
+            if ended.stopped.is_some() || d.stuck.is_some() {
                 break;
             }
         }

@@ -12,6 +12,7 @@ use ctxbench_session::fact::Fact;
 use ctxbench_session::{Entry, Session, UserEntry};
 use serde_json::Value;
 
+use super::Driven;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::plan::{DrivePlan, Planned};
@@ -34,17 +35,12 @@ pub(super) enum Extent {
 }
 
 /// Builds the observed session.
-pub(super) fn observed(
-    session: &Session,
-    plan: &DrivePlan,
-    exchanges: &[Exchange],
-    max_output: u64,
-    extent: Extent,
-) -> Session {
+pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
+    let Driven { session, plan, exchanges, .. } = driven;
     let asked: HashSet<&str> = exchanges.iter().filter_map(|e| e.key.as_deref()).collect();
     let mut left = asked.len();
     let mut out = session.clone();
-    out.header.max_output = Some(max_output);
+    out.header.max_output = Some(driven.max_output);
     out.header.prefix_tokens = None;
     out.entries = prefix(plan, exchanges);
     out.facts.iter_mut().for_each(|f| f.arises = arises(plan, f));

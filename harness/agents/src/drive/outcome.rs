@@ -4,13 +4,13 @@
 use ctxbench_core::model::Model;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Counterpart, RunRecord, Status};
-use ctxbench_scenarios::{ProviderFault, Scenario};
-use ctxbench_session::Session;
+use ctxbench_scenarios::Scenario;
 use ctxbench_session::calibration::Calibrate;
 use ctxbench_strategies::Spec;
 use ctxbench_util::plural::pluralize;
 
 use super::agent::{Agent, Purpose};
+use super::director::Exchange;
 use super::observed_session::Extent;
 use super::{Aside, Driven, observed_session, replay_strategy, unclassified};
 use ctxbench_mock::summarise::Summariser;
@@ -53,7 +53,11 @@ const EXACT_PCT: f64 = 0.1;
 pub fn measured(scenario: &Scenario, driven: &Driven) -> DriveOutcome {
     let extent = if driven.end.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();
-    let lived = |extent, faults| observed_scenario(scenario, driven.lived_to(extent), faults);
+    // The observed session, without scaling.
+    let lived = |extent, faults| {
+        let session = observed_session::observed(driven, extent);
+        Scenario { session, faults, scale: 1.0, ..scenario.clone() }
+    };
     let own = lived(extent, driven.said_by_faults());
     let mut real = driven.replayed(&own, &driven.row(), &model);
     // The session of the scenario without scaling.
@@ -102,15 +106,6 @@ pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) ->
     record.strategy.program = Some(agent.title.clone());
     record.window = model.window;
     record
-}
-
-/// Returns a scenario with the observed session, without scaling.
-fn observed_scenario(
-    scenario: &Scenario,
-    session: Session,
-    faults: Vec<ProviderFault>,
-) -> Scenario {
-    Scenario { session, faults, scale: 1.0, ..scenario.clone() }
 }
 
 fn add_note(record: &mut RunRecord, more: String) {
@@ -188,7 +183,7 @@ impl Driven {
             let n = self.plan.left_out;
             add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
         }
-        let billed = self.billed();
+        let billed: u64 = self.exchanges.iter().filter(|e| e.is_own()).map(Exchange::input).sum();
         let counted = real.summary.input_tokens;
         let off = 100.0 * (counted as f64 / billed.max(1) as f64 - 1.0);
         if off.abs() > EXACT_PCT {

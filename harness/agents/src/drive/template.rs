@@ -1,27 +1,15 @@
 //! Placeholders in an agent's description, such as `{url}`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde_json::Value;
-
-use super::agent::Agent;
 
 /// Values of the placeholders by name. A number may have a factor, such as `{window*0.5}`. Other
 /// braces are literal, since settings are often JSON.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Template(BTreeMap<String, String>);
+pub(super) struct Template(pub(super) BTreeMap<String, String>);
 
 impl Template {
-    /// Returns the values that are known before a drive, among them those of the description.
-    pub(super) fn before_drive(agent: &Agent, program: &Path, home: &Path) -> Template {
-        let paths =
-            [("program", Some(program)), ("home", Some(home)), ("here", agent.here.as_deref())];
-        let paths =
-            paths.into_iter().filter_map(|(name, p)| Some((name, p?.display().to_string())));
-        Template(agent.values.clone()).with(paths)
-    }
-
     pub(super) fn with<'a>(
         mut self,
         values: impl IntoIterator<Item = (&'a str, String)>,

@@ -1,73 +1,58 @@
 //! Applies an answer to `context` to the conversation.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, Origin, Role, is_system};
+use ctxbench_core::block::{
+    Block, BlockForm, BlockKind, Draft, MessageId, Origin, Role, is_system,
+};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 
-use super::dialect::DialectMessage;
 use super::protocol::{
-    Breakpoint, CompactionNote, ContextAnswer, MessageEntry as Given, Scope, TriggerNote,
+    Breakpoint, CompactionNote, ContextAnswer, Message, MessageEntry, Scope, TriggerNote, clipped,
 };
-use super::state::{ExecState, StateEntry, message_id};
-use super::strategy::{Exec, RequestOptions};
+use super::state::{Exec, ExecState, RequestOptions, message_id};
 
 /// Id of the part before the conversation.
 const SYSTEM: &str = "system";
 /// Maximum length of a check or mechanism name, bytes.
 const NAME_BYTES: usize = 64;
 
-/// New text of an answer. The next answer may repeat it.
-pub(super) struct NewMessage {
-    json: Box<RawValue>,
-    pub(super) entry: StateEntry,
-}
-
 enum Element {
-    Known(StateEntry),
+    Known(Message),
     /// New text of the last answer.
-    Repeated(StateEntry, Box<RawValue>),
+    Repeated(Message),
     New(Box<RawValue>),
 }
 
 impl Exec {
     /// Applies an answer. Returns whether it removes or alters a block of the last request.
     pub(super) fn apply(&mut self, s: &mut Engine, shown: ContextAnswer) -> Result<bool, String> {
-        let ContextAnswer {
-            unchanged,
-            keep,
-            scope,
-            compaction,
-            trigger,
-            breakpoints,
-            params,
-            fail,
-        } = shown;
-        if let Some(TriggerNote { check, believed, limit }) = trigger {
+        if let Some(TriggerNote { check, believed, limit }) = shown.trigger {
             s.trigger(name(&check)?, believed, limit);
         }
-        self.given_up = fail;
-        let changed = match (unchanged, keep) {
+        self.given_up = shown.fail;
+        let changed = match (shown.unchanged, shown.keep) {
             (false, None) if self.given_up.is_some() => false,
             (true, None) => {
                 self.new_messages.clear();
                 self.show_state(s)?;
                 false
             }
-            (false, Some(keep)) => self.keep(s, &keep, scope, compaction)?,
+            (false, Some(keep)) => self.keep(s, &keep, shown.scope, shown.compaction)?,
             (true, Some(_)) => return Err("the answer has both `unchanged` and `keep`".into()),
             (false, None) => {
                 return Err("the answer has none of `unchanged`, `keep` and `fail`".into());
             }
         };
-        let ttl = breakpoints.iter().flatten().filter_map(|b| b.ttl).max_by_key(|t| t.millis());
-        let places = breakpoints.map(|all| self.places(s, &all)).transpose()?;
-        self.wanted = RequestOptions { breakpoints: places, ttl, params };
+        let given = shown.breakpoints;
+        let ttl = given.iter().flatten().filter_map(|b| b.ttl).max_by_key(|t| t.millis());
+        let breakpoints = given.map(|all| self.places(s, &all)).transpose()?;
+        self.wanted = RequestOptions { breakpoints, ttl, params: shown.params };
         Ok(changed)
     }
 
@@ -78,13 +63,11 @@ impl Exec {
         scope: Scope,
         compaction: Option<CompactionNote>,
     ) -> Result<bool, String> {
-        let elements = self.repeated(self.elements(keep)?);
-        let named: HashSet<&str> = elements
-            .iter()
-            .filter_map(|e| if let Element::Known(e) = e { Some(&*e.id) } else { None })
-            .collect();
-        let gone: Vec<&StateEntry> =
-            self.state.entries().iter().filter(|e| !named.contains(&*e.id)).collect();
+        let mut elements = self.elements(keep)?;
+        self.find_repeated(&mut elements);
+        let named = named(&elements);
+        let all = self.state.messages().iter();
+        let gone: Vec<&Message> = all.filter(|m| !named.contains(&m.id)).collect();
         let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
         let CompactionNote { kind, mechanism, ids } = compaction.unwrap_or_default();
         let represented = match &ids {
@@ -97,14 +80,14 @@ impl Exec {
             None => has_new && !gone.is_empty(),
         };
         let drops = !gone.is_empty();
-        let (entries, new_messages) = self.build(s, elements, &origin, summarises)?;
-        if entries.is_empty() {
+        let (messages, new_messages) = self.build(s, elements, &origin, summarises)?;
+        if messages.is_empty() {
             return Err("`keep` is empty, and no provider takes a request without messages".into());
         }
-        whole_pairs(&self.state, &entries)?;
+        whole_pairs(&self.state, &messages)?;
         let before = s.context.blocks().to_vec();
         let head = before[..self.head].iter().cloned();
-        let view = entries.iter().flat_map(|e| e.message.blocks.iter().cloned());
+        let view = messages.iter().flat_map(|m| m.blocks.iter().cloned());
         let after: Vec<Arc<Block>> = head.chain(view).collect();
         let shown: HashSet<u64> = after.iter().map(|b| b.hash).collect();
         let altered = before.iter().any(|b| !shown.contains(&b.hash));
@@ -122,13 +105,13 @@ impl Exec {
         self.known = s.context.blocks().len();
         self.shows_state = scope == Scope::State;
         if self.shows_state {
-            self.state = ExecState::new(entries);
+            self.state = ExecState::new(messages);
         }
         self.new_messages = new_messages;
         Ok(altered)
     }
 
-    fn entry(&self, id: &str) -> Result<&StateEntry, String> {
+    fn entry(&self, id: &str) -> Result<&Message, String> {
         self.state.get(id).ok_or_else(|| {
             format!(
                 "message `{id}` is not in the current state; it was left out before, or never sent"
@@ -141,62 +124,45 @@ impl Exec {
         let mut seen = HashSet::new();
         let mut out = Vec::with_capacity(list.len());
         for raw in list {
-            let (id, message) = match Given::read(raw)? {
-                Given::New(message) => {
-                    out.push(Element::New(message));
-                    continue;
+            out.push(match MessageEntry::read(raw)? {
+                MessageEntry { id: None, message } => Element::New(message.unwrap_or_default()),
+                MessageEntry { id: Some(id), message } => {
+                    let mut known = self.entry(&id)?.clone();
+                    if let Some(message) = message {
+                        known.blocks = dialect.with_text(&known.blocks, &message)?;
+                        known.json = message.into();
+                    }
+                    if !seen.insert(known.id.clone()) {
+                        return Err(format!("message `{id}` is in the list twice"));
+                    }
+                    Element::Known(known)
                 }
-                Given::Kept(id) => (id, None),
-                Given::Altered(id, message) => (id, Some(message)),
-            };
-            let entry = self.entry(&id)?;
-            if !seen.insert(entry.id.clone()) {
-                return Err(format!("message `{id}` is in the list twice"));
-            }
-            out.push(Element::Known(match message {
-                None => entry.clone(),
-                Some(message) => {
-                    let blocks = dialect.with_text(&entry.message, &message)?;
-                    let message = DialectMessage { json: message.into(), blocks };
-                    StateEntry { id: entry.id.clone(), message }
-                }
-            }));
+            });
         }
         Ok(out)
     }
 
     /// Recognises the new texts of the last answer. Each matches once; a second copy is a new message.
-    fn repeated(&self, elements: Vec<Element>) -> Vec<Element> {
-        let known = elements.iter().filter_map(|e| match e {
-            Element::Known(entry) => Some(entry.id.clone()),
-            _ => None,
-        });
-        let mut taken: HashSet<Arc<str>> = known.collect();
-        let again = |e| match e {
-            Element::New(json) => {
-                let same =
-                    |m: &&NewMessage| m.json.get() == json.get() && !taken.contains(&m.entry.id);
-                match self.new_messages.iter().find(same) {
-                    Some(message) => {
-                        taken.insert(message.entry.id.clone());
-                        Element::Repeated(message.entry.clone(), json)
-                    }
-                    None => Element::New(json),
-                }
+    fn find_repeated(&self, elements: &mut [Element]) {
+        let mut taken = named(elements);
+        for element in elements {
+            let Element::New(json) = element else { continue };
+            let same = |m: &&Message| m.json.get() == json.get() && !taken.contains(&m.id);
+            if let Some(message) = self.new_messages.iter().find(same) {
+                taken.insert(message.id.clone());
+                *element = Element::Repeated(message.clone());
             }
-            e => e,
-        };
-        elements.into_iter().map(again).collect()
+        }
     }
 
-    /// Adds new text to the log and gives it an id.
+    /// Adds new text to the log and gives it an id. Returns all messages, and the new ones.
     fn build(
-        &mut self,
+        &self,
         s: &mut Engine,
         elements: Vec<Element>,
         origin: &[Origin],
         summarises: bool,
-    ) -> Result<(Vec<StateEntry>, Vec<NewMessage>), String> {
+    ) -> Result<(Vec<Message>, Vec<Message>), String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let kind = if summarises { BlockKind::Summary } else { BlockKind::Reminder };
         let drafts = elements.iter().filter_map(|e| match e {
@@ -209,21 +175,22 @@ impl Exec {
             let of_model = drafts.iter_mut().flatten().filter(|d| d.kind == BlockKind::Assistant);
             of_model.for_each(|d| d.kind = BlockKind::Summary);
         }
-        let origin = if summarises { origin } else { &[] };
-        let (mut entries, mut new_messages) = (Vec::new(), Vec::new());
+        let (mut messages, mut new_messages) = (Vec::new(), Vec::new());
         for element in elements {
-            let (entry, json) = match element {
-                Element::Known(entry) => (entry, None),
-                Element::Repeated(entry, json) => (entry, Some(json)),
+            let message = match element {
+                Element::Known(message) => {
+                    messages.push(message);
+                    continue;
+                }
+                Element::Repeated(message) => message,
                 Element::New(json) => {
-                    let drafts = drafts.pop_front().unwrap_or_default();
-                    (entry_of(s, &json, drafts, origin), Some(json))
+                    recorded(s, json, drafts.pop_front().unwrap_or_default(), origin)
                 }
             };
-            new_messages.extend(json.map(|json| NewMessage { json, entry: entry.clone() }));
-            entries.push(entry);
+            new_messages.push(message.clone());
+            messages.push(message);
         }
-        Ok((entries, new_messages))
+        Ok((messages, new_messages))
     }
 
     fn places(&self, s: &Engine, all: &[Breakpoint]) -> Result<Vec<usize>, String> {
@@ -237,7 +204,7 @@ impl Exec {
             }
             let entry = self.entry(&b.id)?;
             let is_last = |shown: &Arc<Block>| {
-                let last = entry.message.blocks.last();
+                let last = entry.blocks.last();
                 last.is_some_and(|l| l.message == shown.message && l.origin == shown.origin)
             };
             let at = blocks.iter().rposition(is_last);
@@ -256,12 +223,10 @@ impl Exec {
         let mut out: Vec<Arc<Block>> = Vec::new();
         for (i, e) in elements.into_iter().enumerate() {
             match e {
-                Element::Known(entry) | Element::Repeated(entry, _) => {
-                    out.extend(entry.message.blocks);
-                }
+                Element::Known(message) | Element::Repeated(message) => out.extend(message.blocks),
                 Element::New(json) => {
                     let kind = if i == last { BlockKind::SummaryPrompt } else { BlockKind::User };
-                    let message = ctxbench_core::block::MessageId(u32::MAX - i as u32 - 1);
+                    let message = MessageId(u32::MAX - i as u32 - 1);
                     let drafts = dialect.drafts(&json, kind)?;
                     out.extend(drafts.into_iter().map(|d| d.build(message, vec![])));
                 }
@@ -271,9 +236,18 @@ impl Exec {
     }
 }
 
+/// Returns the ids of the messages that an answer names.
+fn named(elements: &[Element]) -> HashSet<Arc<str>> {
+    let ids = elements.iter().filter_map(|e| match e {
+        Element::Known(message) => Some(message.id.clone()),
+        _ => None,
+    });
+    ids.collect()
+}
+
 /// Checks that every call has its result, and every result its call before it.
-fn whole_pairs(before: &ExecState, after: &[StateEntry]) -> Result<(), String> {
-    let blocks = || after.iter().flat_map(|e| &e.message.blocks);
+fn whole_pairs(before: &ExecState, after: &[Message]) -> Result<(), String> {
+    let blocks = || after.iter().flat_map(|m| &m.blocks);
     let (mut called, mut answered) = (HashSet::new(), HashSet::new());
     for (b, id) in blocks().filter_map(|b| Some((b, b.call_id()?))) {
         match b.kind {
@@ -295,23 +269,17 @@ fn whole_pairs(before: &ExecState, after: &[StateEntry]) -> Result<(), String> {
     }
 }
 
-/// Records new text in the log and gives it an id.
-fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origin]) -> StateEntry {
+/// Records new text in the log. Summaries represent `origin`.
+fn recorded(s: &mut Engine, json: Box<RawValue>, drafts: Vec<Draft>, origin: &[Origin]) -> Message {
     let role = drafts.first().map_or(Role::User, |d| d.role);
-    let parts = drafts.iter().map(part).collect();
-    let id = s.append(role, parts);
-    let blocks = drafts
-        .into_iter()
-        .map(|d| {
-            let is_summary = d.kind == BlockKind::Summary;
-            let origin = if is_summary { origin.to_vec() } else { vec![] };
-            Draft { form: BlockForm::Synthetic, ..d }.build(id, origin)
-        })
-        .collect();
-    StateEntry {
-        id: message_id(id, 0),
-        message: DialectMessage { json: json.to_owned().into(), blocks },
-    }
+    let id = s.append(role, drafts.iter().map(part).collect());
+    let block = |d: Draft| {
+        let is_summary = d.kind == BlockKind::Summary;
+        let origin = if is_summary { origin.to_vec() } else { vec![] };
+        Draft { form: BlockForm::Synthetic, ..d }.build(id, origin)
+    };
+    let blocks = drafts.into_iter().map(block).collect();
+    Message { id: message_id(id, 0), json: json.into(), blocks }
 }
 
 /// Converts new text to a part of the log.
@@ -336,12 +304,10 @@ fn part(d: &Draft) -> Part {
 }
 
 /// Returns the parts of the log that messages represent, in order.
-fn origin(entries: &[&StateEntry]) -> Vec<Origin> {
-    let blocks = entries.iter().flat_map(|e| &e.message.blocks);
-    let mut out: Vec<Origin> = blocks.flat_map(|b| b.origin.iter().copied()).collect();
-    out.sort_unstable();
-    out.dedup();
-    out
+fn origin(messages: &[&Message]) -> Vec<Origin> {
+    let blocks = messages.iter().flat_map(|m| &m.blocks);
+    let all: BTreeSet<Origin> = blocks.flat_map(|b| b.origin.iter().copied()).collect();
+    all.into_iter().collect()
 }
 
 /// Returns the kind of a compaction for which the program gives none.
@@ -366,7 +332,7 @@ fn word(kind: CompactionKind) -> &'static str {
 /// A name of the program's for a check or a mechanism.
 fn name(given: &str) -> Result<&'static str, String> {
     if given.is_empty() || given.len() > NAME_BYTES || given.chars().any(char::is_control) {
-        let found = super::protocol::clipped(given);
+        let found = clipped(given);
         return Err(format!("{found:?} is not a name: expected 1 to {NAME_BYTES} bytes of text"));
     }
     Ok(intern(given))

@@ -7,13 +7,13 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use ctxbench_core::model;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::request::{ModelError, Phase, Reply};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::protocol::{Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, usage};
 use super::quotes;
-use super::strategy::Exec;
+use super::state::Exec;
 
 impl Exec {
     pub(super) async fn called(
@@ -23,50 +23,33 @@ impl Exec {
         params: Option<&RawValue>,
     ) -> Result<Value, RpcError> {
         match method {
-            "complete" => {
-                let asked = read(params)?;
-                self.complete(s, asked).await
-            }
-            "collect" => {
-                let asked = read(params)?;
-                self.collect(s, asked).await
-            }
+            "complete" => self.complete(s, read(params)?).await,
+            "collect" => self.collect(s, read(params)?).await,
             "count_tokens" => {
-                self.count(s, &read::<Option<CountTokens>>(params)?.unwrap_or_default())
+                self.count(s, read::<Option<CountTokens>>(params)?.and_then(|c| c.messages))
             }
             "log" => {
                 s.note(Event::ProgramLog(read::<LogMessage>(params)?.message));
                 Ok(json!({}))
             }
-            other => Err(RpcError::no_method(other)),
+            other => Err(RpcError {
+                code: -32601,
+                message: format!(
+                    "unknown method `{other}`; known are complete, collect, count_tokens, log"
+                ),
+                data: None,
+            }),
         }
     }
 
     async fn complete(&mut self, s: &mut Engine, asked: Complete) -> Result<Value, RpcError> {
-        let phase = if asked.background { Phase::Background } else { self.phase };
-        let request = self.side_request(s, &asked, phase)?;
-        if asked.background {
-            let task = s.spawn(&request).await;
-            self.tasks.push((task, request));
-            return Ok(json!({"task": self.tasks.len() - 1}));
-        }
-        reply_to_json(s.send(&request).await)
-    }
-
-    fn side_request(
-        &self,
-        s: &Engine,
-        asked: &Complete,
-        phase: Phase,
-    ) -> Result<Request, RpcError> {
         let side = self.side_blocks(&asked.messages).map_err(RpcError::params)?;
         if side.is_empty() {
             return Err(RpcError::params("`messages` is empty"));
         }
-        let head = &s.context.blocks()[..self.head];
         let mut blocks: Vec<Arc<Block>> = match &asked.system {
             None | Some(Value::Null | Value::Bool(false)) => vec![],
-            Some(Value::Bool(true)) => head.to_vec(),
+            Some(Value::Bool(true)) => s.context.blocks()[..self.head].to_vec(),
             Some(Value::String(text)) => {
                 let base = Draft::synthetic(BlockKind::Base, Role::System, text.as_str());
                 vec![base.build(MessageId(u32::MAX), vec![])]
@@ -75,6 +58,7 @@ impl Exec {
         };
         let known = self.state.blocks().collect::<Vec<_>>();
         blocks.extend(side.into_iter().map(|b| quotes::with_quotes(b, &known)));
+        let phase = if asked.background { Phase::Background } else { self.phase };
         let mut request = s.summary_request(phase, blocks, asked.tools);
         request.max_tokens = asked.max_tokens;
         if asked.model == ModelChoice::Summary
@@ -82,7 +66,12 @@ impl Exec {
         {
             request.model = Arc::new(small.clone());
         }
-        Ok(request)
+        if asked.background {
+            let task = s.spawn(&request).await;
+            self.tasks.push((task, request));
+            return Ok(json!({"task": self.tasks.len() - 1}));
+        }
+        reply_to_json(s.send(&request).await)
     }
 
     async fn collect(&mut self, s: &mut Engine, asked: Collect) -> Result<Value, RpcError> {
@@ -96,20 +85,13 @@ impl Exec {
         }
     }
 
-    fn count(&self, s: &Engine, params: &CountTokens) -> Result<Value, RpcError> {
-        let tokens = match &params.messages {
-            None => {
-                let head = s.context.blocks()[..self.head].iter().cloned();
-                let blocks: Vec<Arc<Block>> = head.chain(self.state.blocks()).collect();
-                s.prompt_tokens(&blocks)
-            }
-            Some(list) => {
-                let side = self.side_blocks(list).map_err(RpcError::params)?;
-                let head = s.context.blocks()[..self.head].iter().cloned();
-                s.prompt_tokens(&head.chain(side).collect::<Vec<_>>())
-            }
+    fn count(&self, s: &Engine, asked: Option<Vec<Box<RawValue>>>) -> Result<Value, RpcError> {
+        let shown = match asked {
+            None => self.state.blocks().collect(),
+            Some(list) => self.side_blocks(&list).map_err(RpcError::params)?,
         };
-        Ok(json!({"tokens": tokens}))
+        let head = s.context.blocks()[..self.head].iter().cloned();
+        Ok(json!({"tokens": s.prompt_tokens(&head.chain(shown).collect::<Vec<_>>())}))
     }
 }
 
@@ -120,10 +102,7 @@ fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T
 
 fn reply_to_json(result: Result<Reply, ModelError>) -> Result<Value, RpcError> {
     let reply = result.map_err(|e| RpcError::model(&e))?;
-    let block = |p: &Part| match p {
-        Part::Text(text) => Some(json!({"type": "text", "text": text})),
-        _ => None,
-    };
-    let content: Vec<Value> = reply.parts.iter().filter_map(block).collect();
+    let texts = reply.parts.iter().filter_map(Part::as_text);
+    let content: Vec<Value> = texts.map(|text| json!({"type": "text", "text": text})).collect();
     Ok(json!({"content": content, "usage": usage(&reply.usage), "stop_reason": reply.stop}))
 }

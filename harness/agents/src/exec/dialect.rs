@@ -20,13 +20,8 @@ pub(super) struct Dialect {
     shows_thinking: bool,
 }
 
-/// A message and the blocks that it represents.
-#[derive(Clone)]
-pub(super) struct DialectMessage {
-    pub(super) json: Arc<RawValue>,
-    /// In the order of the context; some may be hidden.
-    pub(super) blocks: Vec<Arc<Block>>,
-}
+/// A message in the dialect with its blocks, in the order of the context; some may be hidden.
+type Encoded = (Arc<RawValue>, Vec<Arc<Block>>);
 
 impl Dialect {
     /// Returns a dialect by name. `request` is any request of the run.
@@ -59,15 +54,14 @@ impl Dialect {
 
     /// Converts the blocks of one message of the log. Hidden blocks belong to the next visible block,
     /// at the end to the previous one.
-    pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<DialectMessage>, String> {
+    pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<Encoded>, String> {
         let visible: Vec<Arc<Block>> =
             blocks.iter().filter(|b| self.is_visible(b)).cloned().collect();
         if visible.is_empty() {
             return self.blank(blocks);
         }
         let (list, places) = self.encode(&visible)?;
-        let mut out: Vec<DialectMessage> =
-            list.into_iter().map(|json| DialectMessage { json, blocks: vec![] }).collect();
+        let mut out: Vec<Encoded> = list.into_iter().map(|json| (json, vec![])).collect();
         let mut places = places.into_iter();
         let mut hidden = Vec::new();
         let mut last = 0;
@@ -75,17 +69,17 @@ impl Dialect {
             hidden.push(b.clone());
             if self.is_visible(b) {
                 last = places.next().and_then(|at| at.checked_sub(1)).unwrap_or(last);
-                out[last].blocks.append(&mut hidden);
+                out[last].1.append(&mut hidden);
             }
         }
-        out[last].blocks.append(&mut hidden);
+        out[last].1.append(&mut hidden);
         // A program could not leave out a message without blocks.
-        out.retain(|m| !m.blocks.is_empty());
+        out.retain(|(_, blocks)| !blocks.is_empty());
         Ok(out)
     }
 
     /// Returns an empty message for blocks that are all hidden.
-    fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<DialectMessage>, String> {
+    fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<Encoded>, String> {
         let Some(first) = blocks.first() else { return Ok(vec![]) };
         let (kind, role) = match first.role {
             Role::Assistant => (BlockKind::Assistant, Role::Assistant),
@@ -94,7 +88,7 @@ impl Dialect {
         let empty = Draft::text(kind, role, "").build(first.message, vec![]);
         let (list, _) = self.encode(&[empty])?;
         let json = list.into_iter().next().ok_or("an empty message cannot be encoded")?;
-        Ok(vec![DialectMessage { json, blocks: blocks.to_vec() }])
+        Ok(vec![(json, blocks.to_vec())])
     }
 
     /// Returns the encoded messages and the number, from 1, of the message of each block.
@@ -133,7 +127,7 @@ impl Dialect {
     /// Returns the blocks of a message that the program has altered. Unchanged and hidden blocks stay.
     pub(super) fn with_text(
         &self,
-        was: &DialectMessage,
+        was: &[Arc<Block>],
         message: &RawValue,
     ) -> Result<Vec<Arc<Block>>, String> {
         let mut items = self.items(message)?;
@@ -143,7 +137,7 @@ impl Dialect {
         }
         let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
         let mut out = Vec::new();
-        for b in &was.blocks {
+        for b in was {
             if !self.is_visible(b) {
                 out.push(b.clone());
                 continue;
@@ -153,7 +147,7 @@ impl Dialect {
                 out.push(altered_block(b, item));
             }
         }
-        let (id, origin) = match was.blocks.first() {
+        let (id, origin) = match was.first() {
             Some(b) => (b.message, b.origin.clone()),
             None => (MessageId(u32::MAX), Origins::default()),
         };

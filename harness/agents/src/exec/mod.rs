@@ -1,12 +1,12 @@
 //! Strategies in any language: programs that speak the protocol of docs/exec.md.
 //!
-//! `strategy` calls the program, `talk` exchanges messages with its `process`, `state` contains the
-//! messages that the program knows, and `dialect` converts blocks to messages and back.
+//! `strategy` calls the program, `talk` exchanges messages with its `process`, `calls` answers what
+//! it asks for, and `apply` puts its answers into the context. `state` is the conversation as the
+//! program knows it, and `dialect` converts blocks to messages and back.
 
 mod apply;
 mod calls;
 mod dialect;
-mod limits;
 mod process;
 mod protocol;
 mod quotes;
@@ -15,4 +15,4 @@ mod state;
 mod strategy;
 mod talk;
 
-pub use spec::{is_exec, parse, transcript};
+pub use spec::{is_exec, parse};

@@ -1,108 +1,106 @@
 //! The process of a program: lines, limits and shutdown.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use ctxbench_os::PipedProcess;
+use ctxbench_strategies::SpecError;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdout, Command};
 use tokio::time::timeout;
-
-use super::limits::ExecLimits;
-use ctxbench_os::{ProcessGroup, StderrTail};
-use serde_json::value::RawValue;
 
 /// Number of lines of standard error that are shown when the program fails.
 const STDERR_LINES: usize = 8;
 /// Time that a process has to end after `shutdown`.
 const GRACE: Duration = Duration::from_secs(2);
+/// Maximum size of one answer with its calls, bytes.
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
+/// Maximum number of calls back during one answer.
+const MAX_CALLS: usize = 10_000;
 
-pub(super) struct Process {
-    group: ProcessGroup,
-    /// `None` once it is closed.
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    stderr: StderrTail,
-    limits: ExecLimits,
-    /// Rest of the limits for the current answer.
-    budget: ExecLimits,
-    transcript: TranscriptLog,
+/// The settings `exec.*`, which are not passed to the program.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ExecLimits {
+    /// Time for one answer, without the time that ctxbench needs for calls back.
+    pub(super) timeout: Duration,
+    /// Whether each session is run twice to check that the program is deterministic.
+    pub(super) twice: bool,
 }
 
-const TRANSCRIPT_START: &str = "{\"from\":\"";
+impl Default for ExecLimits {
+    fn default() -> ExecLimits {
+        ExecLimits { timeout: Duration::from_secs(60), twice: false }
+    }
+}
 
-/// A JSON line for every message in either direction, with its sender.
-struct TranscriptLog(Option<File>);
-
-impl TranscriptLog {
-    fn open(limits: &ExecLimits) -> Result<TranscriptLog, String> {
-        let Some(path) = &limits.transcript else { return Ok(TranscriptLog(None)) };
-        let failed = |why: String| format!("exec.transcript: {}: {why}", path.display());
-        let open = || -> std::io::Result<Option<File>> {
-            let mut file = File::options().create(true).read(true).append(true).open(path)?;
-            let mut start = Vec::new();
-            if file.metadata()?.is_file() {
-                std::io::Read::by_ref(&mut file)
-                    .take(TRANSCRIPT_START.len() as u64)
-                    .read_to_end(&mut start)?;
+impl ExecLimits {
+    /// Applies a setting. Returns `false` for a setting of the program.
+    pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, SpecError> {
+        let wrong = |expected| format!("`{name}` takes {expected}, not `{value}`");
+        match name.strip_prefix("exec.") {
+            None => return Ok(false),
+            Some("timeout") => {
+                let time = parse_duration(value);
+                let time = time.ok_or_else(|| wrong("a time such as 60s or 5m"));
+                self.timeout = time.map_err(SpecError::Program)?;
             }
-            let is_ours = start.is_empty() || start == TRANSCRIPT_START.as_bytes();
-            Ok(is_ours.then_some(file))
-        };
-        match open() {
-            Ok(Some(file)) => Ok(TranscriptLog(Some(file))),
-            Ok(None) => Err(failed("not a transcript; name a new file".into())),
-            Err(e) => Err(failed(format!("failed to open it: {e}"))),
+            Some("twice") => {
+                let twice = value.parse().map_err(|_| wrong("true or false"));
+                self.twice = twice.map_err(SpecError::Program)?;
+            }
+            Some(_) => {
+                let known = "exec.timeout and exec.twice";
+                let why = format!("unknown setting `{name}`; known are {known}");
+                return Err(SpecError::Program(why));
+            }
         }
+        Ok(true)
     }
+}
 
-    fn line(&mut self, from: &str, line: &[u8]) -> Result<(), String> {
-        let Some(file) = self.0.as_mut().filter(|_| !line.is_empty()) else { return Ok(()) };
-        let text = String::from_utf8_lossy(line);
-        // Other lines become JSON strings.
-        let json = match serde_json::from_str::<&RawValue>(text.trim_end()) {
-            Ok(_) => text.trim_end().to_string(),
-            Err(_) => serde_json::Value::from(text.trim_end()).to_string(),
-        };
-        writeln!(file, "{{\"from\":\"{from}\",\"line\":{json}}}")
-            .map_err(|e| format!("exec.transcript: {e}"))
-    }
+/// Parses `60`, `60s` or `5m`, above 0 and at most a day.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let (number, unit) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60.0),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.parse::<f64>().ok()? * unit;
+    (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
+}
+
+pub(super) struct Process {
+    process: PipedProcess,
+    timeout: Duration,
+    /// Rest of the limits for the current answer.
+    budget: Budget,
+}
+
+#[derive(Default)]
+struct Budget {
+    time: Duration,
+    bytes: usize,
+    lines: usize,
 }
 
 impl Process {
     /// Starts a program without a shell, in the working folder and its own process group.
-    pub(super) fn start(command: &[String], limits: ExecLimits) -> Result<Process, String> {
-        let [program, arguments @ ..] = command else {
-            return Err("the command after `exec:` is missing".into());
-        };
-        let transcript = TranscriptLog::open(&limits)?;
-        let mut starting = Command::new(program);
-        starting.args(arguments);
-        starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut group = ProcessGroup::spawn(&mut starting).map_err(|e| {
+    pub(super) fn start(command: &[String], timeout: Duration) -> Result<Process, String> {
+        let (program, arguments) = command.split_first().ok_or("the command is missing")?;
+        let process = PipedProcess::spawn(Command::new(program).args(arguments)).map_err(|e| {
             format!("cannot start `{program}`: {e}; is it installed, and is the path right?")
         })?;
-        let piped = "all three streams are pipes";
-        let stdin = group.take_stdin();
-        let stdout = BufReader::with_capacity(1 << 16, group.take_stdout().expect(piped));
-        let stderr = StderrTail::collect(group.take_stderr().expect(piped));
-        let budget = limits.clone();
-        Ok(Process { group, stdin, stdout, stderr, limits, budget, transcript })
+        Ok(Process { process, timeout, budget: Budget::default() })
     }
 
     pub(super) fn begin_answer(&mut self) {
-        self.budget = self.limits.clone();
         // The answer itself is a line, too.
-        self.budget.calls += 1;
+        self.budget = Budget { time: self.timeout, bytes: MAX_OUTPUT_BYTES, lines: MAX_CALLS + 1 };
     }
 
     /// Sends a line, if given, and reads the next. Both run at once, because a program may write before
     /// it reads.
     pub(super) async fn exchange(&mut self, line: Option<&[u8]>) -> Result<Vec<u8>, String> {
         let begin = Instant::now();
-        self.transcript.line("ctxbench", line.unwrap_or_default())?;
-        let (stdin, stdout, budget) = (&mut self.stdin, &mut self.stdout, &mut self.budget);
+        let PipedProcess { stdin, stdout, .. } = &mut self.process;
         let write = async {
             if let (Some(line), Some(stdin)) = (line, stdin) {
                 // If the program has ended, its output explains more than this error.
@@ -110,25 +108,16 @@ impl Process {
                 let _ = stdin.flush().await;
             }
         };
-        let time = budget.timeout;
-        let both = async { tokio::join!(write, next_line(stdout, budget, &self.limits)).1 };
-        let read = timeout(time, both).await;
-        let read = read.unwrap_or_else(|_| {
-            let seconds = self.limits.timeout.as_secs_f64();
+        let time = self.budget.time;
+        let both = async { tokio::join!(write, next_line(stdout, &mut self.budget)).1 };
+        let read = timeout(time, both).await.unwrap_or_else(|_| {
+            let seconds = self.timeout.as_secs_f64();
             Err(format!("it did not answer within {seconds} s (exec.timeout)"))
         });
-        self.budget.timeout = self.budget.timeout.saturating_sub(begin.elapsed());
+        self.budget.time = self.budget.time.saturating_sub(begin.elapsed());
         match read {
-            Ok(line) if line.is_empty() => Err(self.exit_reason().await),
-            Ok(line) => self.transcript.line("program", &line).map(|()| line),
-            Err(why) => Err(why),
-        }
-    }
-
-    async fn exit_reason(&mut self) -> String {
-        match timeout(GRACE, self.group.wait()).await {
-            Ok(Ok(status)) => format!("it ended with {status}"),
-            _ => "it closed its standard output".into(),
+            Ok(line) if line.is_empty() => Err(self.process.exit_reason().await),
+            read => read,
         }
     }
 
@@ -138,26 +127,22 @@ impl Process {
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"shutdown\",\"params\":{{}}}}\n"
         );
         self.begin_answer();
-        let answered = timeout(GRACE, self.exchange(Some(line.as_bytes()))).await;
-        self.stdin = None;
-        if answered.is_ok() {
-            let _ = timeout(GRACE, self.group.wait()).await;
+        if timeout(GRACE, self.exchange(Some(line.as_bytes()))).await.is_ok() {
+            self.process.end().await;
         }
-        self.group.kill();
+        self.process.group.kill();
     }
 
     /// Ends the program and returns the last lines of its standard error.
     pub(super) async fn stderr_tail(mut self) -> String {
-        self.group.kill();
-        self.stderr.last_lines(STDERR_LINES).await
+        self.process.stop(STDERR_LINES).await
     }
 }
 
 /// Reads the next line that is not blank, without its end. Empty at the end of the stream.
 async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
-    budget: &mut ExecLimits,
-    limits: &ExecLimits,
+    budget: &mut Budget,
 ) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
     loop {
@@ -165,22 +150,49 @@ async fn next_line(
             stdout.fill_buf().await.map_err(|e| format!("failed to read its output: {e}"))?;
         let end = read.iter().position(|b| *b == b'\n');
         let taken = end.unwrap_or(read.len());
-        budget.output = budget.output.checked_sub(taken as u64).ok_or_else(|| {
-            format!("its answer has more than {} bytes (exec.output)", limits.output)
-        })?;
+        budget.bytes = budget
+            .bytes
+            .checked_sub(taken)
+            .ok_or_else(|| format!("its answer has more than {MAX_OUTPUT_BYTES} bytes"))?;
         line.extend_from_slice(&read[..taken]);
         let over = read.is_empty();
         stdout.consume(taken + usize::from(end.is_some()));
         if end.is_some() {
-            budget.calls = budget.calls.checked_sub(1).ok_or_else(|| {
-                format!("it made more than {} calls for one answer (exec.calls)", limits.calls)
-            })?;
+            budget.lines = budget
+                .lines
+                .checked_sub(1)
+                .ok_or_else(|| format!("it made more than {MAX_CALLS} calls for one answer"))?;
         }
         match (end, line.iter().all(u8::is_ascii_whitespace)) {
             (Some(_), true) => line.clear(),
             (Some(_), false) => return Ok(line),
             (None, _) if over => return Ok(Vec::new()),
             (None, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_exec_are_limits_and_others_are_the_programs() {
+        let mut l = ExecLimits::default();
+        assert_eq!(l.take("timeout", "5s"), Ok(false));
+        assert_eq!(
+            (l.take("exec.timeout", "1.5s"), l.take("exec.twice", "true")),
+            (Ok(true), Ok(true))
+        );
+        assert_eq!(l, ExecLimits { timeout: Duration::from_millis(1_500), twice: true });
+        for (name, value) in [
+            ("exec.timeout", "0s"),
+            ("exec.timeout", "soon"),
+            ("exec.twice", "yes"),
+            ("exec.x", "3"),
+        ] {
+            let e = l.take(name, value).unwrap_err().to_string();
+            assert!(e.contains(name), "{e}");
         }
     }
 }

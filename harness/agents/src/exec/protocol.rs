@@ -1,12 +1,14 @@
 //! Messages of the protocol, version 1: docs/exec.md.
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use std::sync::Arc;
 
+use ctxbench_core::block::Block;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::usage::{Ttl, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 pub(super) const VERSION: u64 = 1;
 
@@ -21,6 +23,15 @@ pub(super) struct ProgramLine {
     pub(super) error: Option<RpcError>,
 }
 
+/// A call of the program.
+#[derive(Serialize)]
+pub(super) struct RpcCall<P> {
+    pub(super) jsonrpc: &'static str,
+    pub(super) id: u64,
+    pub(super) method: &'static str,
+    pub(super) params: P,
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct RpcError {
     pub(super) code: i64,
@@ -30,12 +41,6 @@ pub(super) struct RpcError {
 }
 
 impl RpcError {
-    pub(super) fn no_method(name: &str) -> RpcError {
-        let known = "complete, collect, count_tokens, log";
-        let message = format!("unknown method `{name}`; known are {known}");
-        RpcError { code: -32601, message, data: None }
-    }
-
     pub(super) fn params(message: impl Into<String>) -> RpcError {
         RpcError { code: -32602, message: message.into(), data: None }
     }
@@ -44,24 +49,6 @@ impl RpcError {
         let data = json!({"class": class(e.kind), "status": e.status});
         RpcError { code: -32000, message: e.message.clone(), data: Some(data) }
     }
-}
-
-#[derive(Serialize)]
-pub(super) struct RpcCall<'a, P> {
-    pub(super) jsonrpc: &'static str,
-    pub(super) id: u64,
-    pub(super) method: &'a str,
-    pub(super) params: P,
-}
-
-#[derive(Serialize)]
-pub(super) struct RpcAnswer {
-    pub(super) jsonrpc: &'static str,
-    pub(super) id: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) result: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<RpcError>,
 }
 
 #[derive(Deserialize)]
@@ -100,18 +87,23 @@ pub(super) enum Reason {
     Resume,
 }
 
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct MessageWithId {
-    pub(super) id: std::sync::Arc<str>,
-    pub(super) message: std::sync::Arc<RawValue>,
+/// A message that the program knows, and the blocks that it represents.
+#[derive(Clone, Serialize)]
+pub(super) struct Message {
+    pub(super) id: Arc<str>,
+    #[serde(rename = "message")]
+    pub(super) json: Arc<RawValue>,
+    /// In the order of the context; some may be hidden.
+    #[serde(skip)]
+    pub(super) blocks: Vec<Arc<Block>>,
 }
 
 #[derive(Default, Serialize)]
 pub(super) struct ContextParams<'a> {
     pub(super) reason: Reason,
     pub(super) now: u64,
-    pub(super) added: Vec<MessageWithId>,
-    pub(super) new_ids: Vec<std::sync::Arc<str>>,
+    pub(super) added: Vec<Message>,
+    pub(super) new_ids: Vec<Arc<str>>,
     pub(super) usage: Option<Value>,
     pub(super) request_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,35 +203,30 @@ pub(super) struct RequestParams {
     pub(super) effort: Option<Value>,
 }
 
-#[derive(Debug)]
-pub(super) enum MessageEntry {
-    Kept(String),
-    Altered(String, Box<RawValue>),
-    New(Box<RawValue>),
+/// An entry of a list of messages: an id, an altered message with its id, or new text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageEntry {
+    pub(super) id: Option<String>,
+    pub(super) message: Option<Box<RawValue>>,
 }
 
 impl MessageEntry {
     /// An untagged enum could not keep the raw text of the message.
     pub(super) fn read(raw: &RawValue) -> Result<MessageEntry, String> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Object {
-            id: Option<String>,
-            message: Box<RawValue>,
+        if let Ok(id) = serde_json::from_str(raw.get()) {
+            return Ok(MessageEntry { id: Some(id), message: None });
         }
-        if raw.get().starts_with('"') {
-            return serde_json::from_str(raw.get())
-                .map(MessageEntry::Kept)
-                .map_err(|e| e.to_string());
-        }
-        match serde_json::from_str(raw.get()) {
-            Ok(Object { id: Some(id), message }) => Ok(MessageEntry::Altered(id, message)),
-            Ok(Object { id: None, message }) => Ok(MessageEntry::New(message)),
-            Err(e) => {
+        let entry = serde_json::from_str(raw.get()).map_err(|e| e.to_string());
+        entry
+            .and_then(|e: MessageEntry| match &e.message {
+                Some(_) => Ok(e),
+                None => Err("missing field `message`".into()),
+            })
+            .map_err(|e| {
                 let expected = "an id, {\"id\", \"message\"} or {\"message\"}";
-                Err(format!("expected {expected}, not {}: {e}", clipped(raw.get())))
-            }
-        }
+                format!("expected {expected}, not {}: {e}", clipped(raw.get()))
+            })
     }
 }
 

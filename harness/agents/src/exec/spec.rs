@@ -1,7 +1,5 @@
 //! Parses `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`, a program as a strategy.
 
-use std::path::PathBuf;
-
 use ctxbench_core::settings::{Setting, SettingKind, Settings, Value, split_pair, split_pairs};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_strategies::descriptor::{
@@ -10,8 +8,8 @@ use ctxbench_strategies::descriptor::{
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::{Spec, SpecError, all, sweep};
 
-use super::limits::ExecLimits;
-use super::strategy::Exec;
+use super::process::ExecLimits;
+use super::state::Exec;
 
 /// Version of a program for which the user gives none.
 const NO_VERSION: &str = "exec";
@@ -64,15 +62,6 @@ fn split(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('=')?;
     let rest = rest.strip_prefix("exec").filter(|r| r.starts_with([':', '{']))?;
     (!name.contains([':', '+'])).then_some((name.trim(), rest))
-}
-
-/// Returns the file of `exec.transcript` in a strategy given as `NAME=exec{…}:COMMAND`.
-pub fn transcript(text: &str) -> Option<PathBuf> {
-    let (_, rest) = split(text)?;
-    let (settings, _) = rest.strip_prefix('{')?.split_once("}:")?;
-    let pairs = settings.split(',').filter_map(|pair| pair.split_once('='));
-    let mut found = pairs.filter(|(key, _)| key.trim() == "exec.transcript");
-    found.next().map(|(_, path)| path.trim().into())
 }
 
 /// Parses a program as a strategy. Lists and ranges of values give several.
@@ -193,14 +182,6 @@ mod tests {
         assert_eq!((of("a"), of("b")), (45_000.into(), 4_000.into()));
         assert_eq!((of("c"), of("d")), (7.into(), 0.5.into()));
         assert_eq!((of("e"), of("f")), (true.into(), "word".into()));
-    }
-
-    #[test]
-    fn transcript_of_strategy_is_its_file() {
-        let of = |text: &str| transcript(text).map(|p| p.display().to_string());
-        assert_eq!(of("m=exec{a=1, exec.transcript=t.jsonl}:x").as_deref(), Some("t.jsonl"));
-        assert_eq!(of("m=exec{a=1}:x exec.transcript=t"), None);
-        assert_eq!(of("codex"), None);
     }
 
     #[test]

@@ -1,23 +1,61 @@
-//! The conversation as the program knows it: messages with ids and their blocks.
+//! A running program, and the conversation as it knows it: messages with ids and their blocks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::host::Task;
+use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::usage::Ttl;
+use serde_json::{Map, Value};
 
-use super::dialect::{Dialect, DialectMessage};
-use super::protocol::MessageWithId;
+use super::dialect::Dialect;
+use super::process::{ExecLimits, Process};
+use super::protocol::{Message, Moment, Reason, RequestParams};
 
-#[derive(Clone)]
-pub(super) struct StateEntry {
-    pub(super) id: Arc<str>,
-    pub(super) message: DialectMessage,
+#[derive(Default)]
+pub(super) struct RequestOptions {
+    /// Places of breakpoints; `None` = the default ones.
+    pub(super) breakpoints: Option<Vec<usize>>,
+    pub(super) ttl: Option<Ttl>,
+    pub(super) params: RequestParams,
 }
 
-impl StateEntry {
-    pub(super) fn with_id(&self) -> MessageWithId {
-        MessageWithId { id: self.id.clone(), message: self.message.json.clone() }
-    }
+/// A program as a strategy.
+#[derive(Default)]
+pub(super) struct Exec {
+    pub(super) command: Vec<String>,
+    pub(super) limits: ExecLimits,
+    pub(super) settings: Map<String, Value>,
+    pub(super) scale: f64,
+    pub(super) process: Option<Process>,
+    pub(super) asked: u64,
+    /// Error after which the program is not called again.
+    pub(super) failed: Option<String>,
+    /// Error with which the program fails this turn.
+    pub(super) given_up: Option<String>,
+    pub(super) dialect: Option<Dialect>,
+    pub(super) moments: Vec<Moment>,
+    /// Number of blocks before the conversation.
+    pub(super) head: usize,
+    pub(super) state: ExecState,
+    /// Number of blocks of the context that are in `state`.
+    pub(super) known: usize,
+    /// Number of messages at the end of the state that were not sent to the program.
+    pub(super) unsent: usize,
+    /// Whether the context shows exactly the state.
+    pub(super) shows_state: bool,
+    /// New texts of the last answer, which the next answer may repeat.
+    pub(super) new_messages: Vec<Message>,
+    pub(super) next: Reason,
+    /// Prompt of the last normal request, tokens.
+    pub(super) request_tokens: Option<u64>,
+    /// Parameters of `reply` and `turn_end`.
+    pub(super) last: Value,
+    pub(super) wanted: RequestOptions,
+    /// Phase of the session in which the program is asked.
+    pub(super) phase: Phase,
+    pub(super) tasks: Vec<(Task, Request)>,
 }
 
 /// Returns the id of the `part`-th message that a message of the log becomes.
@@ -31,22 +69,22 @@ pub(super) fn message_id(message: MessageId, part: usize) -> Arc<str> {
 /// The messages of the next requests, until the program changes them.
 #[derive(Default)]
 pub(super) struct ExecState {
-    entries: Vec<StateEntry>,
+    messages: Vec<Message>,
     places: HashMap<Arc<str>, usize>,
 }
 
 impl ExecState {
-    pub(super) fn new(entries: Vec<StateEntry>) -> ExecState {
-        let places = entries.iter().enumerate().map(|(i, e)| (e.id.clone(), i)).collect();
-        ExecState { entries, places }
+    pub(super) fn new(messages: Vec<Message>) -> ExecState {
+        let places = messages.iter().enumerate().map(|(i, m)| (m.id.clone(), i)).collect();
+        ExecState { messages, places }
     }
 
-    pub(super) fn entries(&self) -> &[StateEntry] {
-        &self.entries
+    pub(super) fn messages(&self) -> &[Message] {
+        &self.messages
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&StateEntry> {
-        self.places.get(id).map(|&i| &self.entries[i])
+    pub(super) fn get(&self, id: &str) -> Option<&Message> {
+        self.places.get(id).map(|&i| &self.messages[i])
     }
 
     /// Adds new blocks of the conversation and returns the number of new messages.
@@ -55,26 +93,25 @@ impl ExecState {
         dialect: &Dialect,
         blocks: &[Arc<Block>],
     ) -> Result<usize, String> {
-        let before = self.entries.len();
+        let before = self.messages.len();
         for group in blocks.chunk_by(|a, b| a.message == b.message) {
-            for (part, message) in dialect.messages(group)?.into_iter().enumerate() {
+            for (part, (json, blocks)) in dialect.messages(group)?.into_iter().enumerate() {
                 let id = message_id(group[0].message, part);
-                self.places.insert(id.clone(), self.entries.len());
-                self.entries.push(StateEntry { id, message });
+                self.places.insert(id.clone(), self.messages.len());
+                self.messages.push(Message { id, json, blocks });
             }
         }
-        Ok(self.entries.len() - before)
+        Ok(self.messages.len() - before)
     }
 
     pub(super) fn blocks(&self) -> impl Iterator<Item = Arc<Block>> + '_ {
-        self.entries.iter().flat_map(|e| e.message.blocks.iter().cloned())
+        self.messages.iter().flat_map(|m| m.blocks.iter().cloned())
     }
 
     /// Returns the messages with all their blocks in `blocks`.
     pub(super) fn retained_in(&self, blocks: &[Arc<Block>]) -> ExecState {
         let all: HashSet<*const Block> = blocks.iter().map(Arc::as_ptr).collect();
-        let is_retained =
-            |e: &&StateEntry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
-        ExecState::new(self.entries.iter().filter(is_retained).cloned().collect())
+        let is_retained = |m: &&Message| m.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
+        ExecState::new(self.messages.iter().filter(is_retained).cloned().collect())
     }
 }

@@ -6,68 +6,22 @@ use std::sync::Arc;
 use ctxbench_core::Millis;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::host::{Event, Incoming, Task};
+use ctxbench_core::host::{Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{
     Flow, PASSING_RETRIES, ReplyFlow, Strategy, Unsupported, again_if_passing,
 };
-use ctxbench_core::usage::{Ttl, Usage};
+use ctxbench_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
-use super::apply::NewMessage;
 use super::dialect::{self, Dialect, NAMES};
-use super::limits::ExecLimits;
 use super::process::Process;
 use super::protocol::{
-    AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, Introduction, MessageWithId, Moment,
-    Reason, RequestParams, VERSION, class, usage,
+    AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, Introduction, Moment, Reason, VERSION,
+    class, usage,
 };
-use super::state::{ExecState, message_id};
+use super::state::{Exec, ExecState, RequestOptions, message_id};
 use super::talk::Broken;
-
-#[derive(Default)]
-pub(super) struct RequestOptions {
-    /// Places of breakpoints; `None` = the default ones.
-    pub(super) breakpoints: Option<Vec<usize>>,
-    pub(super) ttl: Option<Ttl>,
-    pub(super) params: RequestParams,
-}
-
-#[derive(Default)]
-pub(super) struct Exec {
-    pub(super) command: Vec<String>,
-    pub(super) limits: ExecLimits,
-    pub(super) settings: Map<String, Value>,
-    pub(super) scale: f64,
-    pub(super) process: Option<Process>,
-    pub(super) asked: u64,
-    /// Error after which the program is not called again.
-    pub(super) failed: Option<String>,
-    /// Error with which the program fails this turn.
-    pub(super) given_up: Option<String>,
-    pub(super) dialect: Option<Dialect>,
-    pub(super) moments: Vec<Moment>,
-    /// Number of blocks before the conversation.
-    pub(super) head: usize,
-    /// The conversation as the program knows it.
-    pub(super) state: ExecState,
-    /// Number of blocks of the context that are in `state`.
-    pub(super) known: usize,
-    /// Number of messages at the end of the state that were not sent to the program.
-    pub(super) unsent: usize,
-    /// Whether the context shows exactly the state.
-    pub(super) shows_state: bool,
-    pub(super) new_messages: Vec<NewMessage>,
-    pub(super) next: Reason,
-    /// Prompt of the last normal request, tokens.
-    pub(super) request_tokens: Option<u64>,
-    /// Parameters of `reply` and `turn_end`.
-    pub(super) last: Value,
-    pub(super) wanted: RequestOptions,
-    /// Phase of the session in which the program is asked.
-    pub(super) phase: Phase,
-    pub(super) tasks: Vec<(Task, Request)>,
-}
 
 impl Exec {
     fn is_subscribed(&self, moment: Moment) -> bool {
@@ -85,7 +39,7 @@ impl Exec {
     /// Starts the program and introduces the session.
     async fn start(&mut self, s: &mut Engine) -> Result<(), Broken> {
         self.end(s).await;
-        match Process::start(&self.command, self.limits.clone()) {
+        match Process::start(&self.command, self.limits.timeout) {
             Ok(process) => self.process = Some(process),
             Err(why) => return Err(self.broken(s, "initialize", why).await),
         }
@@ -161,7 +115,7 @@ impl Exec {
             return Err(self.broken(s, "context", why).await);
         }
         self.start(s).await?;
-        self.unsent = self.state.entries().len();
+        self.unsent = self.state.messages().len();
         self.new_messages.clear();
         self.next = why;
         Ok(())
@@ -183,17 +137,14 @@ impl Exec {
         if let Err(why) = self.absorb(s) {
             return Err(self.broken(s, "context", why).await);
         }
-        let entries = self.state.entries();
-        let added: Vec<MessageWithId> = entries[entries.len() - self.unsent..]
-            .iter()
-            .map(super::state::StateEntry::with_id)
-            .collect();
+        let messages = self.state.messages();
+        let added = messages[messages.len() - self.unsent..].to_vec();
         self.unsent = 0;
         let ask = ContextParams {
             reason,
             now: s.now(),
             added,
-            new_ids: self.new_messages.iter().map(|m| m.entry.id.clone()).collect(),
+            new_ids: self.new_messages.iter().map(|m| m.id.clone()).collect(),
             usage: s.last_usage().map(|u| usage(&u)),
             request_tokens: self.request_tokens,
             ..more
@@ -310,7 +261,7 @@ impl Strategy for Exec {
         if !e.is_overflow() {
             return again_if_passing(e, attempt, PASSING_RETRIES);
         }
-        let more = ContextParams { attempt: Some(attempt), ..ContextParams::default() };
+        let more = ContextParams { attempt: Some(attempt), ..Default::default() };
         match self.consult(s, Reason::Overflow, more).await {
             Ok(true) => Flow::Again,
             Ok(false) => Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string())),
@@ -339,9 +290,8 @@ impl Strategy for Exec {
         if !self.is_subscribed(Moment::Manual) {
             return Err(Unsupported);
         }
-        let _ = self
-            .consult(s, Reason::Manual, ContextParams { instructions, ..ContextParams::default() })
-            .await;
+        let more = ContextParams { instructions, ..Default::default() };
+        let _ = self.consult(s, Reason::Manual, more).await;
         Ok(())
     }
 
@@ -355,16 +305,16 @@ impl Strategy for Exec {
             return;
         }
         s.truncate_after(to);
-        let unsent = self.state.entries().len() - self.unsent;
+        let unsent = self.state.messages().len() - self.unsent;
         let sent_ids: Vec<Arc<str>> =
-            self.state.entries()[..unsent].iter().map(|e| e.id.clone()).collect();
+            self.state.messages()[..unsent].iter().map(|e| e.id.clone()).collect();
         let left = self.state.retained_in(&s.context.blocks()[self.head..]);
         let still_sent = sent_ids.iter().filter(|id| left.get(id).is_some()).count();
-        self.unsent = left.entries().len() - still_sent;
+        self.unsent = left.messages().len() - still_sent;
         self.state = left;
         self.known = s.context.blocks().len();
         if self.is_subscribed(Moment::Rewind) {
-            let to = self.state.entries().last().map(|e| e.id.clone());
+            let to = self.state.messages().last().map(|e| e.id.clone());
             self.notify(s, "rewind", json!({"to": to})).await;
         } else {
             let _ = self.start_again(s, Reason::Resume).await;
@@ -385,20 +335,18 @@ impl Exec {
         block: Arc<Block>,
     ) -> Option<Draft> {
         let dialect = self.dialect.as_ref()?;
-        let message = dialect.messages(std::slice::from_ref(&block)).ok()?.into_iter().next()?;
-        let params = json!({"id": message_id(id, 0), "message": message.json});
+        let encoded = dialect.messages(std::slice::from_ref(&block)).ok()?;
+        let (message, blocks) = encoded.into_iter().next()?;
+        let params = json!({"id": message_id(id, 0), "message": message});
         let answer: AdmitAnswer = self.ask(s, "admit", params).await.ok()?;
         let admitted = answer.message?;
-        let dialect = self.dialect.as_ref()?;
-        match dialect.with_text(&message, &admitted) {
-            Ok(blocks) => match &blocks[..] {
-                [one] if one.kind == BlockKind::Output => Some(Draft::clone(one)),
-                _ => {
-                    let why = "the message of the answer is not the result of this call";
-                    self.broken(s, "admit", why.to_string()).await;
-                    None
-                }
-            },
+        let read = self.dialect.as_ref()?.with_text(&blocks, &admitted);
+        let draft = read.and_then(|blocks| match &blocks[..] {
+            [one] if one.kind == BlockKind::Output => Ok(Draft::clone(one)),
+            _ => Err("the message of the answer is not the result of this call".to_string()),
+        });
+        match draft {
+            Ok(draft) => Some(draft),
             Err(why) => {
                 self.broken(s, "admit", why).await;
                 None

@@ -4,11 +4,11 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::host::Event;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::protocol::{ProgramLine, RpcAnswer, RpcCall, RpcError, clipped};
-use super::strategy::Exec;
+use super::process::Process;
+use super::protocol::{ProgramLine, RpcCall, clipped};
+use super::state::Exec;
 
 /// The program failed and is not called again. The error has been recorded.
 #[derive(Debug)]
@@ -63,7 +63,11 @@ impl Exec {
             let ProgramLine { id: of, method: called, params, result, error, .. } = parsed(&read)?;
             if let Some(called) = called {
                 let outcome = self.called(s, &called, params.as_deref()).await;
-                next = of.map(|of| line(&answer_to(of, outcome))).transpose()?;
+                let answer = |id: Value| match outcome {
+                    Ok(result) => line(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
+                    Err(error) => line(&json!({"jsonrpc": "2.0", "id": id, "error": error})),
+                };
+                next = of.map(answer).transpose()?;
                 continue;
             }
             if of != Some(Value::from(id)) {
@@ -72,47 +76,32 @@ impl Exec {
             }
             return match (result, error) {
                 (_, Some(e)) => Err(format!("{} (code {})", e.message, e.code)),
-                (Some(result), None) => read_result(&result),
+                (Some(result), None) => serde_json::from_str(result.get())
+                    .map_err(|e| format!("unexpected answer: {e}, in {}", clipped(result.get()))),
                 (None, None) => Err("the answer has neither `result` nor `error`".into()),
             };
         }
     }
 
-    fn process(&mut self) -> Result<&mut super::process::Process, String> {
+    fn process(&mut self) -> Result<&mut Process, String> {
         self.process.as_mut().ok_or_else(|| "it is not running".into())
     }
 }
 
-fn read_result<A: DeserializeOwned>(result: &RawValue) -> Result<A, String> {
-    let found = || clipped(result.get());
-    serde_json::from_str(result.get())
-        .map_err(|e| format!("unexpected answer: {e}, in {}", found()))
-}
-
-fn answer_to(id: Value, outcome: Result<Value, RpcError>) -> RpcAnswer {
-    let (result, error) = match outcome {
-        Ok(result) => (Some(result), None),
-        Err(error) => (None, Some(error)),
-    };
-    RpcAnswer { jsonrpc: "2.0", id, result, error }
-}
-
 fn line(message: &impl Serialize) -> Result<Vec<u8>, String> {
-    let mut line = serde_json::to_vec(message).map_err(|e| e.to_string())?;
-    line.push(b'\n');
-    Ok(line)
+    serde_json::to_vec(message)
+        .map(|line| [line, b"\n".to_vec()].concat())
+        .map_err(|e| e.to_string())
 }
 
 fn parsed(read: &[u8]) -> Result<ProgramLine, String> {
-    let line: Result<ProgramLine, _> = serde_json::from_slice(read);
-    let text = || clipped(&String::from_utf8_lossy(read));
-    match line {
+    match serde_json::from_slice::<ProgramLine>(read) {
         Ok(line) if line.jsonrpc == "2.0" => Ok(line),
         Ok(line) => Err(format!("expected \"jsonrpc\": \"2.0\", not {:?}", line.jsonrpc)),
         Err(e) => Err(format!(
             "a line of its standard output is not JSON-RPC: {e}; the line: {} (log to standard \
              error)",
-            text()
+            clipped(&String::from_utf8_lossy(read))
         )),
     }
 }

@@ -23,8 +23,8 @@ use super::address::{Upstreams, at};
 use super::file::RecordingFile;
 use super::route::{RecordRoute, route};
 use super::tee::{Over, Tee};
-use crate::serve::{Clock, foreign};
-use ctxbench_os::accept::response;
+use crate::serve::Clock;
+use ctxbench_os::accept::{foreign, response};
 use ctxbench_os::post::error_chain;
 use ctxbench_os::redact::{RequestSecrets, headers};
 

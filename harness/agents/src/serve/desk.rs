@@ -7,54 +7,47 @@ use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::{self, ALL, Wire};
-use ctxbench_session::fact::Fact;
 
-use super::errors;
+use super::echo::Echo;
+use super::faults::Faults;
 use super::limit::limit;
-use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
-use ctxbench_mock::summarise::{Summariser, SummaryDesk};
+use super::log::RequestLog;
+use super::speaker::{Arrived, ModelAnswer, Speaker};
+use super::{ServeOptions, Summaries};
 use ctxbench_mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
-
-/// Writer of the summaries that the provider is asked for, and the facts it may use.
-#[derive(Clone, Debug)]
-pub struct Summaries {
-    pub by: Summariser,
-    pub facts: Arc<[Fact]>,
-    pub desk: SummaryDesk,
-}
-
-impl Default for Summaries {
-    fn default() -> Self {
-        let (facts, desk) = (Arc::from(Vec::new()), SummaryDesk::default());
-        Summaries { by: Summariser::Extractive, facts, desk }
-    }
-}
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
 /// their prompts are not the same bytes.
 pub(super) struct ServerState {
     accounts: Vec<ProviderModel>,
-    speaker: Box<dyn Speaker>,
+    pub(super) speaker: Box<dyn Speaker>,
+    pub(super) faults: Faults,
+    pub(super) log: RequestLog,
     live: Live,
     replies: u64,
 }
 
 impl ServerState {
-    pub(super) fn new(
-        speaker: Box<dyn Speaker>,
-        summaries: &Summaries,
-        window: Option<u64>,
-    ) -> Self {
-        let live = Live { window };
-        let accounts = ALL.iter().filter_map(|w| options(w, summaries));
-        let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
-        ServerState { accounts, speaker, live, replies: 0 }
+    pub(super) fn new(options: ServeOptions) -> Self {
+        let live = Live { window: options.window };
+        let accounts = ALL.iter().filter_map(|w| account(w, &options.summaries));
+        ServerState {
+            accounts: accounts.map(|o| ProviderModel::live(o, live)).collect(),
+            speaker: options.speaker.unwrap_or_else(|| Box::new(Echo::default())),
+            faults: Faults::new(options.faults),
+            log: RequestLog::new(options.log),
+            live,
+            replies: 0,
+        }
     }
 
     /// Returns the model of a name, with or without a date suffix, if the wire serves it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
-        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api, name))
+        found.map(|m| self.live.model(m)).ok_or_else(|| {
+            let (code, message) = (wire.api.unknown_model)(name);
+            wire.api.refusal(404, Some(code.into()), message)
+        })
     }
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
@@ -65,10 +58,6 @@ impl ServerState {
     /// Tokens of a prompt after and before the edits that it asks for.
     pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
         self.account(wire).count(prompt)
-    }
-
-    pub(super) fn saw(&mut self, seen: RequestOutcome) {
-        self.speaker.saw(seen);
     }
 
     /// Answers a prompt, which may contain more than the request sent. A request for a compaction
@@ -104,7 +93,7 @@ fn speaks(wire: Wire, model: &Model) -> bool {
     wire::for_model(model).api == wire.api
 }
 
-fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
+fn account(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
     let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
     let model = Arc::new(Model { wire: wire.name.into(), ..model.clone() });
@@ -114,10 +103,4 @@ fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
         desk: summaries.desk.clone(),
         ..ProviderOptions::new(model)
     })
-}
-
-/// Error for a prompt that overflows, whatever its size.
-pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
-    let window = model.input_limit.unwrap_or(model.window);
-    (wire.overflow)(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)
 }

@@ -6,8 +6,8 @@ use ctxbench_core::request::ModelError;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Content, Prompt, Wire};
 use ctxbench_util::plural::pluralize;
+use serde_json::{Map, Value};
 
-use super::asked;
 use super::script::Tail;
 use super::speaker::{Arrived, ModelAnswer, Speaker};
 
@@ -51,7 +51,7 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
             .collect();
         return vec![Part::Text(said.join("\n").into())];
     }
-    let offered = asked::tools(wire, prompt);
+    let offered = tools(wire, prompt);
     let calls: Vec<Part> = tail
         .words
         .iter()
@@ -75,15 +75,21 @@ fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
     std::iter::once(Part::Text(said.into())).chain(calls).collect()
 }
 
+/// Returns the names of the offered tools.
+fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
+    let json = prompt.tools.as_ref().map_or("[]", |t| t.json.get());
+    let all: Vec<Value> = serde_json::from_str(json).unwrap_or_default();
+    all.iter().filter_map(|t| (wire.rules.tool_name)(t)).map(str::to_string).collect()
+}
+
 /// Tool and arguments of a line that asks for a call; arguments that are left out are an empty
 /// object.
 fn call(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim().strip_prefix("call ")?.trim();
     let (name, arguments) =
         rest.split_once(char::is_whitespace).map_or((rest, "{}"), |(n, a)| (n, a.trim()));
-    let object =
-        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok();
-    object.then_some((name, arguments))
+    let object: Result<Map<String, Value>, _> = serde_json::from_str(arguments);
+    object.is_ok().then_some((name, arguments))
 }
 
 fn short(text: &str) -> String {

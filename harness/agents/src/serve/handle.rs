@@ -1,7 +1,7 @@
 //! HTTP requests to HTTP responses. Any input gets an answer in the provider's format.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -10,17 +10,19 @@ use axum::http::{HeaderMap, HeaderValue, Response, header};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
-use ctxbench_provider::wire::{Api, Endpoint, ReplyOptions, Wire, detect_api};
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::wire::{self, Api, Endpoint, ReplyOptions, Wire, detect_api};
+use ctxbench_provider::{Content, Item, Prompt, WireError};
+use ctxbench_util::escapes;
 use http_body_util::BodyExt;
+use serde_json::Value;
 
-use super::desk::{self, ServerState};
-use super::faults::{Fault, Faults};
-use super::log::{LogLine, RequestLog};
-use super::route::{NoRoute, Route, route};
+use super::desk::ServerState;
+use super::faults::Fault;
+use super::log::{LogLine, LogTexts};
+use super::route::{Route, route};
 use super::speaker::{self, Arrived, RequestOutcome};
-use super::{Clock, asked, errors, local, models, sse};
-use ctxbench_os::accept::response;
+use super::{Clock, sse};
+use ctxbench_os::accept::{foreign, response};
 
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
@@ -30,10 +32,17 @@ pub(super) struct HandlerState {
     /// Instead of every model's own, tokens.
     pub(super) window: Option<u64>,
     pub(super) clock: Clock,
-    pub(super) desk: Mutex<ServerState>,
-    pub(super) faults: Mutex<Faults>,
-    pub(super) log: RequestLog,
+    pub(super) log_texts: LogTexts,
     pub(super) arrived: AtomicU64,
+    pub(super) desk: Mutex<ServerState>,
+}
+
+impl HandlerState {
+    /// Locks a mutex, also a poisoned one: no code panics while it has the lock, and the state would
+    /// still be usable.
+    fn desk(&self) -> MutexGuard<'_, ServerState> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn json(body: impl Into<Body>) -> Response<Body> {
@@ -50,12 +59,6 @@ impl From<ModelError> for Refused {
     fn from(error: ModelError) -> Self {
         Refused { error, retry_after: None }
     }
-}
-
-/// Locks a mutex, also a poisoned one: no code panics while it has a lock, and the state would
-/// still be usable.
-pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Answers a request and notes it.
@@ -75,14 +78,21 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
         method: request.method().to_string(),
         path: path.clone(),
         at_ms: begin,
-        status: "ok".into(),
+        status: "ok",
         ..LogLine::default()
     };
     let mut seen = None;
     let mut answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
-            line.status = word(error.kind).into();
+            line.status = match error.kind {
+                ErrorKind::Overflow => "overflow",
+                ErrorKind::RateLimited => "rate_limited",
+                ErrorKind::Invalid => "invalid",
+                ErrorKind::Server => "server",
+                ErrorKind::Stream => "stream",
+                ErrorKind::SessionEnd => "ended",
+            };
             let (status, body) = api.encode_refusal(&error, retry_after);
             line.error = Some(error.message.clone());
             if let Some(seen) = &mut seen {
@@ -95,30 +105,20 @@ pub(super) async fn handle(shared: Arc<HandlerState>, request: Request) -> Respo
             refused
         }
     };
-    let http = answer.status().as_u16();
-    line.http = http;
-    if let Some(seen) = seen {
-        lock(&shared.desk).saw(RequestOutcome { http, ..seen });
-    }
+    line.http = answer.status().as_u16();
     line.latency_ms = (shared.clock)().saturating_sub(begin);
-    let number = shared.log.write(line);
+    let mut desk = shared.desk();
+    if let Some(seen) = seen {
+        desk.speaker.saw(RequestOutcome { http: line.http, ..seen });
+    }
+    let number = desk.log.write(line);
+    drop(desk);
     let headers = answer.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(id) = format!("req_{number:06}").parse() {
         headers.insert(api.request_id_header, id);
     }
     answer
-}
-
-fn word(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Overflow => "overflow",
-        ErrorKind::RateLimited => "rate_limited",
-        ErrorKind::Invalid => "invalid",
-        ErrorKind::Server => "server",
-        ErrorKind::Stream => "stream",
-        ErrorKind::SessionEnd => "ended",
-    }
 }
 
 async fn answer(
@@ -129,27 +129,23 @@ async fn answer(
     line: &mut LogLine,
     seen: &mut Option<RequestOutcome>,
 ) -> Result<Response<Body>, Refused> {
-    if let Some(why) = local::foreign(request.headers()) {
-        return Err(errors::refusal(api, 403, why).into());
+    if let Some(why) = foreign(request.headers()) {
+        return Err(refusal(api, 403, why).into());
     }
     let method = request.method().to_string();
     let (wire, compact) = match route(shared.api, &method, path, api) {
-        Ok(Route::Models) => return Ok(json(models::list(api, shared.window).to_string())),
+        Ok(Route::Models) => {
+            let all = models_of(api).map(|m| (api.model)(m, shared.window)).collect();
+            return Ok(json((api.model_list)(all).to_string()));
+        }
         Ok(Route::Model(name)) => {
-            let found = models::find(api, name, shared.window)
-                .ok_or_else(|| errors::no_model(api, name))?;
-            return Ok(json(found.to_string()));
+            let found = models_of(api).find(|m| *m.name == *name);
+            let found = found.ok_or_else(|| no_model(api, name))?;
+            return Ok(json((api.model)(found, shared.window).to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
-        Err(NoRoute::Path) => {
-            let message = format!("{method} {path} does not exist here");
-            return Err(errors::refusal(api, 404, message).into());
-        }
-        Err(NoRoute::Method(m)) => {
-            let message = format!("{path} takes {m}, not {method}");
-            return Err(errors::refusal(api, 405, message).into());
-        }
+        Err((status, why)) => return Err(refusal(api, status, why).into()),
     };
     let fault = asked_fault(shared, request.headers(), line)?;
     let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
@@ -176,13 +172,15 @@ async fn answer(
     let understood = understood(shared, wire, path, &seen.request.body, line);
     seen.request.prompt = understood.as_ref().ok().map(|(prompt, ..)| prompt.clone());
     if let Some(status) = fault.status {
-        let error = errors::refusal(wire.api, status, "refused on purpose".into());
+        let error = refusal(wire.api, status, "refused on purpose".into());
         return Err(Refused { error, retry_after: fault.retry_after });
     }
     let (mut prompt, asked, model) = understood?;
-    asked::check(wire, &prompt, model.max_output)?;
+    check(wire, &prompt, model.max_output)?;
     if fault.overflow {
-        return Err(desk::overflow(wire, &prompt, &model).into());
+        let window = model.input_limit.unwrap_or(model.window);
+        let tokens = prompt.tokens(&model.counting).max(window.saturating_add(1));
+        return Err((wire.overflow)(tokens, window).into());
     }
     let kept = compact.then(|| prompt.clone());
     if compact {
@@ -193,9 +191,14 @@ async fn answer(
     prompt.tokens(&model.counting);
     seen.request.thinking = asked.thinking;
     let now = (shared.clock)();
-    let reply = lock(&shared.desk).answer(&seen.request, prompt, model.max_output, now)?;
+    let reply = shared.desk().answer(&seen.request, prompt, model.max_output, now)?;
     let whole = fault.cut.is_none();
-    seen.outcome = Some(if whole { Ok(reply.clone()) } else { Err(errors::cut()) });
+    seen.outcome = Some(if whole {
+        Ok(reply.clone())
+    } else {
+        let message = "the stream was cut on purpose".into();
+        Err(ModelError { kind: ErrorKind::Stream, status: 200, code: None, message })
+    });
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
@@ -228,7 +231,7 @@ async fn count(
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
-    let (tokens, original) = lock(&shared.desk).count(wire, &prompt);
+    let (tokens, original) = shared.desk().count(wire, &prompt);
     Ok(json(wire.encode_count_reply(tokens, original)))
 }
 
@@ -238,10 +241,12 @@ fn asked_fault(
     line: &mut LogLine,
 ) -> Result<Fault, ModelError> {
     let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
-    let fault = lock(&shared.faults)
+    let fault = shared
+        .desk()
+        .faults
         .next(header.as_deref())
         .map_err(|e| ModelError::invalid(format!("{FAULT_HEADER}: {e}")))?;
-    line.fault = fault.as_ref().map(ToString::to_string);
+    line.fault = fault.as_ref().map(|f| f.spec.clone());
     Ok(fault.unwrap_or_default())
 }
 
@@ -253,11 +258,11 @@ fn understood(
     body: &[u8],
     line: &mut LogLine,
 ) -> Result<(Prompt, ReplyOptions, Model), ModelError> {
-    let mut prompt = wire.decode(path, body).map_err(|e| errors::unread(body, &e))?;
-    let model = lock(&shared.desk).model(wire, &prompt.model);
+    let mut prompt = wire.decode(path, body).map_err(|e| unread(body, &e))?;
+    let model = shared.desk().model(wire, &prompt.model);
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);
-    line.prompt(&prompt, &counting, &shared.log);
+    line.prompt(&prompt, &counting, shared.log_texts);
     let asked = (wire.reply_options)(path, body).map_err(ModelError::invalid)?;
     let model = model?;
     prompt.model = model.name.clone();
@@ -269,7 +274,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Reads a body. A body that is too large is still read to its end, up to eight times the limit,
 /// since most clients do not listen before they have sent everything.
-pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
+async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
     loop {
@@ -288,5 +293,81 @@ pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec
             break;
         }
     }
-    if seen > limit { Err(errors::too_large(wire.api, limit)) } else { Ok(bytes) }
+    if seen <= limit {
+        return Ok(bytes);
+    }
+    let (status, message) = (wire.api.too_large)(limit);
+    Err(refusal(wire.api, status, message))
+}
+
+fn models_of(api: Api) -> impl Iterator<Item = &'static Model> {
+    model::catalogue().iter().filter(move |m| wire::for_model(m).api == api)
+}
+
+/// Refuses requests that the provider refuses before it looks at the conversation. `most` = the
+/// model's largest reply, tokens.
+fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
+    let why = match prompt.max_tokens {
+        _ if prompt.items.iter().all(|i| i.message == 0) => {
+            format!("{}: at least one message is required", wire.rules.conversation_field)
+        }
+        None if wire.rules.requires_max_tokens => "max_tokens: Field required".into(),
+        Some(0) => "max_tokens: must be at least 1".into(),
+        Some(n) if n > most => {
+            format!("max_tokens: {n} > {most}, the most output tokens of {}", prompt.model)
+        }
+        _ => return Ok(()),
+    };
+    Err(ModelError::invalid(why))
+}
+
+/// A refusal with the code that the provider uses for its status.
+fn refusal(api: Api, status: u16, message: String) -> ModelError {
+    let code = api.status_code(status);
+    api.refusal(status, code.map(str::to_string), message)
+}
+
+pub(super) fn no_model(api: Api, name: &str) -> ModelError {
+    let (code, message) = (api.unknown_model)(name);
+    api.refusal(404, Some(code.into()), message)
+}
+
+/// Error for an unreadable body. A lone surrogate, as programs in JavaScript write it, is reported
+/// as Anthropic's API does, with its position.
+fn unread(body: &[u8], why: &WireError) -> ModelError {
+    let half = std::str::from_utf8(body).ok().and_then(|text| {
+        let read = serde_json::from_str::<Value>(text);
+        read.err().and_then(|_| Some((text, escapes::first_lone_surrogate(text)?)))
+    });
+    let Some((text, at)) = half else { return ModelError::invalid(why.to_string()) };
+    let line = text[..at].matches('\n').count() + 1;
+    let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
+    ModelError::invalid(format!(
+        "The request body is not valid JSON: no low surrogate in string: line {line} column \
+         {column} (char {at}); {:?} is half a character",
+        &text[at..at + 6]
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_provider::wire::find;
+
+    #[test]
+    fn settings_of_a_body_besides_its_prompt_are_read() {
+        let of = |wire: &str, body: &str| (find(wire).unwrap().reply_options)("", body.as_bytes());
+        for (thinking, stream, is) in
+            [("enabled", true, (true, true)), ("disabled", false, (false, false))]
+        {
+            let body = format!(
+                r#"{{"stream":{stream},"thinking":{{"type":"{thinking}","budget_tokens":1024}}}}"#
+            );
+            let asked = of("anthropic-messages", &body).unwrap();
+            assert_eq!((asked.stream, asked.thinking), is);
+        }
+        assert!(of("openai-responses", r#"{"reasoning":{"effort":"low"}}"#).unwrap().thinking);
+        assert!(of("openai-responses", r#"{"previous_response_id":"r"}"#).is_err());
+        assert!(of("openai-chat", r#"{"stream_options":{"include_usage":true}}"#).unwrap().usage);
+        assert!(of("openai-chat", r#"{"n":2}"#).is_err());
+    }
 }

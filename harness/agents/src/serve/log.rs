@@ -2,7 +2,6 @@
 //! Headers are never written, so no key is.
 
 use std::io::Write;
-use std::sync::Mutex;
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::model::Counting;
@@ -14,6 +13,15 @@ use ctxbench_os::sha256;
 
 /// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;
+
+/// Texts in the lines of a log.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum LogTexts {
+    /// There is no log, so that pieces are not even listed: each costs a hash of its text.
+    Nothing,
+    Short,
+    All,
+}
 
 #[derive(Default, Serialize)]
 pub(super) struct LogLine {
@@ -40,7 +48,7 @@ pub(super) struct LogLine {
     pub(super) latency_ms: u64,
     pub(super) http: u16,
     /// `ok`, or the kind of failure.
-    pub(super) status: String,
+    pub(super) status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,15 +77,14 @@ pub(super) struct LoggedPiece {
 }
 
 impl LogLine {
-    /// Records the contents of a prompt, its pieces only if a log is written: each costs a hash of
-    /// its text.
-    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &RequestLog) {
+    /// Records the contents of a prompt.
+    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, texts: LogTexts) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
-        if log.is_read() {
+        if texts != LogTexts::Nothing {
             self.tools_tokens = prompt.tools_tokens(by);
-            self.items = prompt.items.iter().map(|i| logged_piece(by, i, log.longest)).collect();
+            self.items = prompt.items.iter().map(|i| logged_piece(by, i, texts)).collect();
         }
     }
 
@@ -90,7 +97,7 @@ impl LogLine {
     }
 }
 
-fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
+fn logged_piece(by: &Counting, item: &Item, texts: LogTexts) -> LoggedPiece {
     let (id, name) = match &*item.content {
         Content::Call { id, name, .. } => (Some(id), Some(name)),
         Content::Output { id, .. } => (Some(id), None),
@@ -106,64 +113,34 @@ fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
         id: id.map(|s| s.to_string()),
         name: name.map(|s| s.to_string()),
         cache: item.cache.is_some(),
-        text: (text.len() < longest).then(|| text.to_string()),
+        text: (texts == LogTexts::All || text.len() < SHORT).then(|| text.to_string()),
     }
 }
 
+/// A log, if there is one, and the number of requests.
 pub(super) struct RequestLog {
-    state: Mutex<LogState>,
-    /// Shorter texts are written into the lines, bytes.
-    longest: usize,
-}
-
-struct LogState {
     to: Option<Box<dyn Write + Send>>,
     lines: u64,
 }
 
 impl RequestLog {
-    /// `texts` = write all texts in full.
-    pub(super) fn new(to: Option<Box<dyn Write + Send>>, texts: bool) -> Self {
-        let longest = if texts { usize::MAX } else { SHORT };
-        RequestLog { state: Mutex::new(LogState { to, lines: 0 }), longest }
-    }
-
-    pub(super) fn is_read(&self) -> bool {
-        self.state.lock().is_ok_and(|s| s.to.is_some())
+    pub(super) fn new(to: Option<Box<dyn Write + Send>>) -> Self {
+        RequestLog { to, lines: 0 }
     }
 
     /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server
     /// runs. When that fails it is said once and logging ends.
-    pub(super) fn write(&self, mut line: LogLine) -> u64 {
-        let Ok(mut state) = self.state.lock() else { return 0 };
-        state.lines += 1;
-        line.seq = state.lines;
-        if let Some(out) = state.to.as_mut() {
+    pub(super) fn write(&mut self, mut line: LogLine) -> u64 {
+        self.lines += 1;
+        line.seq = self.lines;
+        if let Some(out) = &mut self.to {
             let text = serde_json::to_string(&line).expect("plain data always serialises") + "\n";
             if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
                 let mut standard = std::io::stderr();
                 let _ = writeln!(standard, "the request log cannot be written any more: {e}");
-                state.to = None;
+                self.to = None;
             }
         }
-        line.seq
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_are_hashed_only_for_a_reader() {
-        let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
-        let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
-        let noted = |log: RequestLog| {
-            let mut line = LogLine::default();
-            line.prompt(&prompt, &Counting::O200K, &log);
-            (line.items.len(), line.max_tokens)
-        };
-        assert_eq!(noted(RequestLog::new(None, false)), (0, Some(7)));
-        assert_eq!(noted(RequestLog::new(Some(Box::new(std::io::sink())), false)), (1, Some(7)));
+        self.lines
     }
 }

@@ -6,16 +6,12 @@
 //! the provider model its cost, the wire writes the reply and turns those bytes into events where
 //! the client wants them. A stream is always the whole reply, cut into pieces.
 
-mod asked;
 mod desk;
 mod echo;
-mod errors;
 mod faults;
 mod handle;
 mod limit;
-mod local;
 mod log;
-mod models;
 mod route;
 mod script;
 mod speaker;
@@ -30,18 +26,33 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::Request;
 use ctxbench_core::Millis;
+use ctxbench_mock::summarise::{Summariser, SummaryDesk};
 use ctxbench_provider::wire::Api;
+use ctxbench_session::fact::Fact;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
 use ctxbench_os::accept::{bind, listen};
 
-pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan, request_numbers};
 pub use handle::FAULT_HEADER;
-pub(crate) use local::foreign;
 pub use script::ReplyScript;
 pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
+
+/// Writer of the summaries that the provider is asked for, and the facts it may use.
+#[derive(Clone, Debug)]
+pub struct Summaries {
+    pub by: Summariser,
+    pub facts: Arc<[Fact]>,
+    pub desk: SummaryDesk,
+}
+
+impl Default for Summaries {
+    fn default() -> Self {
+        let (facts, desk) = (Arc::from(Vec::new()), SummaryDesk::default());
+        Summaries { by: Summariser::Extractive, facts, desk }
+    }
+}
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
@@ -103,15 +114,14 @@ fn shared(options: ServeOptions) -> Arc<handle::HandlerState> {
         api: options.api,
         body_limit: options.body_limit,
         window: options.window,
-        clock: options.clock,
-        desk: Mutex::new(desk::ServerState::new(
-            options.speaker.unwrap_or_else(|| Box::new(echo::Echo::default())),
-            &options.summaries,
-            options.window,
-        )),
-        faults: Mutex::new(faults::Faults::new(options.faults)),
-        log: log::RequestLog::new(options.log, options.log_texts),
+        clock: options.clock.clone(),
+        log_texts: match (&options.log, options.log_texts) {
+            (None, _) => log::LogTexts::Nothing,
+            (Some(_), false) => log::LogTexts::Short,
+            (Some(_), true) => log::LogTexts::All,
+        },
         arrived: Default::default(),
+        desk: Mutex::new(desk::ServerState::new(options)),
     })
 }
 

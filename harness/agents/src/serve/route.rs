@@ -13,37 +13,29 @@ pub(super) enum Route<'a> {
     Model(&'a str),
 }
 
-/// Reason why a path has no meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoRoute {
-    /// No such path.
-    Path,
-    /// The path takes another method.
-    Method(&'static str),
-}
-
-/// Returns the route of a request. Several providers list their models at the same path; `speaker`
+/// Returns the route of a request, else the status and message of its refusal. Several providers list their models at the same path; `speaker`
 /// = the API that the client speaks.
 pub(super) fn route<'a>(
     served: Option<Api>,
     method: &str,
     path: &'a str,
     speaker: Api,
-) -> Result<Route<'a>, NoRoute> {
-    let path = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
-    let own = |w: &Wire| Some((w.api, Route::Of(w, (w.endpoint)(path)?)));
-    let listed = || match speaker.model_in(path)? {
+) -> Result<Route<'a>, (u16, String)> {
+    let known = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
+    let own = |w: &Wire| Some((w.api, Route::Of(w, (w.endpoint)(known)?)));
+    let listed = || match speaker.model_in(known)? {
         "" => Some(Route::Models),
         name => Some(Route::Model(name)),
     };
-    let of_wire = ALL.iter().find_map(own);
-    let found = of_wire.or_else(|| Some((speaker, listed()?)));
-    let (asked, route) = found.ok_or(NoRoute::Path)?;
-    if served.is_some_and(|s| *s != *asked) {
-        return Err(NoRoute::Path);
+    let found = ALL.iter().find_map(own).or_else(|| Some((speaker, listed()?)));
+    match found.filter(|(asked, _)| served.is_none_or(|s| *s == **asked)) {
+        None => Err((404, format!("{method} {path} does not exist here"))),
+        Some((_, route)) => {
+            let wanted = if matches!(route, Route::Of(..)) { "POST" } else { "GET" };
+            let refused = || (405, format!("{path} takes {wanted}, not {method}"));
+            (method == wanted).then_some(route).ok_or_else(refused)
+        }
     }
-    let wanted = if matches!(route, Route::Models | Route::Model(_)) { "GET" } else { "POST" };
-    if method == wanted { Ok(route) } else { Err(NoRoute::Method(wanted)) }
 }
 
 #[cfg(test)]
@@ -55,15 +47,19 @@ mod tests {
     fn each_provider_has_its_paths() {
         let messages = find("anthropic-messages").unwrap();
         let (anthropic, openai) = (messages.api, find("openai-chat").unwrap().api);
-        let both = |method, path| route(None, method, path, openai);
-        assert_eq!(both("POST", "/v1/messages"), Ok(Route::Of(messages, Endpoint::Reply)));
-        assert_eq!(both("POST", "/v1/messages/"), Ok(Route::Of(messages, Endpoint::Reply)));
-        assert_eq!(both("GET", "/v1/messages"), Err(NoRoute::Method("POST")));
-        assert_eq!(both("GET", "/v1/models/gpt-5.5"), Ok(Route::Model("gpt-5.5")));
-        assert_eq!(both("POST", "/v1/embeddings"), Err(NoRoute::Path));
-        let only = |api, path| route(Some(api), "GET", path, openai);
-        assert_eq!(only(openai, "/v1/models"), Ok(Route::Models));
-        assert_eq!(only(anthropic, "/v1/models"), Err(NoRoute::Path));
-        assert_eq!(route(Some(anthropic), "POST", "/v1/responses", openai), Err(NoRoute::Path));
+        let reply = || Ok(Route::Of(messages, Endpoint::Reply));
+        for (served, method, path, is) in [
+            (None, "POST", "/v1/messages", reply()),
+            (None, "POST", "/v1/messages/", reply()),
+            (None, "GET", "/v1/messages", Err(405)),
+            (None, "GET", "/v1/models/gpt-5.5", Ok(Route::Model("gpt-5.5"))),
+            (None, "POST", "/v1/embeddings", Err(404)),
+            (Some(openai), "GET", "/v1/models", Ok(Route::Models)),
+            (Some(anthropic), "GET", "/v1/models", Err(404)),
+            (Some(anthropic), "POST", "/v1/responses", Err(404)),
+        ] {
+            let route = route(served, method, path, openai).map_err(|(status, _)| status);
+            assert_eq!(route, is, "{method} {path}");
+        }
     }
 }

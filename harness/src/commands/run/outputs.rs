@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::commands::output::escape;
 use anyhow::{Context, bail};
-use ctxbench_agents::exec;
 use ctxbench_os::shutdown::{self, TempFolder};
 use ctxbench_replay::run::hues;
 use ctxbench_reports as reports;
@@ -22,10 +21,7 @@ pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
     let named = named.chain(scripts).map(PathBuf::from).filter(|p| p.exists());
     let inputs: Vec<PathBuf> = named.chain(read.iter().flat_map(|s| s.files.clone())).collect();
-    let programs = args.chosen.programs();
-    let transcripts: Vec<PathBuf> = programs.iter().filter_map(|p| exec::transcript(p)).collect();
-    let mut outputs = outputs(args);
-    outputs.extend(transcripts.iter().map(|path| (TRANSCRIPT, &**path)));
+    let outputs = outputs(args);
     check_outputs(&outputs, &inputs)?;
     for (option, path) in &outputs {
         if reports::is_of_results(&args.out, path) {
@@ -42,7 +38,6 @@ pub(super) fn check(args: &RunArgs, read: &[Scenario]) -> anyhow::Result<()> {
 }
 
 const CASSETTE: &str = "--cassette";
-const TRANSCRIPT: &str = "exec.transcript";
 
 /// Returns the files that a run writes in addition to its results, with their options.
 fn outputs(args: &RunArgs) -> Vec<(&'static str, &Path)> {
