@@ -1,8 +1,6 @@
 //! The registry of report formats. To add a format, write a file and add a line here.
 
-use std::io;
-
-use crate::json::ReadError;
+use crate::error::ReportError;
 use crate::plots::Hues;
 use crate::stored::{Files, StoredResults};
 
@@ -63,28 +61,6 @@ pub const FORMATS: [ReportFormat; 8] = [
     file("markdown", |r, _, out| out.put("summary.md", &markdown::pull_request(&r.figures))),
     file("junit", |r, _, out| out.put("junit.xml", &junit::suites(&r.figures))),
 ];
-
-/// Error while creating a report.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The report cannot be made; contains the reason and the remedy.
-    #[error("{0}")]
-    Refused(String),
-    /// Rows could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A file could not be written; contains the system's error.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The database could not be written.
-    #[error("{path}: the database could not be written ({source})")]
-    Database {
-        /// Path of the database.
-        path: std::path::PathBuf,
-        /// Error of SQLite.
-        source: rusqlite::Error,
-    },
-}
 
 /// Finds a format by name; `md` is an alias of `markdown`.
 pub fn format(name: &str) -> Result<&'static ReportFormat, ReportError> {

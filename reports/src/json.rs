@@ -6,42 +6,19 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord};
+use crate::record::{RESULTS_VERSION, Results};
 use ctxbench_util::serde_error;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
-use crate::formats::ReportError;
-use crate::metrics::METRICS;
+use crate::conclusion;
+use crate::error::{ReadError, ReportError};
 use crate::stats::{self, Differences};
 use crate::stored::StoredResults;
-use crate::{conclusion, view};
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
-
-/// Error while reading results.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// The file cannot be opened.
-    #[error(
-        "{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench \
-         run` wrote"
-    )]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
-    Empty { path: PathBuf, expected: &'static str },
-    /// Not JSON, or JSON of another structure. Line and column count from 1.
-    #[error(
-        "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
-         ctxbench"
-    )]
-    Syntax { path: PathBuf, line: usize, column: usize, message: String, expected: &'static str },
-    /// Another version of the format.
-    #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
-    Version { path: PathBuf, what: &'static str, found: u64, expected: u32, advice: &'static str },
-}
 
 /// Only the version, so that an error on a file of another structure can still report it.
 #[derive(Deserialize)]
@@ -204,28 +181,6 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
     let mut text = Vec::new();
     write_json(&StoredResults::new(results, &results.runs)?, &mut text)?;
     Ok(String::from_utf8(text).expect("JSON is UTF-8"))
-}
-
-/// Fails with the name of the first figure of a run that is infinite or not a number.
-pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
-    let mut all: Vec<(&str, f64)> = vec![("scenario.scale", run.scenario.scale)];
-    all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));
-    all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
-    all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
-    for c in &run.compactions {
-        all.extend(c.cost_usd.map(|x| ("compactions.cost_usd", x)));
-        let even = c.break_even_calls.and_then(BreakEven::calls);
-        all.extend(even.map(|x| ("compactions.break_even_calls", x)));
-        all.extend(c.retained_pct.map(|x| ("compactions.retained_pct", x)));
-    }
-    match all.iter().find(|(_, x)| !x.is_finite()) {
-        None => Ok(()),
-        Some((field, _)) => Err(ReportError::Refused(format!(
-            "{}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was \
-             written for this run",
-            view::name(&run.scenario.id, &run.strategy.label, &run.model, true)
-        ))),
-    }
 }
 
 #[cfg(test)]

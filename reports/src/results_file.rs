@@ -11,8 +11,9 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
-use crate::formats::ReportError;
-use crate::json::{self, ReadError};
+use crate::error::ReadError;
+use crate::error::ReportError;
+use crate::json;
 use crate::record::{Results, RunRecord};
 use crate::stored::{Rows, StoredResults, Take};
 

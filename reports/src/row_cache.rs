@@ -17,13 +17,8 @@ use crate::record::{RESULTS_VERSION, RunRecord, Status};
 use ctxbench_util::{files, natural};
 use serde::{Deserialize, Serialize};
 
-use crate::write::{WriteError, io_error, is_empty};
+use crate::write::{CACHE_MARKER, CACHE_TEXT, WriteError, io_error, is_cache, is_empty};
 
-/// Name of the default cache folder, inside a results folder.
-const FOLDER: &str = ".rows";
-/// Name of the file that marks a folder as a cache.
-const MARKER: &str = ".ctxbench-cache";
-const MARKER_TEXT: &str = "ctxbench cache 1\n";
 const SUFFIX: &str = ".run.json";
 /// Maximum size of the rows kept in memory, bytes, measured by their files. Other rows are read
 /// again when needed.
@@ -41,22 +36,6 @@ pub struct Row {
     pub status: Vec<String>,
     /// Wall-clock time of the computation; not part of results.
     pub timing: serde_json::Value,
-}
-
-/// Returns the default cache of a run into `out`.
-pub fn default_cache(out: &Path) -> PathBuf {
-    out.join(FOLDER)
-}
-
-/// Returns whether `path` is the default cache of the results folder it is in.
-pub(crate) fn is_default_cache(path: &Path) -> bool {
-    // Another run may be about to write the marker.
-    path.file_name().is_some_and(|name| name == FOLDER)
-        && (is_cache(path) || is_empty(path).unwrap_or(false))
-}
-
-fn is_cache(dir: &Path) -> bool {
-    fs::read_to_string(dir.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT)
 }
 
 /// Rows by their keys. A key is a hash in hexadecimal.
@@ -82,7 +61,7 @@ impl RowCache {
                     "is not a ctxbench cache (and not empty); name another folder with --cache";
                 return Err(WriteError::Refused(dir.into(), why));
             }
-            files::write(&dir.join(MARKER), MARKER_TEXT)?;
+            files::write(&dir.join(CACHE_MARKER), CACHE_TEXT)?;
         }
         Ok(RowCache { dir: dir.into(), memory: Mutex::default() })
     }

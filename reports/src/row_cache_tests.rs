@@ -43,9 +43,9 @@ fn find_torn_foreign_or_other_version_is_none() {
 fn open_with_unfinished_marker_of_other_run_succeeds() {
     let dir = tempfile::tempdir().unwrap();
     let unfinished = dir.path().join(".ctxbench-1a.tmp");
-    fs::write(&unfinished, MARKER_TEXT).unwrap();
+    fs::write(&unfinished, CACHE_TEXT).unwrap();
     let cache = open(dir.path());
-    fs::rename(&unfinished, dir.path().join(MARKER)).unwrap();
+    fs::rename(&unfinished, dir.path().join(CACHE_MARKER)).unwrap();
     cache.store(KEY, row("codex"), false).unwrap();
     assert!(open(dir.path()).find(KEY).is_some());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::conclusion::{self, Conclusion};
 use crate::record::Results;
-use crate::sheet::Sheet;
+use crate::sheet::{ByBlock, Sheet};
 use crate::stats::{self, Differences};
 use crate::view::{self, ReportBlock};
 use crate::{agreement, delegation, recorded, resume, rewind, spend, sweep};
@@ -33,18 +33,22 @@ const SECTIONS: [Entry; 12] = [
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
-    |r| agreement::SHEET.section(r),
-    |r| recorded::SHEET.section(r),
-    |r| rewind::SHEET.section(r),
-    |r| resume::SHEET.section(r),
-    |r| delegation::SHEET.section(r),
-    |r| spend::SHEET.section(r),
+    |r| sheet(&agreement::SHEET, r),
+    |r| sheet(&recorded::SHEET, r),
+    |r| sheet(&rewind::SHEET, r),
+    |r| sheet(&resume::SHEET, r),
+    |r| sheet(&delegation::SHEET, r),
+    |r| sheet(&spend::SHEET, r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 
 /// Returns all sections with content; without runs, the iterator is empty.
 pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
     SECTIONS.iter().flat_map(|section| section(results))
+}
+
+fn sheet(by_block: &ByBlock, results: &Results) -> Vec<Section<'static>> {
+    by_block.section(results).into_iter().map(Section::Sheet).collect()
 }
 
 fn failures(results: &Results) -> Vec<Section<'_>> {

@@ -1,7 +1,6 @@
 //! Small tables below the scores.
 
 use crate::record::{Results, RunRecord};
-use crate::sections::Section;
 use crate::view;
 
 /// Title, head and rows as text. The first column is text, the others are figures.
@@ -45,14 +44,14 @@ pub(crate) struct ByBlock {
 
 impl ByBlock {
     /// Builds the sheet, if any run has a row.
-    pub(crate) fn section(&self, results: &Results) -> Vec<Section<'static>> {
+    pub(crate) fn section(&self, results: &Results) -> Option<Sheet> {
         let groups = self.groups(results);
         if groups.is_empty() {
-            return vec![];
+            return None;
         }
         let head = ["strategy"].iter().chain(self.head).map(ToString::to_string).collect();
         let (title, note) = (self.title.into(), self.note.into());
-        vec![Section::Sheet(Sheet { title, note, head, groups })]
+        Some(Sheet { title, note, head, groups })
     }
 
     pub(crate) fn groups(&self, results: &Results) -> Vec<Group> {
@@ -95,7 +94,7 @@ mod tests {
         );
         assert_eq!(groups[1].rows, [["reference", "1"], ["codex", "1"], ["none", "1"]]);
         assert_eq!(groups[0].rows.len(), testing::LABELS.len() - 1);
-        assert!(sheet(|_| vec![]).section(&results).is_empty());
+        assert!(sheet(|_| vec![]).section(&results).is_none());
         results.runs[0].model = "gpt-5.4".into();
         let names: Vec<String> =
             sheet(|_| vec![vec![]]).groups(&results).into_iter().map(|g| g.name).collect();

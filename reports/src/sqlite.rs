@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
-use crate::formats::ReportError;
+use crate::error::ReportError;
 use crate::metrics::Cell;
 use crate::stored::StoredResults;
 

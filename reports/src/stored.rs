@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::formats::ReportError;
-use crate::json;
-use crate::record::{Results, RunRecord};
+use crate::error::ReportError;
+use crate::metrics::METRICS;
+use crate::record::{BreakEven, Results, RunRecord};
+use crate::view;
 
 /// Callback for the rows of one session.
 pub type Take<'a> = dyn FnMut(&[RunRecord]) -> Result<(), ReportError> + 'a;
@@ -38,7 +39,7 @@ impl<'a> StoredResults<'a> {
     pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<StoredResults<'a>, ReportError> {
         let mut runs = Vec::new();
         rows.sessions(&mut |session| {
-            session.iter().try_for_each(json::check_finite)?;
+            session.iter().try_for_each(check_finite)?;
             runs.extend(session.iter().map(|r| r.clone().digested()));
             Ok(())
         })?;
@@ -60,6 +61,28 @@ impl Results {
             assumptions: self.assumptions.clone(),
             runs: vec![],
         }
+    }
+}
+
+/// Fails with the name of the first figure of a run that is infinite or not a number.
+fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
+    let mut all: Vec<(&str, f64)> = vec![("scenario.scale", run.scenario.scale)];
+    all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));
+    all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
+    all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
+    for c in &run.compactions {
+        all.extend(c.cost_usd.map(|x| ("compactions.cost_usd", x)));
+        let even = c.break_even_calls.and_then(BreakEven::calls);
+        all.extend(even.map(|x| ("compactions.break_even_calls", x)));
+        all.extend(c.retained_pct.map(|x| ("compactions.retained_pct", x)));
+    }
+    match all.iter().find(|(_, x)| !x.is_finite()) {
+        None => Ok(()),
+        Some((field, _)) => Err(ReportError::Refused(format!(
+            "{}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was \
+             written for this run",
+            view::name(&run.scenario.id, &run.strategy.label, &run.model, true)
+        ))),
     }
 }
 

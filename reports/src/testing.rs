@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::formats::{self, Artifact, ReportError};
+use crate::error::ReportError;
+use crate::formats::{self, Artifact};
 use crate::plots::Hues;
 use crate::record::{
     BlockText, BreakEven, CompactionRecord, FactLife, FactMove, FactPlace, FactRecord,

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_util::files::{self, FileError};
 
-use crate::formats::{self, Artifact, ReportError};
+use crate::error::ReportError;
+use crate::formats::{self, Artifact};
 use crate::plots::{self, Hues};
-use crate::row_cache::{default_cache, is_default_cache};
 use crate::stored::{Files, OutputFolder, StoredResults};
 use crate::{json, page, sqlite};
 
@@ -20,6 +20,11 @@ pub const MARKER: &str = ".ctxbench";
 const RESERVED: [&str; 6] =
     [MARKER, json::RESULTS_FILE, sqlite::DATABASE_FILE, "index.html", "matrix.md", "timings.json"];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
+/// Name of the default cache of rows, inside a results folder.
+const CACHE: &str = ".rows";
+/// Name and text of the file that marks a folder as a cache of rows.
+pub(crate) const CACHE_MARKER: &str = ".ctxbench-cache";
+pub(crate) const CACHE_TEXT: &str = "ctxbench cache 1\n";
 
 /// Error while writing results.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +84,23 @@ pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
         }
     }
     Ok(true)
+}
+
+/// Returns the default cache of a run into `out`.
+pub fn default_cache(out: &Path) -> PathBuf {
+    out.join(CACHE)
+}
+
+/// Returns whether `path` is the default cache of the results folder it is in.
+fn is_default_cache(path: &Path) -> bool {
+    // Another run may be about to write the marker.
+    path.file_name().is_some_and(|name| name == CACHE)
+        && (is_cache(path) || is_empty(path).unwrap_or(false))
+}
+
+/// Returns whether a folder is marked as a cache of rows.
+pub(crate) fn is_cache(dir: &Path) -> bool {
+    fs::read_to_string(dir.join(CACHE_MARKER)).is_ok_and(|text| text == CACHE_TEXT)
 }
 
 /// Returns the files that ctxbench wrote into a folder. `None` without a marker.

@@ -9,7 +9,7 @@ use std::{io, iter};
 
 use ctxbench_core::strategy::Standing;
 
-use crate::formats::ReportError;
+use crate::error::ReportError;
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::record::{FactRecord, RunRecord};
 use crate::stored::{Files, StoredResults};

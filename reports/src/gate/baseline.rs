@@ -9,7 +9,8 @@ use ctxbench_util::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::json::{self, ReadError};
+use crate::error::ReadError;
+use crate::json;
 use crate::metrics::{self, BaselinePresence};
 use crate::{row_cache, view};
 

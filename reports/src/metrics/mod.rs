@@ -336,5 +336,10 @@ fn named(
     })
 }
 
+/// Compared metrics, in reading order.
+pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
+    sorted_columns(|m| &m.judged).into_iter().map(|(m, ())| m)
+}
+
 #[cfg(test)]
 mod tests;

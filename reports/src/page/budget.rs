@@ -7,6 +7,9 @@ use super::chunk::{self, Detail};
 use super::overview::Overview;
 use crate::view::ReportBlock;
 
+/// Maximum size of a page, bytes, so that it can be sent as an attachment.
+pub(super) const MAX_BYTES: usize = 20_000_000;
+
 /// Size of the HTML element around a chunk, bytes.
 const AROUND: usize = 64;
 
@@ -63,7 +66,7 @@ impl Packed {
         format!(
             "So that this page stays below {} MB, it holds some of its {} sessions in part: {}. \
              results.json has everything.",
-            super::MAX_BYTES / 1_000_000,
+            MAX_BYTES / 1_000_000,
             self.parts.len(),
             told.join(", ")
         )

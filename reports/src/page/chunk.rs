@@ -13,8 +13,8 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::clean;
 use super::overview::Overview;
+use crate::fmt;
 use crate::record::{CompactionRecord, FactPlace, FactRecord, RequestRecord, RunRecord};
 use crate::view::{self, ReportBlock};
 
@@ -170,7 +170,7 @@ fn facts<'a>(
             places.insert(f.fact.as_str(), all.len());
             let life = r.lives.iter().find(|l| l.fact == f.fact);
             all.push(Fact {
-                id: clean(&f.fact),
+                id: fmt::one_line(&f.fact),
                 kind: f.kind,
                 tokens: life.map_or(&[], |l| &l.tokens),
                 text: texts.number(life.map_or("", |l| &l.text)),
@@ -260,7 +260,7 @@ fn series(r: &RunRecord, part: Detail) -> Series {
 
 /// A compaction as in the results, with its step, and with the number of a text in place of the text.
 fn compaction(c: &CompactionRecord, step: u64, texts: &mut Texts) -> Value {
-    let mut c = CompactionRecord { mechanism: clean(&c.mechanism), ..c.clone() };
+    let mut c = CompactionRecord { mechanism: fmt::one_line(&c.mechanism), ..c.clone() };
     for excerpt in c.went.iter_mut().chain(&mut c.came).flat_map(|p| &mut p.texts) {
         excerpt.text = texts.number(&excerpt.text).to_string();
     }

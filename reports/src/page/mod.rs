@@ -18,17 +18,14 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use crate::formats::ReportError;
+use crate::error::ReportError;
 use crate::plots::Hues;
 use crate::sections::{self, Section};
+use crate::seeds;
 use crate::stored::{Files, StoredResults};
 use crate::view::{self, Naming};
-use crate::{fmt, seeds};
-use budget::Packed;
+use budget::{MAX_BYTES, Packed};
 use overview::Overview;
-
-/// Maximum size of a page, bytes, so that it can be sent as an attachment.
-const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -150,13 +147,4 @@ fn policy() -> String {
         hash(SCRIPT),
         hash(STYLE)
     )
-}
-
-/// Serialises JSON that is safe within a script element, whatever its texts contain.
-fn embedded(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
-}
-
-fn clean(text: &str) -> String {
-    fmt::one_line(text)
 }

@@ -7,7 +7,6 @@ use ctxbench_core::strategy::Standing;
 use serde::Serialize;
 use serde_json::Number;
 
-use super::{clean, embedded};
 use crate::fmt;
 use crate::front::{self, Pooled};
 use crate::metrics::{self, Better, Metric, Unit};
@@ -187,7 +186,7 @@ fn strategies(
     let standing: BTreeMap<&str, Standing> =
         results.runs.iter().map(|r| (r.strategy.label.as_str(), r.strategy.standing)).collect();
     let one = |label: &&str| Strategy {
-        label: unique(clean(label), taken),
+        label: unique(fmt::one_line(label), taken),
         standing: match standing[label] {
             Standing::Contender => "contender",
             Standing::Control => "control",
@@ -232,7 +231,7 @@ impl Group {
         let d = &pooled.differences;
         let best: Vec<(usize, &Metric)> = front::metrics().collect();
         let [cost, kept] = best[..] else { return None };
-        let baseline = clean(&d.baseline);
+        let baseline = fmt::one_line(&d.baseline);
         let title = |(i, m): (usize, &Metric)| match d.sessions {
             1 => format!("{}{}", m.name, d.suffix(i, m)),
             _ => format!("{}, mean change against {baseline},{}", m.name, d.suffix(i, m)),
@@ -301,10 +300,10 @@ impl SessionOverview {
             name: unique(block.name(), names),
             title: block.title(),
             terms: block.terms(),
-            why: clean(&run.scenario.why),
-            warnings: run.scenario.warnings.iter().map(|w| clean(w)).collect(),
-            tags: run.scenario.tags.iter().map(|t| clean(t)).collect(),
-            model: clean(&run.model),
+            why: fmt::one_line(&run.scenario.why),
+            warnings: run.scenario.warnings.iter().map(|w| fmt::one_line(w)).collect(),
+            tags: run.scenario.tags.iter().map(|t| fmt::one_line(t)).collect(),
+            model: fmt::one_line(&run.model),
             window: block.window(),
             rows: block.runs.iter().zip(front::of_block(block)).map(row).collect(),
         }
@@ -321,4 +320,9 @@ fn number(x: f64) -> Option<Number> {
 /// Rounds a figure to the precision of all machine-readable files.
 fn rounded(x: f64) -> f64 {
     fmt::exact(x).parse().unwrap_or(x)
+}
+
+/// Serialises JSON that is safe within a script element, whatever its texts contain.
+fn embedded(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
 }

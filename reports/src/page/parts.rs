@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
-use super::clean;
 use crate::record::Results;
 use crate::sections::Section;
 use crate::sheet::Sheet;
@@ -23,9 +22,9 @@ const FIRST: usize = 2;
 pub(super) fn compared(results: &Results) -> String {
     let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
     let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
-    let models: Vec<String> = view::models(results).into_iter().map(clean).collect();
+    let models: Vec<String> = view::models(results).into_iter().map(fmt::one_line).collect();
     let parts = [
-        clean(&results.generator),
+        fmt::one_line(&results.generator),
         fmt::sessions(sessions.len()),
         fmt::pluralize(strategies.len(), "strategy"),
         fmt::pluralize(results.runs.len(), "run"),
@@ -40,16 +39,16 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
         div.first {
             section aria-label="The conclusion" {
                 @for s in sections { @if let Section::Conclusion(g) = s {
-                    h2 { (clean(&g.heading)) }
-                    @for s in &g.sentences { p.sentences { (clean(s)) } }
+                    h2 { (fmt::one_line(&g.heading)) }
+                    @for s in &g.sentences { p.sentences { (fmt::one_line(s)) } }
                     @for l in g.lines.iter().filter(|l| l.alarm) {
-                        p.alarm { strong { (l.label) } ": " (clean(&l.text)) }
+                        p.alarm { strong { (l.label) } ": " (fmt::one_line(&l.text)) }
                     }
                     details open[g.sentences.is_empty()] {
                         summary { "Who is first in what" }
                         div.wide tabindex="0" role="region" aria-label="Who is first in what" {
                             table { tbody { @for l in &g.lines { tr {
-                                th scope="row" { (l.label) } td.note { (clean(&l.text)) }
+                                th scope="row" { (l.label) } td.note { (fmt::one_line(&l.text)) }
                             } } } }
                         }
                     }
@@ -65,7 +64,7 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
 }
 
 fn failures(all: &[String]) -> Markup {
-    let list = |some: &[String]| html! { ul { @for f in some { li { (clean(f)) } } } };
+    let list = |some: &[String]| html! { ul { @for f in some { li { (fmt::one_line(f)) } } } };
     html! {
         div.alarm {
             strong { "What is broken: " (all.len()) }
@@ -117,19 +116,19 @@ fn wide(name: &str, table: &Markup) -> Markup {
 fn sheet(s: &Sheet) -> Markup {
     let is_word = |c: &str| c.starts_with(char::is_alphabetic);
     let table = html! { table.sheet {
-        thead { tr { @for h in &s.head { th scope="col" { (clean(h)) } } } }
+        thead { tr { @for h in &s.head { th scope="col" { (fmt::one_line(h)) } } } }
         tbody { @for g in &s.groups {
             @if !g.name.is_empty() {
-                tr { th.l scope="rowgroup" colspan=(s.head.len()) { (clean(&g.name)) } }
+                tr { th.l scope="rowgroup" colspan=(s.head.len()) { (fmt::one_line(&g.name)) } }
             }
             @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() {
-                @if i == 0 { th scope="row" { (clean(c)) } }
-                @else if c.chars().count() > LONG { td.note { (clean(c)) } }
-                @else { td.word[is_word(c)] { (clean(c)) } }
+                @if i == 0 { th scope="row" { (fmt::one_line(c)) } }
+                @else if c.chars().count() > LONG { td.note { (fmt::one_line(c)) } }
+                @else { td.word[is_word(c)] { (fmt::one_line(c)) } }
             } } }
         } }
     } };
-    html! { h2 { (clean(&s.title)) } p.terms { (clean(&s.note)) } (wide(&clean(&s.title), &table)) }
+    html! { h2 { (fmt::one_line(&s.title)) } p.terms { (fmt::one_line(&s.note)) } (wide(&fmt::one_line(&s.title), &table)) }
 }
 
 /// Differences between the strategies over all sessions, with intervals; a single line if there is
@@ -141,7 +140,7 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
         @if let Some(why) = missing { p.terms { (why) } }
         @for d in found {
             @if d.strategies.is_empty() {
-                p.terms { (clean(&d.model)) ": " (stats::caption(d)) }
+                p.terms { (fmt::one_line(&d.model)) ": " (stats::caption(d)) }
             } @else {
                 h3 { (stats::heading(d)) }
                 p.terms { (stats::caption(d)) }
@@ -183,7 +182,7 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
         }
         p { "Modelled, not measured:" }
         ul {
-            @for (k, v) in assumptions { li { strong { (clean(k)) } ": " (code(&clean(v))) } }
+            @for (k, v) in assumptions { li { strong { (fmt::one_line(k)) } ": " (code(&fmt::one_line(v))) } }
             @if assumptions.is_empty() { li { "not stated in these results" } }
         }
     }

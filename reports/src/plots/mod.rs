@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub use palette::Hues;
 pub(crate) use palette::{Mark, marks};
 
-use crate::formats::ReportError;
+use crate::error::ReportError;
 use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::terms;

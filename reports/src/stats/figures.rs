@@ -7,12 +7,7 @@ use super::PLAN;
 use super::bootstrap::{self, Interval};
 use super::runs::RunPair;
 use super::verdict::{self, Sample, Verdict};
-use crate::metrics::{self, Metric};
-
-/// Compared metrics, in reading order.
-pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
-    metrics::sorted_columns(|m| &m.judged).into_iter().map(|(m, ())| m)
-}
+use crate::metrics::{Metric, judged};
 
 /// Tolerance for sums of the same dollars in another order.
 const ROUNDING: f64 = 1e-9;

@@ -23,7 +23,8 @@ pub use verdict::Verdict;
 /// Minimum number of recordings in which a row compacted, for a verdict.
 pub(crate) use verdict::MIN_SESSIONS;
 
-pub(crate) use figures::{judged, middle};
+pub(crate) use crate::metrics::judged;
+pub(crate) use figures::middle;
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
 pub(crate) use show::{
     HELP, allowed, apart, bill, caption, cell, change, change_within, describe_exposure, heading,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_util::natural;
 
-use super::figures::judged;
+use crate::metrics::judged;
 use crate::record::RunRecord;
 
 /// Baseline and strategy on one session.

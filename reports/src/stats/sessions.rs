@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
-use super::figures::{Figure, Scale, figures, judged};
+use super::figures::{Figure, Scale, figures};
 use super::runs::{Exposure, RunPair, Runs, pairs, sent_the_same};
 use crate::metrics::Metric;
+use crate::metrics::judged;
 use crate::{seeds, view};
 
 /// Comparison of every strategy with one baseline, for one model.

@@ -1,0 +1,48 @@
+//! Errors of reading results and of writing reports.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Error while reading results.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be opened.
+    #[error(
+        "{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench \
+         run` wrote"
+    )]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
+    Empty { path: PathBuf, expected: &'static str },
+    /// Not JSON, or JSON of another structure. Line and column count from 1.
+    #[error(
+        "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
+         ctxbench"
+    )]
+    Syntax { path: PathBuf, line: usize, column: usize, message: String, expected: &'static str },
+    /// Another version of the format.
+    #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
+    Version { path: PathBuf, what: &'static str, found: u64, expected: u32, advice: &'static str },
+}
+
+/// Error while creating a report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The report cannot be made; contains the reason and the remedy.
+    #[error("{0}")]
+    Refused(String),
+    /// Rows could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file could not be written; contains the system's error.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The database could not be written.
+    #[error("{path}: the database could not be written ({source})")]
+    Database {
+        /// Path of the database.
+        path: PathBuf,
+        /// Error of SQLite.
+        source: rusqlite::Error,
+    },
+}
