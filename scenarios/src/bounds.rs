@@ -4,6 +4,8 @@
 //! A session file with a number out of bounds is refused. In a recording, the bound replaces the
 //! number, with a warning, and a limit of 0 counts as unknown.
 
+use std::ops::RangeInclusive;
+
 use ctxbench_core::Millis;
 use ctxbench_session::{Entry, Header, RecordedUsage, ToolEntry, UserEntry};
 
@@ -21,58 +23,51 @@ pub const FILLER_TOKENS: u64 = 10_000_000;
 pub const MS: Millis = 36_525 * 86_400_000;
 
 /// Range of the factor on windows and token constants.
-pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
+pub(crate) const SCALE: RangeInclusive<f64> = 0.000_001..=1_000.0;
 
 /// A number with its field and its bounds.
-pub(crate) struct BoundedNumber<'a> {
-    pub(crate) field: &'a str,
-    pub(crate) value: &'a mut u64,
-    least: u64,
-    pub(crate) most: u64,
-}
+pub(crate) type BoundedNumber<'a> = (&'a str, &'a mut u64, RangeInclusive<u64>);
 
-impl<'a> BoundedNumber<'a> {
-    pub(crate) fn new(field: &'a str, value: &'a mut u64, most: u64) -> Self {
-        BoundedNumber { field, value, least: 0, most }
-    }
-
-    /// Creates a limit, a number of tokens that is at least 1.
-    pub(crate) fn limit(field: &'a str, value: &'a mut u64) -> Self {
-        BoundedNumber { field, value, least: 1, most: TOKENS }
-    }
-}
+/// Range of a limit, a number of tokens that is at least 1.
+pub(crate) const LIMIT: RangeInclusive<u64> = 1..=TOKENS;
 
 /// Returns the numbers of a header.
 pub(crate) fn of_header(h: &mut Header) -> Vec<BoundedNumber<'_>> {
-    let window = h.context_window.as_mut().map(|n| BoundedNumber::limit("context_window", n));
-    let output = h.max_output.as_mut().map(|n| BoundedNumber::limit("max_output", n));
-    let prefix = h.prefix_tokens.as_mut();
-    let prefix = prefix.map(|n| BoundedNumber::new("prefix_tokens", n, FILLER_TOKENS));
-    [window, output, prefix].into_iter().flatten().collect()
+    let all = [
+        ("context_window", &mut h.context_window, LIMIT),
+        ("max_output", &mut h.max_output, LIMIT),
+        ("prefix_tokens", &mut h.prefix_tokens, 0..=FILLER_TOKENS),
+    ];
+    all.into_iter().filter_map(given).collect()
 }
 
-fn of_usage(u: &mut RecordedUsage) -> Vec<BoundedNumber<'_>> {
-    let mut out = vec![
-        BoundedNumber::new("usage.input", &mut u.input, TOKENS),
-        BoundedNumber::new("usage.output", &mut u.output, TOKENS),
-        BoundedNumber::new("usage.cache_read", &mut u.cache_read, TOKENS),
-        BoundedNumber::new("usage.cache_write", &mut u.cache_write, TOKENS),
-        BoundedNumber::new("usage.cache_write_1h", &mut u.cache_write_1h, TOKENS),
+/// Returns a number that may be absent.
+pub(crate) fn given<'a>(
+    (field, number, range): (&'a str, &'a mut Option<u64>, RangeInclusive<u64>),
+) -> Option<BoundedNumber<'a>> {
+    Some((field, number.as_mut()?, range))
+}
+
+fn of_usage(u: &mut RecordedUsage) -> impl Iterator<Item = BoundedNumber<'_>> {
+    let counters = [
+        ("usage.input", &mut u.input),
+        ("usage.output", &mut u.output),
+        ("usage.cache_read", &mut u.cache_read),
+        ("usage.cache_write", &mut u.cache_write),
+        ("usage.cache_write_1h", &mut u.cache_write_1h),
     ];
-    let estimate = u.output_estimate.as_mut();
-    out.extend(estimate.map(|n| BoundedNumber::new("usage.output_estimate", n, TOKENS)));
-    out
+    let estimate = given(("usage.output_estimate", &mut u.output_estimate, 0..=TOKENS));
+    counters.into_iter().map(|(field, n)| (field, n, 0..=TOKENS)).chain(estimate)
 }
 
 /// Returns the numbers of an entry.
 pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
     let (mut at, mut usage, mut out) = (None, None, Vec::new());
     match entry {
-        Entry::Idle { ms, .. } => out.push(BoundedNumber::new("ms", ms, MS)),
+        Entry::Idle { ms, .. } => out.push(("ms", ms, 0..=MS)),
         Entry::RecordedCompaction(c) => {
-            let sizes = [("pre_tokens", &mut c.pre_tokens), ("post_tokens", &mut c.post_tokens)];
-            let number = |(field, n)| Some(BoundedNumber::new(field, Option::as_mut(n)?, TOKENS));
-            out.extend(sizes.into_iter().filter_map(number));
+            out.extend(given(("pre_tokens", &mut c.pre_tokens, 0..=TOKENS)));
+            out.extend(given(("post_tokens", &mut c.post_tokens, 0..=TOKENS)));
             (at, usage) = (c.at.as_mut(), c.usage.as_mut());
         }
         Entry::RecordedCall(c) => (at, usage) = (c.at.as_mut(), Some(&mut c.usage)),
@@ -82,27 +77,21 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<BoundedNumber<'_>> {
         | Entry::Compact { at: time, .. } => at = time.as_mut(),
         _ => {}
     }
-    out.extend(at.map(|n| BoundedNumber::new("at", n, MS)));
+    out.extend(at.map(|n| ("at", n, 0..=MS)));
     out.extend(usage.into_iter().flat_map(of_usage));
     out
 }
 
 /// Returns an error for a number out of bounds.
 pub(crate) fn check(numbers: Vec<BoundedNumber<'_>>, line: usize) -> Result<(), InputError> {
-    match numbers.into_iter().find(|n| !(n.least..=n.most).contains(n.value)) {
-        None => Ok(()),
-        Some(BoundedNumber { field, value, least, most }) => {
-            let from = if least > 0 { format!("at least {least} and ") } else { String::new() };
-            let unit = if most == MS { "ms, a century" } else { "tokens" };
-            let expected = format!("{from}at most {most} {unit}");
-            Err(InputError::new(
-                line,
-                format!("{field:?} is {value}"),
-                expected,
-                "correct the number",
-            ))
-        }
-    }
+    let wrong = numbers.into_iter().find(|(_, value, range)| !range.contains(value));
+    let Some((field, value, range)) = wrong else { return Ok(()) };
+    let (least, most) = range.into_inner();
+    let from = if least > 0 { format!("at least {least} and ") } else { String::new() };
+    let unit = if most == MS { "ms, a century" } else { "tokens" };
+    let (what, expected) =
+        (format!("{field:?} is {value}"), format!("{from}at most {most} {unit}"));
+    Err(InputError::new(line, what, expected, "correct the number"))
 }
 
 /// Marks, in a warning, the value that replaces an unusable number.
@@ -120,12 +109,13 @@ pub(crate) fn clamp(
     line: usize,
     warnings: &mut Vec<String>,
 ) {
-    for n in numbers.into_iter().filter(|n| *n.value > n.most) {
-        warnings.push(format!(
-            "{file}:{line}: {:?} is {}{TAKEN}{}, the largest there is",
-            n.field, n.value, n.most
-        ));
-        *n.value = n.most;
+    for (field, value, range) in numbers {
+        let most = *range.end();
+        if *value > most {
+            let told = format!("{field:?} is {value}{TAKEN}{most}, the largest there is");
+            warnings.push(format!("{file}:{line}: {told}"));
+            *value = most;
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 
-use crate::bounds::{self, BoundedNumber};
+use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 use crate::{autofacts, pitfalls};
@@ -246,7 +246,7 @@ impl ScenarioReader<'_> {
         let limits =
             [("context_window", &mut top.context_window), ("max_output", &mut top.max_output)];
         for (key, limit) in limits {
-            let limit = limit.as_mut().map(|n| BoundedNumber::limit(key, n));
+            let limit = bounds::given((key, limit, bounds::LIMIT));
             bounds::check(limit.into_iter().collect(), self.line_of(key))?;
         }
         Ok(())

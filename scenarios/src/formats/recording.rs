@@ -105,7 +105,7 @@ pub enum StepKind {
     /// Content for the model.
     Input(Input),
     /// Text of a compaction that replaces the removed messages.
-    Summary(Input),
+    Summary(Vec<MessagePart>),
     Reply(RecordingReply),
     Compaction(RecordingCompaction),
     /// The user cleared the conversation.
@@ -175,20 +175,6 @@ pub struct RecordingReply {
     pub sent_ms: Option<i64>,
 }
 
-impl Default for RecordingReply {
-    fn default() -> RecordingReply {
-        RecordingReply {
-            id: None,
-            response: None,
-            model: None,
-            pieces: Vec::new(),
-            counters: known(None),
-            output_is_stub: false,
-            sent_ms: None,
-        }
-    }
-}
-
 /// Returns counters, or the usual reason why they are missing.
 pub(super) fn known(counters: Option<Counters>) -> Result<Counters, String> {
     counters.ok_or_else(|| "a reply without counters".into())
@@ -197,7 +183,15 @@ pub(super) fn known(counters: Option<Counters>) -> Result<Counters, String> {
 impl RecordingReply {
     /// Creates a reply. `response` is an id that its parts share.
     pub(super) fn new(response: impl Into<Option<String>>, pieces: Vec<MessagePart>) -> Self {
-        RecordingReply { response: response.into(), pieces, ..RecordingReply::default() }
+        RecordingReply {
+            id: None,
+            response: response.into(),
+            model: None,
+            pieces,
+            counters: known(None),
+            output_is_stub: false,
+            sent_ms: None,
+        }
     }
 
     /// Adds a further part of the same reply.
@@ -353,9 +347,10 @@ impl Counters {
         self.write_1h.filter(|_| self.write > 0).map(|long| long > self.write / 2)
     }
 
-    /// Sets the identity of the call. Its prompt and its price are part of the identity, because
-    /// gateways and tests number their replies from 1.
-    pub(super) fn called(mut self, id: &str) -> Counters {
+    /// Sets the identity of the call, if the recording has one. Its prompt and its price are part of
+    /// the identity, because gateways and tests number their replies from 1.
+    pub(super) fn called<'a>(mut self, id: impl Into<Option<&'a str>>) -> Counters {
+        let Some(id) = id.into() else { return self };
         let Counters { input, read, write, billing: b, .. } = &self;
         let mut name = format!("{id} {input}+{read}+{write}");
         for term in [&b.speed, &b.tier, &b.region].into_iter().flatten() {

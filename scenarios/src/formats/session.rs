@@ -17,7 +17,7 @@ use super::recording::{
 };
 use super::source::Source as Read;
 use super::{plausible, time};
-use crate::bounds::{self, BoundedNumber};
+use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{InputError, Loaded};
 
@@ -136,7 +136,7 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     None => open,
                 };
                 if let Some(StepKind::Reply(reply)) = place.map(|i| &mut out[i].what) {
-                    reply.join(std::mem::take(more));
+                    reply.join(std::mem::replace(more, RecordingReply::new(None, Vec::new())));
                     continue;
                 }
                 match key {
@@ -145,9 +145,9 @@ fn joined(steps: Vec<RecordingStep>, unknown: &mut BTreeMap<String, usize>) -> V
                     None => open = Some(out.len()),
                 }
             }
-            StepKind::Summary(input) => {
-                note_unknown(&input.pieces, unknown);
-                let words = std::mem::take(&mut input.pieces).into_iter();
+            StepKind::Summary(pieces) => {
+                note_unknown(pieces, unknown);
+                let words = std::mem::take(pieces).into_iter();
                 let words: Vec<Part> = words.filter_map(MessagePart::into_part).collect();
                 let text = Some(joined_text(&words, "\n"));
                 let last = out.iter_mut().rev().find(|s| {
@@ -451,13 +451,10 @@ impl SessionBuilder {
         let recorded = loaded.session.header.model.as_deref();
         let by = calibration::counting_of(recorded).for_visible_text();
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
-        let mut prefix = calibration::prefix(main, &by, recorded);
-        let numbers = prefix
-            .iter_mut()
-            .map(|n| BoundedNumber::new("prefix_tokens", n, bounds::FILLER_TOKENS))
-            .collect();
-        bounds::clamp(numbers, file, 1, &mut self.warnings);
+        let prefix = calibration::prefix(main, &by, recorded);
         loaded.session.header.prefix_tokens = prefix;
+        let numbers = bounds::of_header(&mut loaded.session.header);
+        bounds::clamp(numbers, file, 1, &mut self.warnings);
         self.warnings.append(&mut loaded.warnings);
         Ok(Loaded { session: loaded.session, warnings: self.warnings })
     }

@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 use toml::Spanned;
 
 use super::ScenarioReader;
-use crate::bounds::{self, BoundedNumber};
+use crate::bounds;
 use crate::error::InputError;
 
 /// Which requests a fault is about.
@@ -96,9 +96,8 @@ impl ScenarioReader<'_> {
                 let what = "a fault out of range";
                 return Err(InputError::new(line, what, expected, "correct the number"));
             }
-            let tokens = fault.tokens.as_mut();
-            let tokens = tokens.map(|n| BoundedNumber::new("tokens", n, bounds::FILLER_TOKENS));
-            let after = BoundedNumber::new("after_ms", &mut fault.after_ms, bounds::MS);
+            let tokens = bounds::given(("tokens", &mut fault.tokens, 0..=bounds::FILLER_TOKENS));
+            let after = ("after_ms", &mut fault.after_ms, 0..=bounds::MS);
             bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
             Ok(fault)
         };

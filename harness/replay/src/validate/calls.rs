@@ -214,8 +214,8 @@ impl CallBuilder {
             StepKind::Link | StepKind::System(_) | StepKind::Tools(_) | StepKind::Unknown(_) => {
                 self.node(&at, NodeKind::Other)
             }
-            StepKind::Input(input) | StepKind::Summary(input) => {
-                self.input(&at, conversation, input)
+            StepKind::Input(Input { pieces, .. }) | StepKind::Summary(pieces) => {
+                self.input(&at, conversation, pieces)
             }
             StepKind::Note { kind, text } => self.note(&at, conversation, *kind, text),
             StepKind::Cleared => {
@@ -264,14 +264,14 @@ impl CallBuilder {
         }
     }
 
-    fn input(&mut self, at: &LinePosition, conversation: &str, input: &Input) {
+    fn input(&mut self, at: &LinePosition, conversation: &str, pieces: &[MessagePart]) {
         self.node(at, NodeKind::Other);
         let p = self.pending.entry(conversation.to_string()).or_default();
-        p.blocks += input.pieces.len();
+        p.blocks += pieces.len();
         let result = |piece: &MessagePart| matches!(piece, MessagePart::Result { .. });
-        p.said |= input.pieces.iter().any(|piece| !result(piece));
-        p.results |= input.pieces.iter().any(result);
-        p.counted.add(count(&input.pieces));
+        p.said |= pieces.iter().any(|piece| !result(piece));
+        p.results |= pieces.iter().any(result);
+        p.counted.add(count(pieces));
         p.last_stamp = at.stamp.or(p.last_stamp);
     }
 

@@ -137,15 +137,9 @@ impl TranscriptReader {
         if inside.is_empty() || !self.with_inside.insert(named) {
             return;
         }
-        for what in inside {
-            let is_call = matches!(what, StepKind::Reply(_));
-            let view = if is_call { View::Calls } else { View::Both };
-            let (agent, stamp) = (step.agent.clone(), step.stamp.clone());
-            self.steps.push(RecordingStep {
-                agent,
-                view,
-                ..RecordingStep::new(step.line, stamp, what)
-            });
+        for (view, what) in inside {
+            let (line, stamp, agent) = (step.line, step.stamp.clone(), step.agent.clone());
+            self.steps.push(RecordingStep { line, stamp, agent, view, what, ..Default::default() });
         }
     }
 
@@ -197,7 +191,7 @@ impl TranscriptReader {
         if let Some(counters) = counters {
             self.ids.add(id, &request);
             let call = format!("{id} {request} {}", reply.model.as_deref().unwrap_or_default());
-            reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&call) });
+            reply.counters = Ok(if id.is_empty() { counters } else { counters.called(&*call) });
             reply.output_is_stub = str_of(message, "stop_reason").is_none();
         }
         StepKind::Reply(reply)
@@ -250,7 +244,7 @@ fn user(o: &Map<String, Value>) -> StepKind {
     let mut pieces = content(message.get("content"));
     let id = string(o, "uuid");
     if summary {
-        return StepKind::Summary(Input { id, pieces });
+        return StepKind::Summary(pieces);
     }
     let is_trace = |p: &MessagePart| match p {
         MessagePart::Said(part) => {

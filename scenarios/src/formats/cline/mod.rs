@@ -79,7 +79,7 @@ fn requests(ui: &Value, task: &str) -> Vec<BilledRequest> {
         }
         let at_ms = m["ts"].as_u64();
         let name = format!("{task} {}", at_ms.unwrap_or_default());
-        Some(BilledRequest { at_ms, counters: counters.called(&name) })
+        Some(BilledRequest { at_ms, counters: counters.called(&*name) })
     };
     ui.as_array().into_iter().flatten().filter(started).filter_map(request).collect()
 }

@@ -16,11 +16,7 @@ impl CallRecord {
         // The input includes the tokens read and written, and writes are billed as input.
         let counters = messages::counters(usage).unwrap_or_default();
         let input = counters.input.saturating_add(counters.write);
-        let counters = Counters { input, write: 0, ..counters };
-        let counters = match &id {
-            Some(id) => counters.called(id),
-            None => counters,
-        };
+        let counters = Counters { input, write: 0, ..counters }.called(id.as_deref());
         let reasoning = usage.get("reasoning_output_tokens").and_then(tokens);
         CallRecord { counters, reasoning, is_record }
     }

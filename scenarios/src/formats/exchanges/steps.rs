@@ -391,7 +391,7 @@ fn compaction_inside(seen: &ExchangeView, reply: &Reply) -> Option<RecordingComp
 
 /// Converts the reply of an exchange.
 fn reply_of(seen: &ExchangeView) -> RecordingReply {
-    let Ok(reply) = &seen.reply else { return RecordingReply::default() };
+    let Ok(reply) = &seen.reply else { return RecordingReply::new(None, Vec::new()) };
     let mut pieces: Vec<_> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
     // Other providers count no reasoning, or do not get it again.
     if seen.wire == "openai-responses" && reply.usage.reasoning > 0 {

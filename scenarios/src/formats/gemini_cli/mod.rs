@@ -105,10 +105,8 @@ fn reply(n: usize, id: Option<String>, session: &str, o: &Map<String, Value>) ->
         let name = str_of(call, "name").unwrap_or_default();
         MessagePart::call(&call_id(call, n, i), name, call.get("args"))
     }));
-    let counters = counters(o).map(|counters| match &id {
-        Some(id) => counters.called(&format!("{session} {id}")),
-        None => counters,
-    });
+    let call = id.as_ref().map(|id| format!("{session} {id}"));
+    let counters = counters(o).map(|c| c.called(call.as_deref()));
     RecordingReply {
         id,
         model: string(o, "model"),

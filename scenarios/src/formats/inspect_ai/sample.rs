@@ -73,9 +73,7 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         }
         let mut message = chat(object);
         if is_summary {
-            let pieces = content(message.get("content"));
-            let what = StepKind::Summary(Input { id: None, pieces });
-            reader.push(line, None, what);
+            reader.push(line, None, StepKind::Summary(content(message.get("content"))));
             continue;
         }
         if role == Some("user") && std::mem::take(&mut first) {
@@ -237,7 +235,7 @@ impl SampleEvent {
     fn reply(&self) -> RecordingReply {
         let pieces = self.message().map(|m| content(chat(m).get("content"))).unwrap_or_default();
         let (model, counters) = (self.model(), self.counters());
-        RecordingReply { model, counters, ..RecordingReply::new(None::<String>, pieces) }
+        RecordingReply { model, counters, ..RecordingReply::new(None, pieces) }
     }
 }
 

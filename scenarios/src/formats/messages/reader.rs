@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::super::lines::{flag, object_of, objects, str_of, string};
 use super::super::recording::{
-    ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, View,
-    known, tokens, weigh_reasoning,
+    ContextPlace, MessagePart, RecordingCompaction, RecordingReply, RecordingStep, StepKind, known,
+    tokens, weigh_reasoning,
 };
 use super::super::time;
 use super::content::{content, text_of};
@@ -90,12 +90,9 @@ impl MessageReader {
     /// Adds a step, after the requests that the provider made inside it.
     fn push_with_inside(&mut self, line: usize, o: &Map<String, Value>, mut what: StepKind) {
         if let StepKind::Reply(reply) = &mut what {
-            for step in usage::take_inside(usage_of(o), o, reply) {
-                self.push(line, stamp(o), step);
-                let is_call = |s: &RecordingStep| matches!(s.what, StepKind::Reply(_));
-                if let Some(call) = self.steps.last_mut().filter(|s| is_call(s)) {
-                    call.view = View::Calls;
-                }
+            for (view, what) in usage::take_inside(usage_of(o), o, reply) {
+                let (agent, step) = (self.agent.clone(), RecordingStep::new(line, stamp(o), what));
+                self.steps.push(RecordingStep { agent, view, ..step });
             }
         }
         self.push(line, stamp(o), what);
@@ -244,7 +241,7 @@ impl MessageReader {
         let mut counters = usage_of(o).and_then(usage::counters);
         if let Some(id) = str_of(o, "id").or(response.as_deref()).filter(|id| is_of_provider(id)) {
             let name = format!("{id} {}", model.as_deref().unwrap_or_default());
-            counters = counters.map(|c| c.called(&name));
+            counters = counters.map(|c| c.called(&*name));
         }
         StepKind::Reply(RecordingReply {
             id: string(o, "id").filter(|_| str_of(o, "role").is_some()),

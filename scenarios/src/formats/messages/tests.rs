@@ -357,10 +357,8 @@ fn what_is_damaged_is_refused_or_read_in_part() {
             assert!(e.contains(part), "{part}: {e}");
         }
     };
-    // Truncated, on one line and over several.
+    // Truncated.
     error(&good.as_bytes()[..300], "breaks off");
-    let pretty = serde_json::to_string_pretty(&chat()).unwrap();
-    error(&pretty.as_bytes()[..pretty.len() / 2], "breaks off");
     // Nothing to read.
     error(b"{\"messages\": []}", "no messages");
     error(b"{\"messages\": 7}", "no messages");
@@ -374,16 +372,10 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         let warnings = one.unwrap().warnings.join("\n");
         assert!(warnings.contains("bad.json:1: item 2 is not an object"), "{warnings}");
     }
-    // Huge numbers.
-    let huge = good.replace(":100,", ":99999999999999999999999,").replace(":64", ":1e300");
-    assert!(damaged(huge.as_bytes()).into_iter().all(|one| one.is_ok()));
     // A broken line between whole ones.
     let mixed = format!("{{\"messages\":{good}}}\n{{\"messages\":[\n{good}\n");
     let found: Vec<bool> = damaged(mixed.as_bytes()).iter().map(Result::is_ok).collect();
     assert_eq!(found, [true, false, true].repeat(3));
-    // Deep nesting.
-    let deep = format!("{{\"messages\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
-    assert!(damaged(deep.as_bytes()).iter().all(Result::is_err));
     // Results without calls, and a call twice.
     let twice = json!([{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "none", "content": "o"},
         {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n", "arguments": {"a": 1}}}]},

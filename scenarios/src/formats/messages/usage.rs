@@ -4,7 +4,9 @@ use ctxbench_session::{Billing, Trigger};
 use serde_json::{Map, Value};
 
 use super::super::lines::{object_of, objects, str_of, string};
-use super::super::recording::{Counters, RecordingCompaction, RecordingReply, StepKind, tokens};
+use super::super::recording::{
+    Counters, RecordingCompaction, RecordingReply, StepKind, View, tokens,
+};
 
 /// Returns what changes the price of a call, from its `usage`. Names of the standard terms count as
 /// none.
@@ -30,7 +32,7 @@ pub(in super::super) fn take_inside(
     usage: Option<&Map<String, Value>>,
     message: &Map<String, Value>,
     reply: &mut RecordingReply,
-) -> Vec<StepKind> {
+) -> Vec<(View, StepKind)> {
     let is_compaction = |b: &&Map<String, Value>| str_of(b, "type") == Some("compaction");
     let summary = objects(message, "content").filter(is_compaction).last();
     let all: Vec<(&Map<String, Value>, Counters)> = usage
@@ -42,6 +44,17 @@ pub(in super::super) fn take_inside(
     let answer = all.iter().rposition(|(i, _)| kind(i) == "message");
     let of_call = reply.counters.clone().unwrap_or_default().billing;
     let inside = Billing { web_searches: 0, call_id: None, ..of_call.clone() };
+    let compaction = |reply: Option<Box<RecordingReply>>| {
+        let counted = reply.as_ref().and_then(|r| r.counters.as_ref().ok());
+        let compaction = RecordingCompaction {
+            pre_tokens: counted.map(Counters::prompt),
+            trigger: Some(Trigger::Auto),
+            summary: summary.and_then(|block| string(block, "content")),
+            reply,
+            ..RecordingCompaction::default()
+        };
+        (View::Both, StepKind::Compaction(compaction))
+    };
     let mut steps = Vec::new();
     for (n, (i, counters)) in all.into_iter().enumerate() {
         if Some(n) == answer {
@@ -49,34 +62,21 @@ pub(in super::super) fn take_inside(
             continue;
         }
         let kind = kind(i);
-        let mut counters = Counters { billing: inside.clone(), ..counters };
-        if let Some(id) = &of_call.call_id {
-            counters = counters.called(&format!("{id} {kind} {n}"));
-        }
+        let call = of_call.call_id.as_ref().map(|id| format!("{id} {kind} {n}"));
+        let counters = Counters { billing: inside.clone(), ..counters }.called(call.as_deref());
+        let response = reply.response.as_deref().map(|of| format!("{of} {kind} {n}"));
         let request = RecordingReply {
-            response: reply.response.as_deref().map(|of| format!("{of} {kind} {n}")),
             model: string(i, "model").or(reply.model.clone()),
             counters: Ok(counters),
-            ..RecordingReply::default()
+            ..RecordingReply::new(response, Vec::new())
         };
         steps.push(match kind.as_str() {
-            "compaction" => StepKind::Compaction(RecordingCompaction {
-                reply: Some(Box::new(request)),
-                ..RecordingCompaction::default()
-            }),
-            _ => StepKind::Reply(request),
+            "compaction" => compaction(Some(Box::new(request))),
+            _ => (View::Calls, StepKind::Reply(request)),
         });
     }
     if steps.is_empty() && summary.is_some() {
-        steps.push(StepKind::Compaction(RecordingCompaction::default()));
-    }
-    for step in &mut steps {
-        if let StepKind::Compaction(c) = step {
-            let counted = c.reply.as_ref().and_then(|r| r.counters.as_ref().ok());
-            c.pre_tokens = counted.map(Counters::prompt);
-            c.trigger = Some(Trigger::Auto);
-            c.summary = summary.and_then(|block| string(block, "content"));
-        }
+        steps.push(compaction(None));
     }
     steps
 }

@@ -40,6 +40,8 @@ pub(super) fn recording(
         agents: Vec::new(),
         told: HashSet::new(),
         pruned: 0,
+        open: None,
+        context: None,
     };
     reader.session(stored);
     let OpenCodeReader { steps, pruned, told, .. } = reader;
@@ -61,58 +63,52 @@ struct OpenCodeReader<'a, 'b> {
     told: HashSet<String>,
     /// Number of outputs that were cleared.
     pruned: usize,
+    /// A compaction of the current session without its summary so far.
+    open: Option<(RecordingStep, RecordingCompaction)>,
+    /// Tokens of its newest context.
+    context: Option<u64>,
 }
 
 impl OpenCodeReader<'_, '_> {
     fn session(&mut self, stored: StoredSession) {
-        // A compaction without its summary, and the tokens of the newest context.
-        let (mut open, mut context) = (None, None);
+        let outer = (self.open.take(), self.context.take());
         for message in stored.messages {
             if str_of(&message.info, "role") == Some("user") {
-                self.user(message, &mut open, context);
+                self.user(message);
             } else {
-                self.assistant(message, &mut open, &mut context);
+                self.assistant(message);
             }
         }
-        if let Some((step, compaction)) = open {
+        if let Some((step, compaction)) = self.open.take() {
             self.push(step, StepKind::Compaction(compaction));
         }
+        (self.open, self.context) = outer;
     }
 
     fn push(&mut self, step: RecordingStep, what: StepKind) {
         self.steps.push(RecordingStep { agent: self.agents.last().cloned(), what, ..step });
     }
 
-    fn user(
-        &mut self,
-        message: MessageRow,
-        open: &mut Option<(RecordingStep, RecordingCompaction)>,
-        context: Option<u64>,
-    ) {
+    fn user(&mut self, message: MessageRow) {
         let MessageRow { line, info, parts } = message;
         let step = RecordingStep::new(line, time_of(&info), StepKind::Link);
         if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
             let auto = flag(part, "auto");
             let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
             let compaction = RecordingCompaction {
-                pre_tokens: context,
+                pre_tokens: self.context,
                 trigger,
                 ..RecordingCompaction::default()
             };
-            *open = Some((step.clone(), compaction));
+            self.open = Some((step.clone(), compaction));
         }
         let pieces: Vec<MessagePart> = parts.iter().filter_map(piece_of).collect();
-        if !pieces.is_empty() || open.is_none() {
+        if !pieces.is_empty() || self.open.is_none() {
             self.push(step, StepKind::question(string(&info, "id"), pieces));
         }
     }
 
-    fn assistant(
-        &mut self,
-        message: MessageRow,
-        open: &mut Option<(RecordingStep, RecordingCompaction)>,
-        context: &mut Option<u64>,
-    ) {
+    fn assistant(&mut self, message: MessageRow) {
         let MessageRow { line, info, parts } = message;
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
         let mut asked = PendingReply::default();
@@ -147,15 +143,13 @@ impl OpenCodeReader<'_, '_> {
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
             if let Some(c) = &counters {
-                *context = Some(c.prompt().saturating_add(c.output));
+                self.context = Some(c.prompt().saturating_add(c.output));
             }
             let counters = counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty());
             // A fork gives new ids to the messages that it repeats, and keeps their times.
             let times = object_of(&info, "time").filter(|t| t.contains_key("created"));
-            let counters = counters.map(|c| match times {
-                Some(times) => c.called(&format!("{} {n}", Value::from(times.clone()))),
-                None => c,
-            });
+            let call = times.map(|times| format!("{} {n}", Value::from(times.clone())));
+            let counters = counters.map(|c| c.called(call.as_deref()));
             let reply = RecordingReply {
                 id: id.filter(|_| n == 0),
                 model: string(&info, "modelID"),
@@ -166,7 +160,7 @@ impl OpenCodeReader<'_, '_> {
                 ..RecordingReply::new(format!("{response} {n}"), pieces)
             };
             if is_summary {
-                self.summary(step, reply, open);
+                self.summary(step, reply);
                 continue;
             }
             self.push(step.clone(), StepKind::Reply(reply));
@@ -180,14 +174,9 @@ impl OpenCodeReader<'_, '_> {
     }
 
     /// Adds the reply with a summary to its compaction.
-    fn summary(
-        &mut self,
-        step: RecordingStep,
-        reply: RecordingReply,
-        open: &mut Option<(RecordingStep, RecordingCompaction)>,
-    ) {
+    fn summary(&mut self, step: RecordingStep, reply: RecordingReply) {
         let (step, mut compaction) =
-            open.take().unwrap_or_else(|| (step, RecordingCompaction::default()));
+            self.open.take().unwrap_or_else(|| (step, RecordingCompaction::default()));
         compaction.summary = Some(text_of(&reply.pieces)).filter(|t| !t.is_empty());
         compaction.reply = Some(Box::new(reply));
         self.push(step, StepKind::Compaction(compaction));

@@ -128,8 +128,7 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), E
         source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
-    let db = Database { db };
-    let rows = db.sessions().map_err(failed)?;
+    let rows = sessions(&db).map_err(failed)?;
     let held = rows.iter().filter_map(|info| {
         Some(SessionRef { id: id_of(info)?, parent: parent_of(info).map(str::to_string) })
     });
@@ -137,7 +136,7 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), E
         rows.iter().filter_map(|info| Some((id_of(info)?, info))).collect();
     let mut find = |id: &str| match by_id.get(id) {
         Some(info) => {
-            let messages = db.messages(id).map_err(failed)?;
+            let messages = messages(&db, id).map_err(failed)?;
             Ok(Some(StoredSession { info: (*info).clone(), messages }))
         }
         None => Ok(None),
@@ -184,50 +183,42 @@ fn guard(db: &mut Connection, max_steps: u64) -> rusqlite::Result<()> {
     db.progress_handler(INTERVAL as i32, Some(is_over))
 }
 
-struct Database {
-    db: Connection,
+/// Returns the ids, titles and callers of the sessions, in chronological order.
+fn sessions(db: &Connection) -> rusqlite::Result<Vec<Map<String, Value>>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info('session')")?;
+    let names = statement.query_map([], |row| Ok(text(row, 0)))?;
+    let names: Vec<Option<String>> = names.collect::<rusqlite::Result<_>>()?;
+    let has = |name: &str| names.iter().flatten().any(|n| n == name);
+    let columns = ["id", "title", "parent_id"].map(|c| if has(c) { c } else { "NULL" });
+    let order = if has("time_created") { "time_created, id" } else { "id" };
+    let [id, title, parent] = columns;
+    let sql =
+        format!("SELECT {id}, {title}, {parent} FROM session WHERE id <> '' ORDER BY {order}");
+    let info = |row: &rusqlite::Row<'_>| {
+        let value = |(n, name): (usize, &str)| Some((name.to_string(), text(row, n)?.into()));
+        Ok(["id", "title", "parent_id"].into_iter().enumerate().filter_map(value).collect())
+    };
+    db.prepare(&sql)?.query_map([], info)?.collect()
 }
 
-impl Database {
-    /// Returns the ids, titles and callers of the sessions, in chronological order.
-    fn sessions(&self) -> rusqlite::Result<Vec<Map<String, Value>>> {
-        let mut statement = self.db.prepare("SELECT name FROM pragma_table_info('session')")?;
-        let names = statement.query_map([], |row| Ok(text(row, 0)))?;
-        let names: Vec<Option<String>> = names.collect::<rusqlite::Result<_>>()?;
-        let has = |name: &str| names.iter().flatten().any(|n| n == name);
-        let columns = ["id", "title", "parent_id"].map(|c| if has(c) { c } else { "NULL" });
-        let order = if has("time_created") { "time_created, id" } else { "id" };
-        let [id, title, parent] = columns;
-        let sql =
-            format!("SELECT {id}, {title}, {parent} FROM session WHERE id <> '' ORDER BY {order}");
-        let info = |row: &rusqlite::Row<'_>| {
-            let value = |(n, name): (usize, &str)| Some((name.to_string(), text(row, n)?.into()));
-            Ok(["id", "title", "parent_id"].into_iter().enumerate().filter_map(value).collect())
-        };
-        self.db.prepare(&sql)?.query_map([], info)?.collect()
+fn messages(db: &Connection, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
+    let mut messages =
+        db.prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")?;
+    let mut parts = db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
+    let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
+        let data = text(row, 1).unwrap_or_default();
+        let mut object: Map<String, Value> = escapes::from_str(&data).unwrap_or_default();
+        object.insert("id".into(), row.get::<_, String>(0)?.into());
+        Ok(object)
+    };
+    let mut out = Vec::new();
+    for (line, info) in (1..).zip(messages.query_map([session], row)?) {
+        let info = info?;
+        let id = id_of(&info).unwrap_or_default();
+        let parts = parts.query_map([id], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+        out.push(MessageRow { line, info, parts });
     }
-
-    fn messages(&self, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
-        let mut messages = self.db.prepare(
-            "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id",
-        )?;
-        let mut parts =
-            self.db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
-        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
-            let data = text(row, 1).unwrap_or_default();
-            let mut object: Map<String, Value> = escapes::from_str(&data).unwrap_or_default();
-            object.insert("id".into(), row.get::<_, String>(0)?.into());
-            Ok(object)
-        };
-        let mut out = Vec::new();
-        for (line, info) in (1..).zip(messages.query_map([session], row)?) {
-            let info = info?;
-            let id = id_of(&info).unwrap_or_default();
-            let parts = parts.query_map([id], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
-            out.push(MessageRow { line, info, parts });
-        }
-        Ok(out)
-    }
+    Ok(out)
 }
 
 /// Returns a value that is text in UTF-8.

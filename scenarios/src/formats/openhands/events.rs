@@ -147,7 +147,7 @@ impl EventReader {
             pieces.push(MessagePart::call(&call_id, name, Some(&arguments)));
             self.calls.insert(event, call_id);
         }
-        let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_ref()?));
+        let usage = || Some(counters(object_of(response?, "usage")?)?.called(id.as_deref()?));
         let usage = usage().filter(|_| first);
         let mut reply = self
             .part_of_reply(id.unwrap_or_else(|| format!("event {event} of line {line}")), pieces);
@@ -238,7 +238,7 @@ pub(super) fn usages(metrics: &Value) -> HashMap<String, Counters> {
     let mut take = |list: &Value| {
         for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
             if let (Some(id), Some(counted)) = (string(usage, "response_id"), counters(usage)) {
-                let counted = counted.called(&id);
+                let counted = counted.called(&*id);
                 out.insert(id, counted);
             }
         }

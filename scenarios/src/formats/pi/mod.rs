@@ -199,10 +199,8 @@ fn counters(m: &Map<String, Value>) -> Counters {
 
 /// Names the call by its entry and time, which a fork of the session repeats.
 fn identified(counters: Counters, id: &Option<String>, m: &Map<String, Value>) -> Counters {
-    match (id, m.get("timestamp")) {
-        (Some(id), Some(time)) => counters.called(&format!("{id} {time}")),
-        _ => counters,
-    }
+    let call = id.as_ref().zip(m.get("timestamp")).map(|(id, time)| format!("{id} {time}"));
+    counters.called(call.as_deref())
 }
 
 fn reply(

@@ -52,11 +52,8 @@ fn step_kind(o: &Map<String, Value>, context: &mut Option<u64>) -> StepKind {
         ("user", _) => StepKind::question(id, content(message.get("parts"))),
         ("assistant", _) => {
             let pieces = list_of(message, "parts").iter().filter_map(piece).collect();
-            let counters = object_of(o, "usageMetadata").map(counters);
-            let counters = counters.map(|c| match &id {
-                Some(id) => c.called(id),
-                None => c,
-            });
+            let usage = object_of(o, "usageMetadata");
+            let counters = usage.map(|usage| counters(usage).called(id.as_deref()));
             *context = counters.as_ref().map(|c| c.prompt().saturating_add(c.output)).or(*context);
             StepKind::Reply(RecordingReply {
                 model: string(o, "model"),
