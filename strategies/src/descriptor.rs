@@ -175,6 +175,28 @@ pub trait Product: Sync {
     }
 }
 
+/// A product of which its `about.toml` says everything but how to build it.
+pub(crate) struct Plain {
+    pub about: &'static str,
+    pub build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
+    /// [`Product::formats`].
+    pub formats: &'static [PersistFormat],
+}
+
+impl Product for Plain {
+    fn about(&self) -> About {
+        About::read(self.about)
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        (self.build)(b)
+    }
+
+    fn formats(&self) -> &'static [PersistFormat] {
+        self.formats
+    }
+}
+
 /// Method by which a product keeps earlier versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

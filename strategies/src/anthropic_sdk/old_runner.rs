@@ -12,9 +12,7 @@ use ctxbench_core::host::CallerAction;
 use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::PASSING_RETRIES;
 
-use super::settings::Raised;
-use super::settings::{CLIENT_RETRIES, admit, only};
-use super::settings::{Language, SdkSettings, SdkWords};
+use super::settings::{CLIENT_RETRIES, Language, Raised, SdkSettings, SdkWords, admit, only};
 
 pub(crate) struct Old {
     /// True for `described-001`.

@@ -15,9 +15,7 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::request::Thread;
 use serde_json::{Map, Value};
 
-use super::settings::Raised;
-use super::settings::{CLIENT_RETRIES, admit};
-use super::settings::{Edits, SdkSettings};
+use super::settings::{CLIENT_RETRIES, Edits, Raised, SdkSettings, admit};
 
 /// State of the provider's thread.
 struct ThreadState {

@@ -9,8 +9,9 @@
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
-use super::rules::{estimate, excess, kept_summary, tail_start};
-use super::settings::{CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim};
+use super::rules::{
+    CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim, estimate, excess, kept_summary, tail_start,
+};
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {

@@ -12,7 +12,6 @@ pub(crate) mod persist_tables;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;

@@ -9,11 +9,10 @@ use ctxbench_core::prelude::*;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
 use super::rules::{
-    CompactionPlan, ModelLimits, PRUNE_EXEMPT, RETRIES, TailRule, breakpoints, filter_compacted,
-    is_overflow, is_retryable, overflows, plan_compaction, prune, prune_rule, size_of, tail_budget,
-    used,
+    CompactionPlan, ModelLimits, OpenCodeSettings, OpenCodeWords, PRUNE_EXEMPT, RETRIES, TailRule,
+    breakpoints, filter_compacted, is_overflow, is_retryable, overflows, plan_compaction, prune,
+    prune_rule, size_of, tail_budget, used,
 };
-use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, joined, summary_base};
 

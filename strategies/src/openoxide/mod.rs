@@ -11,7 +11,6 @@ mod budget;
 mod figures_tests;
 #[cfg(test)]
 mod session_tests;
-mod settings;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -21,8 +20,9 @@ use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use ctxbench_core::prelude::*;
 use ctxbench_kit::monitor::Reminders;
 
-use crate::openoxide::budget::{Oversize, PromptChunks, PromptPart, estimate};
-use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
+use crate::openoxide::budget::{
+    OpenOxideSettings, Oversize, OxideWords, Phases, PromptChunks, PromptPart, estimate,
+};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,

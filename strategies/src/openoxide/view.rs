@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ctxbench_core::prelude::*;
 
 use super::budget::{PromptChunks, PromptPart};
-use crate::openoxide::settings::{OpenOxideSettings, PruneOrder};
+use crate::openoxide::budget::{OpenOxideSettings, PruneOrder};
 
 /// Returns true if a block belongs to the conversation and not to the fixed part.
 pub fn is_conversation(b: &Block) -> bool {

@@ -9,9 +9,9 @@ use ctxbench_core::prelude::*;
 
 use super::log::{CompactionPlan, EntryContent, Log, LogEntry, PiCompaction, Report};
 use super::rules::{
-    Base, history_prompt, is_overflow, is_retryable, largest_reply, transcript, turn_prompt,
+    Base, PiSettings, PiWords, history_prompt, is_overflow, is_retryable, largest_reply,
+    transcript, turn_prompt,
 };
-use super::settings::{PiSettings, PiWords};
 use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, summary_base};
 

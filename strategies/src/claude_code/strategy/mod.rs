@@ -6,13 +6,11 @@ mod summarize_side;
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::prelude::*;
 
-use super::restore::OF_FOLDERS;
-use super::restore::{cut_indexes, restored};
+use super::restore::{OF_FOLDERS, cut_indexes, restored};
 use super::rules::{
-    Levels, believed, clearable, estimate, excess, is_too_long, last_messages, levels, new_from,
-    too_much,
+    ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
+    excess, is_too_long, last_messages, levels, new_from, too_much,
 };
-use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
 use super::summary::{FinishedSummary, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
