@@ -8,14 +8,6 @@ pub fn write_hint(e: &io::Error) -> String {
     format!("{cause}nothing was changed; {remedy}")
 }
 
-/// Returns a hint for a failed write in place, which may have cut off the file.
-pub fn partial_write_hint(e: &io::Error) -> String {
-    let (cause, remedy) = cause_and_remedy(e);
-    format!(
-        "{cause}this file was written in place and may be incomplete, all others are unchanged; {remedy}"
-    )
-}
-
 fn cause_and_remedy(e: &io::Error) -> (&'static str, &'static str) {
     match e.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
