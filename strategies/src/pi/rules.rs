@@ -234,36 +234,14 @@ pub(super) fn by_three_and_a_half(chars: u64) -> u64 {
     (2 * chars).div_ceil(7)
 }
 
-/// Characters of the fixed part of the context: the texts, and the tools as JSON.
-pub(super) struct Base {
-    pub(super) text: u64,
-    pub(super) tools: u64,
-}
-
-impl Base {
-    pub(super) fn from_engine(s: &Engine) -> Base {
-        let f = &s.fixed;
-        let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
-        Base {
-            text: blocks.map(|b| utf16_len(&b.text)).sum(),
-            tools: f.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
-        }
-    }
-
-    /// Estimates the tokens of a request without tools, at 3.5 characters per token.
-    pub(super) fn by_blocks(blocks: &[Arc<Block>]) -> u64 {
-        blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum()
-    }
-
-    /// Estimates the tokens of the fixed part at 4 characters per token.
-    pub(super) fn quarter(&self) -> u64 {
-        quarter(self.text + self.tools)
-    }
-
-    /// Estimates the tokens of the fixed part at 3.5 characters per token.
-    pub(super) fn by_three_and_a_half(&self) -> u64 {
-        by_three_and_a_half(self.text) + by_three_and_a_half(self.tools)
-    }
+/// Returns the characters of the fixed part of the context: of the texts, and of the tools as JSON.
+pub(super) fn base_chars(s: &Engine) -> [u64; 2] {
+    let f = &s.fixed;
+    let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
+    [
+        blocks.map(|b| utf16_len(&b.text)).sum(),
+        f.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
+    ]
 }
 
 /// Returns the output limit of a request in tokens, given the estimated `input` tokens.
