@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::content::Part;
 use ctxbench_strategies::persist::{
     JournalEntry, PersistFormat, Persistence, StoredMessage, formats, losses,
 };
