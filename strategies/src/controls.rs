@@ -7,45 +7,38 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::PASSING_RETRIES;
 use serde::Deserialize;
 
-use crate::descriptor::{About, BuildRequest, Product};
+use crate::descriptor::Plain;
+use crate::persist::OURS;
 use crate::shared::Places;
 
-/// A technique without files and sessions of its own.
-pub(crate) struct Technique {
-    about: &'static str,
-    build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
-}
-
-impl Product for Technique {
-    fn about(&self) -> About {
-        About::read(self.about)
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        (self.build)(b)
-    }
-}
-
 /// No compaction in an unlimited window: the 100 % row.
-pub(crate) const REFERENCE: Technique =
-    Technique { about: include_str!("controls/reference.toml"), build: |_| Box::new(Nothing) };
+pub(crate) const REFERENCE: Plain = Plain {
+    about: include_str!("controls/reference.toml"),
+    build: |_| Box::new(Nothing),
+    formats: OURS,
+};
 
 /// No compaction in the real window.
-pub(crate) const NO_COMPACTION: Technique =
-    Technique { about: include_str!("controls/none.toml"), build: |_| Box::new(Nothing) };
+pub(crate) const NO_COMPACTION: Plain = Plain {
+    about: include_str!("controls/none.toml"),
+    build: |_| Box::new(Nothing),
+    formats: OURS,
+};
 
 /// Keeps only the newest message and step.
-pub(crate) const KEEP_NOTHING: Technique = Technique {
+pub(crate) const KEEP_NOTHING: Plain = Plain {
     about: include_str!("controls/keep-nothing.toml"),
     build: |_| Box::new(KeepNothing),
+    formats: OURS,
 };
 
 /// When the window is nearly full, the oldest whole turns (or, in the newest turn, the oldest whole
 /// steps) are dropped until a share of the window is free again. Calls and results are always dropped
 /// together.
-pub(crate) const SLIDING_WINDOW: Technique = Technique {
+pub(crate) const SLIDING_WINDOW: Plain = Plain {
     about: include_str!("sliding_window.toml"),
     build: |b| Box::new(b.settings::<Window>()),
+    formats: OURS,
 };
 
 /// Every tool result except the newest M shows a placeholder.
@@ -54,17 +47,10 @@ pub(crate) const SLIDING_WINDOW: Technique = Technique {
 /// and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
 /// Results are masked in batches, because masking one result per step would break the prompt cache
 /// each time.
-pub(crate) const OBSERVATION_MASKING: Technique = Technique {
+pub(crate) const OBSERVATION_MASKING: Plain = Plain {
     about: include_str!("observation_masking.toml"),
-    build: |b| {
-        let s: ObservationMaskingSettings = b.settings();
-        Box::new(Masking {
-            keep: s.keep as usize,
-            batch: (s.batch as usize).max(1),
-            marks_frontier: s.breakpoints == Places::Frontier,
-            placeholder: b.texts::<MaskingWords>().placeholder,
-        })
-    },
+    build: |b| Box::new(Masking { settings: b.settings(), words: b.texts() }),
+    formats: OURS,
 };
 
 struct Nothing;
@@ -184,17 +170,15 @@ struct MaskingWords {
 /// Values of the settings in `about.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ObservationMaskingSettings {
-    keep: u64,
-    batch: u64,
+struct MaskingSettings {
+    keep: usize,
+    batch: usize,
     breakpoints: Places,
 }
 
 struct Masking {
-    keep: usize,
-    batch: usize,
-    marks_frontier: bool,
-    placeholder: Arc<str>,
+    settings: MaskingSettings,
+    words: MaskingWords,
 }
 
 #[async_trait]
@@ -206,9 +190,10 @@ impl Strategy for Masking {
                 blocks[i].kind == BlockKind::Output && blocks[i].form != BlockForm::Cleared
             })
             .collect();
-        if live.len() >= self.keep.saturating_add(self.batch) {
-            let old = &live[..live.len() - self.keep];
-            let masked = clear_outputs(blocks, old, &self.placeholder);
+        let MaskingSettings { keep, batch, .. } = self.settings;
+        if live.len() >= keep.saturating_add(batch.max(1)) {
+            let old = &live[..live.len() - keep];
+            let masked = clear_outputs(blocks, old, &self.words.placeholder);
             // Clearing does not separate calls from results.
             let _ = s.compacted(CompactionKind::Clear, "mask", Phase::MidTurn, masked);
         }
@@ -217,7 +202,7 @@ impl Strategy for Masking {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        if self.marks_frontier && s.options().default_breakpoints {
+        if self.settings.breakpoints == Places::Frontier && s.options().default_breakpoints {
             let outputs =
                 || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
             // The oldest are masked first.

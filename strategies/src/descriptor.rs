@@ -18,11 +18,6 @@ use thiserror::Error;
 
 use crate::persist::{OURS, PersistFormat};
 
-/// Answers to the comparison dimensions, a short phrase each, by the names of `DIMENSIONS`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(bound(deserialize = "'de: 'static"))]
-pub struct Matrix(pub(crate) BTreeMap<&'static str, &'static str>);
-
 /// Names and titles of the dimensions, in report order.
 pub(crate) const DIMENSIONS: [(&str, &str); 12] = [
     ("layers", "Compaction layers"),
@@ -38,13 +33,6 @@ pub(crate) const DIMENSIONS: [(&str, &str); 12] = [
     ("memory", "Memory"),
     ("undo", "Undo"),
 ];
-
-impl Matrix {
-    /// Returns the titles and answers of the dimensions, in report order.
-    pub fn rows(&self) -> [(&'static str, &'static str); 12] {
-        DIMENSIONS.map(|(name, title)| (title, self.0.get(name).copied().unwrap_or("not known")))
-    }
-}
 
 /// A version that a strategy can follow: a release, the documented intent, or a published
 /// description.
@@ -175,6 +163,28 @@ pub trait Product: Sync {
     }
 }
 
+/// A product of which its `about.toml` says everything but how to build it.
+pub(crate) struct Plain {
+    pub about: &'static str,
+    pub build: fn(&BuildRequest<'_>) -> Box<dyn Strategy>,
+    /// [`Product::formats`].
+    pub formats: &'static [PersistFormat],
+}
+
+impl Product for Plain {
+    fn about(&self) -> About {
+        About::read(self.about)
+    }
+
+    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        (self.build)(b)
+    }
+
+    fn formats(&self) -> &'static [PersistFormat] {
+        self.formats
+    }
+}
+
 /// Method by which a product keeps earlier versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -270,7 +280,8 @@ pub struct About {
     pub summary: &'static str,
     /// Sources of the strategy's behavior.
     pub sources: Vec<&'static str>,
-    pub matrix: Matrix,
+    /// Answers to the comparison dimensions, a short phrase each, by the names of `DIMENSIONS`.
+    pub matrix: BTreeMap<&'static str, &'static str>,
     /// Control, contender or hypothetical.
     pub standing: Standing,
     /// The user's command to compact.
@@ -301,7 +312,7 @@ impl Default for About {
             name: "",
             summary: "",
             sources: vec!["the program itself"],
-            matrix: Matrix::default(),
+            matrix: BTreeMap::new(),
             standing: Standing::Contender,
             manual: ManualCompaction::WithInstructions,
             rewind: Rewind::default(),
@@ -318,6 +329,12 @@ impl Default for About {
 }
 
 impl About {
+    /// Returns the titles and answers of the dimensions, in report order.
+    pub fn answers(&self) -> [(&'static str, &'static str); 12] {
+        DIMENSIONS
+            .map(|(name, title)| (title, self.matrix.get(name).copied().unwrap_or("not known")))
+    }
+
     /// Returns these texts in place of all texts of the product; those that are missing are empty.
     /// Recorded cases give fillers of the recorded length.
     pub fn texts(&self, given: &Map<String, Value>) -> Map<String, Value> {

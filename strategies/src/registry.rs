@@ -19,11 +19,11 @@ const PRODUCTS: &[&'static dyn Product] = &[
     &crate::controls::KEEP_NOTHING,
     &crate::controls::SLIDING_WINDOW,
     &crate::controls::OBSERVATION_MASKING,
-    &crate::aider::Aider,
+    &crate::aider::AIDER,
     &crate::codex::Codex,
     &crate::opencode::OpenCode,
-    &crate::pi::Pi,
-    &crate::gemini_cli::GeminiCli,
+    &crate::pi::PI,
+    &crate::gemini_cli::GEMINI_CLI,
     &crate::claude_code::ClaudeCode,
     &crate::anthropic_sdk::AnthropicSdk,
     &crate::claude_code_api::ClaudeCodeApi,
@@ -238,14 +238,8 @@ mod tests {
                 assert!(s.versions.iter().all(|v| known(v)), "{row}: {:?}", s.versions);
                 if let SettingKind::Choice(words) = s.kind {
                     for word in words {
-                        Spec::defaults()
-                            .iter()
-                            .find(|x| x.descriptor.name == d.name)
-                            .unwrap()
-                            .clone()
-                            .with(s.name, word)
-                            .unwrap()
-                            .build(1.0, 200_000);
+                        let spec = Spec::parse(d.name).unwrap().with(s.name, word).unwrap();
+                        spec.build(1.0, 200_000);
                     }
                 }
             }
@@ -278,13 +272,6 @@ mod tests {
         };
         assert!(knobs("codex").contains(&"post_turn_percent"));
         assert!(!knobs("codex@0.104").contains(&"post_turn_percent"));
-    }
-
-    #[test]
-    fn one_setting_is_changed_and_the_others_stay() {
-        let spec = Spec::parse("codex:auto_compact_limit=90k,user_message_tokens=5k").unwrap();
-        let label = spec.with("auto_compact_limit", "60k").unwrap().label();
-        assert_eq!(label, "codex:auto_compact_limit=60000,user_message_tokens=5000");
     }
 
     #[test]
@@ -322,41 +309,48 @@ mod tests {
     }
 
     #[test]
-    fn reads_names_versions_and_settings() {
-        let s = Spec::parse("codex@0.104:auto_compact_limit=90k").unwrap();
-        assert_eq!((s.descriptor.name, s.version.name), ("codex", "0.104"));
-        assert_eq!(s.label(), "codex@0.104:auto_compact_limit=90000");
-        assert_eq!(Spec::parse("codex").unwrap().label(), "codex");
-    }
-
-    #[test]
-    fn a_version_refuses_settings_of_others() {
-        let e = Spec::parse("codex@described-000:remote=true").unwrap_err().to_string();
-        assert_eq!(
-            e,
-            "`codex@described-000` does not read the setting `remote`; \
-             it belongs to 0.169, 0.104, 0.63"
-        );
-        assert!(Spec::parse("codex@described-000:stream_retries=1").is_ok());
-    }
-
-    #[test]
-    fn a_version_says_which_program_it_follows() {
-        let program = |name: &str| Spec::parse(name).unwrap().version.program();
-        assert_eq!(program("aider"), "0.86");
-        assert_eq!(program("aider@intended"), "0.86");
-        assert_eq!(program("codex@described-000"), "described-000");
-        assert_eq!(Spec::parse("aider@0.86").unwrap().label(), "aider");
-        assert_eq!(Spec::parse("aider@intended").unwrap().label(), "aider@intended");
+    fn labels_name_what_differs_from_the_defaults() {
+        let limit = "codex:auto_compact_limit=90k,user_message_tokens=5k";
+        let changed = Spec::parse(limit).unwrap().with("auto_compact_limit", "60k").unwrap();
+        let label = "codex:auto_compact_limit=60000,user_message_tokens=5000";
+        assert_eq!(changed.label(), label, "one setting is changed, the other stays");
+        for (text, label, version, program) in [
+            (
+                "codex@0.104:auto_compact_limit=90k",
+                "codex@0.104:auto_compact_limit=90000",
+                "0.104",
+                "0.104",
+            ),
+            (
+                "codex@described-000:stream_retries=1",
+                "codex@described-000:stream_retries=1",
+                "described-000",
+                "described-000",
+            ),
+            ("codex", "codex", "0.169", "0.169"),
+            ("aider@0.86", "aider", "0.86", "0.86"),
+            ("aider@intended", "aider@intended", "intended", "0.86"),
+        ] {
+            let spec = Spec::parse(text).unwrap();
+            let read = (&*spec.label(), spec.version.name, spec.version.program());
+            assert_eq!(read, (label, version, program));
+        }
     }
 
     #[test]
     fn errors_name_what_is_near() {
-        let e = Spec::parse("codx").unwrap_err().to_string();
-        assert!(e.contains("codex"), "{e}");
-        let e = Spec::parse("codex@1").unwrap_err().to_string();
-        assert!(e.contains("0.169"), "{e}");
-        let e = Spec::parse("opencode:prun=true").unwrap_err().to_string();
-        assert!(e.contains("prune"), "{e}");
+        for (text, part) in [
+            ("codx", "codex"),
+            ("codex@1", "0.169"),
+            ("opencode:prun=true", "prune"),
+            (
+                "codex@described-000:remote=true",
+                "`codex@described-000` does not read the setting `remote`; it belongs to 0.169, 0.104, \
+                 0.63",
+            ),
+        ] {
+            let e = Spec::parse(text).unwrap_err().to_string();
+            assert!(e.contains(part), "{e}");
+        }
     }
 }

@@ -156,18 +156,20 @@ mod tests {
 
     #[test]
     fn a_scope_is_tried_on_paths_as_tools_name_them() {
-        let holds =
-            |glob: &str, path: &str| PathScope::new([glob]).unwrap().matches_any_suffix(path);
-        assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
-        assert!(
-            holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")
-        );
-        assert!(
-            holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs")
-        );
-        assert!(
-            scope("# app/[id]/CLAUDE.md\n\nx").unwrap().matches_any_suffix("app/[id]/page.tsx")
-        );
+        for (glob, path, holds) in [
+            ("src/api/**", "./src/api/v1/a.rs", true),
+            ("src/api/**", "src/apix/a.rs", false),
+            ("**/*.ts", "a.ts", true),
+            ("**/*.ts", "x/y/a.ts", true),
+            ("**/*.ts", "a.tsx", false),
+            ("src/*.rs", "/home/me/work/src/a.rs", true),
+            ("src/*.rs", "other/src/a.rs", false),
+        ] {
+            let scope = PathScope::new([glob]).unwrap();
+            assert_eq!(scope.matches_any_suffix(path), holds, "{glob} {path}");
+        }
+        let scope = scope("# app/[id]/CLAUDE.md\n\nx").unwrap();
+        assert!(scope.matches_any_suffix("app/[id]/page.tsx"));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A scripted world for tests: actions, replies and tool outputs are given, and requests are
 //! recorded.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use ctxbench_core::agent;
+use ctxbench_core::engine::Fixed;
 use ctxbench_core::host::{Host, RewindStatus};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::prelude::*;
@@ -103,6 +103,7 @@ pub fn outline(r: &Request) -> Vec<String> {
 }
 
 /// The script of a session.
+#[derive(Default)]
 pub struct Script {
     /// User actions in order.
     pub actions: Vec<Action>,
@@ -122,18 +123,8 @@ pub struct Script {
 
 impl Script {
     pub fn new(actions: Vec<Action>, replies: Vec<Answer>) -> Script {
-        Script {
-            actions,
-            replies,
-            summaries: Vec::new(),
-            outputs: Vec::new(),
-            files: Vec::new(),
-            memory: Vec::new(),
-            repo_map: Vec::new(),
-            looks: 0,
-            scale: 1.0,
-            model: "claude-sonnet-4-5",
-        }
+        let (scale, model) = (1.0, "claude-sonnet-4-5");
+        Script { actions, replies, scale, model, ..Script::default() }
     }
 
     /// Adds actions and the answers to their requests.
@@ -260,14 +251,16 @@ impl Played {
     }
 }
 
+/// Takes the first item of a list.
+fn first<T>(list: &mut Vec<T>) -> Option<T> {
+    (!list.is_empty()).then(|| list.remove(0))
+}
+
+#[derive(Default)]
 struct Fake {
-    actions: VecDeque<Action>,
-    replies: VecDeque<Answer>,
-    summaries: VecDeque<Answer>,
-    outputs: VecDeque<String>,
+    script: Script,
     /// Answers of background requests, each with the number of looks until it arrives.
     tasks: Vec<(u32, Answer)>,
-    looks: u32,
     log: Arc<Mutex<Vec<(Millis, Request)>>>,
     now: Millis,
     /// End of the current idle time.
@@ -279,10 +272,14 @@ impl Fake {
         self.log.lock().unwrap().push((self.now, request.clone()));
         self.now += 1_000;
         let mut reply = match request.purpose {
-            Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
+            Purpose::Sample => {
+                first(&mut self.script.replies).unwrap_or_else(|| Err(ModelError::ended()))
+            }
             Purpose::Ping => text_answer(""),
             Purpose::Edit => text_answer("edited"),
-            Purpose::Summary => self.summaries.pop_front().unwrap_or_else(|| text_answer("S")),
+            Purpose::Summary => {
+                first(&mut self.script.summaries).unwrap_or_else(|| text_answer("S"))
+            }
         }?;
         if reply.usage == Usage::default() {
             reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };
@@ -295,7 +292,7 @@ impl Fake {
 #[async_trait]
 impl Host for Fake {
     async fn next(&mut self) -> Option<Action> {
-        let next = self.actions.pop_front();
+        let next = first(&mut self.script.actions);
         if let Some(Action::Idle { ms }) = next {
             self.now = self.idle_until.take().unwrap_or(self.now + ms).max(self.now);
         }
@@ -303,7 +300,7 @@ impl Host for Fake {
     }
 
     async fn wait_until(&mut self, at: Millis) -> bool {
-        let Some(Action::Idle { ms }) = self.actions.front() else { return false };
+        let Some(Action::Idle { ms }) = self.script.actions.first() else { return false };
         let first = at < *self.idle_until.get_or_insert(self.now + ms);
         if first {
             self.now = self.now.max(at);
@@ -318,7 +315,7 @@ impl Host for Fake {
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
         let mut out = Vec::new();
         for c in calls {
-            let text = self.outputs.pop_front().unwrap_or_else(|| "out".into());
+            let text = first(&mut self.script.outputs).unwrap_or_else(|| "out".into());
             out.push(Incoming::result(c, false, text));
         }
         out
@@ -326,7 +323,7 @@ impl Host for Fake {
 
     async fn spawn(&mut self, request: &Request) -> Task {
         let answer = self.answer(request);
-        self.tasks.push((self.looks, answer));
+        self.tasks.push((self.script.looks, answer));
         Task(self.tasks.len() as u64 - 1)
     }
 
@@ -346,28 +343,22 @@ impl Host for Fake {
 
 /// Plays a script with a strategy given as on the command line.
 pub fn play(spec: &str, script: Script) -> Played {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let scale = script.scale;
-    let world = Fake {
-        actions: script.actions.into(),
-        replies: script.replies.into(),
-        summaries: script.summaries.into(),
-        outputs: script.outputs.into(),
-        tasks: Vec::new(),
-        looks: script.looks,
-        log: log.clone(),
-        now: 0,
-        idle_until: None,
+    let fixed = |kind, texts: &[&str]| texts.iter().map(|t| block(kind, 0, t)).collect();
+    let fixed = Fixed {
+        base: fixed(BlockKind::Base, &["base"]),
+        context: fixed(BlockKind::Context, &script.memory),
+        repo_map: fixed(BlockKind::RepoMap, &script.repo_map),
+        files: fixed(BlockKind::File, &script.files),
+        ..Fixed::default()
     };
+    let scale = script.scale;
     // Sizes in scripts count o200k tokens.
     let model = Model { counting: Counting::O200K, ..find(script.model).unwrap().scaled(scale) };
     let window = model.window;
+    let world = Fake { script, ..Fake::default() };
+    let log = world.log.clone();
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
-    let fixed = |kind, texts: &[&str]| texts.iter().map(|t| block(kind, 0, t)).collect();
-    engine.fixed.base = fixed(BlockKind::Base, &["base"]);
-    engine.fixed.context = fixed(BlockKind::Context, &script.memory);
-    engine.fixed.repo_map = fixed(BlockKind::RepoMap, &script.repo_map);
-    engine.fixed.files = fixed(BlockKind::File, &script.files);
+    engine.fixed = fixed;
     let mut strategy = Spec::parse(spec).unwrap().build(scale, window);
     block_on(agent::run(&mut engine, &mut *strategy));
     let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();

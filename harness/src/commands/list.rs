@@ -206,7 +206,7 @@ pub(crate) fn matrix() -> Vec<Vec<String>> {
         let program = d.versions[0].program();
         format!("{} {}", d.name, if program == "1" { "" } else { program })
     }));
-    let products: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
+    let products: Vec<_> = shown.iter().map(|d| d.answers()).collect();
     let rows = products[0].iter().enumerate().map(|(i, (name, _))| {
         let cells = products.iter().map(|r| r[i].1.to_string());
         std::iter::once(name.to_string()).chain(cells).collect()
@@ -270,7 +270,7 @@ pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
         );
     }
     out.push_str("\nwhat it does\n");
-    for (name, answer) in d.matrix.rows() {
+    for (name, answer) in d.answers() {
         let _ = writeln!(out, "  {name:<22}{answer}");
     }
     super::print(&out)

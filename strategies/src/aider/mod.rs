@@ -50,29 +50,15 @@ pub mod markdown;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::strategy::Strategy;
-
-use crate::descriptor::{About, BuildRequest, Product};
-use crate::persist::PersistFormat;
+use crate::descriptor::Plain;
 use strategy::AiderProgram;
 
-pub(crate) struct Aider;
-
-impl Product for Aider {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(AiderProgram::new(b))
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[markdown::FORMAT]
-    }
-}
+pub(crate) const AIDER: Plain = Plain {
+    about: include_str!("about.toml"),
+    build: |b| Box::new(AiderProgram::new(b)),
+    formats: &[markdown::FORMAT],
+};

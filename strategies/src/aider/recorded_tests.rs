@@ -2,8 +2,11 @@
 
 use super::chunks::Chunks;
 use super::markdown::{append, append_start, split_chat_history_markdown};
-use super::rules::tests::{BY_CONTENT, BY_JSON, summarize};
-use super::rules::{ChatLine, Ending, SummaryRules, TokenCount, ending, head_limit, transcript};
+use super::rules::{
+    ChatLine, Ending, SummaryRules, TokenCount, ending, head_limit,
+    tests::{BY_CONTENT, BY_JSON, summarize},
+    transcript,
+};
 use crate::testing::{block, check, recorded};
 use ctxbench_core::block::{BlockKind, Role};
 use serde_json::{Value, json};

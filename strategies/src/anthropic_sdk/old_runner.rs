@@ -12,9 +12,8 @@ use ctxbench_core::host::CallerAction;
 use ctxbench_core::prelude::*;
 use ctxbench_core::strategy::PASSING_RETRIES;
 
-use super::settings::Raised;
-use super::settings::{CLIENT_RETRIES, admit, only};
-use super::settings::{Language, SdkSettings, SdkWords};
+use super::{CLIENT_RETRIES, Language, Raised, SdkSettings, SdkWords, admit, only};
+use crate::descriptor::BuildRequest;
 
 pub(crate) struct Old {
     /// True for `described-001`.
@@ -26,13 +25,11 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    pub(crate) fn new(described: bool, settings: SdkSettings, words: SdkWords) -> Self {
-        Old {
-            described,
-            prompt: settings.summary_prompt.clone().unwrap_or(words.summary_prompt),
-            replies: 0,
-            settings,
-        }
+    pub(crate) fn new(b: &BuildRequest<'_>) -> Self {
+        let settings: SdkSettings = b.settings();
+        let own = settings.summary_prompt.clone();
+        let prompt = own.unwrap_or_else(|| b.texts::<SdkWords>().summary_prompt);
+        Old { described: b.version.is_description(), prompt, replies: 0, settings }
     }
 
     fn is_typescript(&self) -> bool {
@@ -105,15 +102,12 @@ impl Strategy for Old {
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = self.settings.max_tokens;
         request.keep_messages = true;
-        let done = match s.send(&request).await {
-            Ok(reply) => {
-                let (mut shown, block) = only(s, reply.text().unwrap_or_default().into());
-                shown.push(block);
-                let done = s.compacted(CompactionKind::Summarise, "summary", phase, shown);
-                done.map_err(|e| e.to_string())
-            }
-            Err(e) => Err(e.to_string()),
-        };
+        let done = s.send(&request).await.map_err(|e| e.to_string()).and_then(|reply| {
+            let (mut shown, block) = only(s, reply.text().unwrap_or_default().into());
+            shown.push(block);
+            let done = s.compacted(CompactionKind::Summarise, "summary", phase, shown);
+            done.map_err(|e| e.to_string())
+        });
         match done {
             Ok(()) => Flow::Proceed,
             // The answer of a finished turn is kept even if its summary fails.

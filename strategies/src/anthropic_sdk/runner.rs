@@ -15,9 +15,8 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::request::Thread;
 use serde_json::{Map, Value};
 
-use super::settings::Raised;
-use super::settings::{CLIENT_RETRIES, admit};
-use super::settings::{Edits, SdkSettings};
+use super::{CLIENT_RETRIES, Edits, Raised, SdkSettings, admit};
+use crate::descriptor::BuildRequest;
 
 /// State of the provider's thread.
 struct ThreadState {
@@ -48,7 +47,8 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(settings: SdkSettings, scale: f64) -> Self {
+    pub(crate) fn new(b: &BuildRequest<'_>) -> Self {
+        let (settings, scale): (SdkSettings, _) = (b.settings(), b.scale);
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
         let edits = match settings.edits {
             Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
@@ -59,11 +59,8 @@ impl Runner {
                 inputs: ClearInputs::None,
             }],
             Edits::Compact => {
-                vec![ServerEdit::Compact {
-                    trigger: scale_tokens(150_000, scale),
-                    instructions: None,
-                    pause: false,
-                }]
+                let trigger = scale_tokens(150_000, scale);
+                vec![ServerEdit::Compact { trigger, instructions: None, pause: false }]
             }
             Edits::None => Vec::new(),
         };

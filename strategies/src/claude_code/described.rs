@@ -14,8 +14,9 @@
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::prelude::*;
 
-use super::rules::{believed, estimate, last_messages, new_from};
-use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Trim};
+use super::rules::{
+    ClaudeCodeSettings, ClaudeCodeWords, Trim, believed, estimate, last_messages, new_from,
+};
 use super::strategy::ClaudeCodeProgram;
 use super::summary::Summaries;
 use crate::scoped::{remember, sections};

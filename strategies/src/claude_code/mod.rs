@@ -12,16 +12,17 @@
 //! A large session that idles on the one-hour cache is compacted before the cache entry expires
 //! (`strategy/idle.rs`).
 //!
-//! The user's hooks can add to a compaction or block it (`settings.rs`). A large session that is
+//! The user's hooks can add to a compaction or block it (`rules.rs`). A large session that is
 //! resumed after a long pause may continue from a summary (`strategy/idle.rs`).
 //!
 //! Not modelled: images too large for a summary request (docs/sources/claude-code.md §1.3).
 
 mod described;
+#[cfg(test)]
+mod hooks_tests;
 pub(crate) mod persist;
 mod restore;
 mod rules;
-mod settings;
 mod strategy;
 mod summary;
 #[cfg(test)]
@@ -33,7 +34,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles, MemoryTable, load};
 use crate::descriptor::{About, BuildRequest, Product, Version};
 use crate::persist::PersistFormat;
 use described::{Wu2, three_tiers};
-use settings::{ClaudeCodeSettings, Micro};
+use rules::{ClaudeCodeSettings, Micro};
 use strategy::ClaudeCodeProgram;
 
 pub(crate) struct ClaudeCode;

@@ -201,12 +201,10 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<ShownMessage> {
             }
             _ => {
                 let result = parts.iter().any(|p| matches!(p, Part::Result { .. }));
-                let role = if kind == "assistant" {
-                    Role::Assistant
-                } else if result {
-                    Role::Tool
-                } else {
-                    Role::User
+                let role = match kind {
+                    "assistant" => Role::Assistant,
+                    _ if result => Role::Tool,
+                    _ => Role::User,
                 };
                 out.push((StoredMessage { role, parts }, vec![id]));
             }

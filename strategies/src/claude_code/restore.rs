@@ -8,8 +8,7 @@ use ctxbench_core::history::History;
 use ctxbench_core::prelude::*;
 use ctxbench_kit::memory::{CutOff, IndexLimit, cut_index};
 
-use super::rules::{Restored, restorable};
-use super::settings::ClaudeCodeSettings;
+use super::rules::{ClaudeCodeSettings, Restored, restorable};
 
 /// Returns the restored blocks, without those that are still in `tail`.
 pub(crate) fn restored(

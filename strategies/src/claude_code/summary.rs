@@ -9,8 +9,9 @@
 use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
-use super::rules::{estimate, excess, kept_summary, tail_start};
-use super::settings::{CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim};
+use super::rules::{
+    CacheTtl, ClaudeCodeSettings, ClaudeCodeWords, Trim, estimate, excess, kept_summary, tail_start,
+};
 
 /// Summary requests with the texts and limits of the settings.
 pub(crate) struct Summaries {
@@ -217,13 +218,8 @@ pub(crate) struct SessionMemory {
     /// Size of the context at the last update, tokens.
     updated_at: Option<u64>,
     running: Prepared,
-    notes: Option<Notes>,
-}
-
-/// Notes about the conversation up to and including a message.
-struct Notes {
-    text: String,
-    upto: MessageId,
+    /// Notes about the conversation up to and including a message.
+    notes: Option<(String, MessageId)>,
 }
 
 impl SessionMemory {
@@ -239,7 +235,8 @@ impl SessionMemory {
         if believed < set.memory_start_tokens || !grown {
             return;
         }
-        let so_far = self.notes.as_ref().map(|n| format!("{}\n\n{}", words.memory_so_far, n.text));
+        let so_far =
+            self.notes.as_ref().map(|(text, _)| format!("{}\n\n{text}", words.memory_so_far));
         let so_far = so_far.map(|t| ephemeral_block(BlockKind::Summary, Role::User, t));
         let prompt = words.memory_prompt.clone();
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
@@ -252,7 +249,7 @@ impl SessionMemory {
     /// next update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
         if let Some((_, text, upto)) = self.running.answer(s, false).await {
-            self.notes = Some(Notes { text, upto });
+            self.notes = Some((text, upto));
         }
     }
 
@@ -269,10 +266,10 @@ impl SessionMemory {
         self.take_in(s).await;
         // The earlier notes are used, or else a summary.
         self.running.missed(s);
-        let notes = self.notes.as_ref()?;
-        let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
+        let (text, upto) = self.notes.as_ref()?;
+        let unknown = history.iter().rposition(|b| b.message <= *upto).map_or(0, |i| i + 1);
         let from = tail_start(history, unknown, set);
-        (from > 0).then(|| (notes.text.clone(), from))
+        (from > 0).then(|| (text.clone(), from))
     }
 
     /// Records that notes replaced the conversation. Growth counts from here.

@@ -42,7 +42,7 @@ fn call(id: &str) -> Part {
 }
 
 #[test]
-fn asks_with_the_documented_defaults() {
+fn edits_are_the_documented_defaults_or_those_of_the_settings() {
     let clear = ServerEdit::ClearToolUses {
         trigger: ClearTrigger::InputTokens(100_000),
         keep: 3,
@@ -56,10 +56,6 @@ fn asks_with_the_documented_defaults() {
     assert_eq!(edits_of("claude-sonnet-4-5", ""), [clear]);
     assert_eq!(edits_of("gpt-5", ""), []);
     assert_eq!(edits_of(MODEL, "clear=false"), [compact]);
-}
-
-#[test]
-fn settings_reach_the_request() {
     let edits = edits_of(
         MODEL,
         "thinking=turns,thinking_keep=2,clear_trigger_uses=9,clear_keep=1,clear_at_least=5k,clear_exclude=a+b,clear_inputs=c,pause=true,\

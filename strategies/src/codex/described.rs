@@ -9,10 +9,9 @@
 
 use super::items::{kept_users, remove_item, request_summary, sample_request, show_fixed};
 use super::rules::{
-    OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
-    output_policy, usable_window,
+    CodexSettings, CodexWords, OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit,
+    estimate_items, output_policy, usable_window,
 };
-use super::settings::{CodexSettings, CodexWords};
 use crate::descriptor::BuildRequest;
 use ctxbench_core::prelude::*;
 

@@ -8,7 +8,6 @@ pub(crate) mod persist;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
@@ -18,9 +17,8 @@ use ctxbench_kit::memory::{
     Level, LoadRequest, LoadedFiles, MemoryTable, Note, load, read_settings,
 };
 use described::DescribedCodex;
-use rules::Release;
+use rules::{CodexSettings, Release};
 use serde::Deserialize;
-use settings::CodexSettings;
 use strategy::CodexProgram;
 
 use crate::descriptor::{About, BuildRequest, Product, Requirement, Version};

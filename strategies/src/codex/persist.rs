@@ -55,14 +55,18 @@ fn response_items(lines: &[Value]) -> impl Iterator<Item = &Value> {
     lines.iter().filter(|l| l["type"] == "response_item").map(|l| &l["payload"])
 }
 
+/// Names of roles; any other is the user.
+const ROLES: [(Role, &str); 4] = [
+    (Role::Assistant, "assistant"),
+    (Role::Developer, "developer"),
+    (Role::System, "system"),
+    (Role::Instructions, "system"),
+];
+
 /// Converts a message to items: texts and images together, each other part as a separate item.
 fn items(said: &StoredMessage) -> Vec<Value> {
-    let role = match said.role {
-        Role::Assistant => "assistant",
-        Role::Developer => "developer",
-        Role::System | Role::Instructions => "system",
-        Role::User | Role::Tool => "user",
-    };
+    let name = ROLES.iter().find(|(role, _)| *role == said.role);
+    let role = name.map_or("user", |(_, name)| name);
     let mut out: Vec<Value> = Vec::new();
     for part in &said.parts {
         let Some(content) = codex::content(role, part) else {
@@ -85,15 +89,11 @@ fn to_messages<'a>(items: impl Iterator<Item = &'a Value>) -> Vec<StoredMessage>
         let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
         let (role, parts) = match text("type") {
             "message" => {
-                let role = match text("role") {
-                    "assistant" => Role::Assistant,
-                    "developer" => Role::Developer,
-                    "system" => Role::System,
-                    _ => Role::User,
-                };
+                let role = ROLES.iter().find(|(_, name)| *name == text("role"));
                 let content = item.get("content").and_then(Value::as_array).into_iter().flatten();
                 let content = content.filter_map(Value::as_object);
-                (role, content.filter_map(codex::content_part).collect())
+                let parts = content.filter_map(codex::content_part).collect();
+                (role.map_or(Role::User, |(role, _)| *role), parts)
             }
             "function_call_output" => {
                 let (id, output) = (text("call_id").into(), text("output").into());

@@ -12,10 +12,10 @@ use super::items::{
     fit_into_window, kept_users, layout, request_summary, sample_request, show_fixed,
 };
 use super::rules::{
-    OutputPolicy, Release, bytes_estimate, cut_draft, effective_limit, estimate_items,
-    output_policy, reached_after_prefix, tokens_in_use, usable_window,
+    CodexSettings, CodexWords, LimitScope, OutputPolicy, Release, bytes_estimate, cut_draft,
+    effective_limit, estimate_items, output_policy, reached_after_prefix, tokens_in_use,
+    usable_window,
 };
-use super::settings::{CodexSettings, CodexWords, LimitScope};
 use crate::descriptor::BuildRequest;
 
 /// Maximum number of retries that can be configured (docs/sources/codex.md §1.5).

@@ -7,31 +7,17 @@
 pub(crate) mod persist;
 mod preview;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::strategy::Strategy;
-
-use crate::descriptor::{About, BuildRequest, Product};
-use crate::persist::PersistFormat;
+use crate::descriptor::Plain;
 pub use preview::CutSizes;
 use strategy::GeminiCliProgram;
 pub use strategy::phase;
 
-pub(crate) struct GeminiCli;
-
-impl Product for GeminiCli {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(GeminiCliProgram::new(b.settings(), b.texts()))
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
-    }
-}
+pub(crate) const GEMINI_CLI: Plain = Plain {
+    about: include_str!("about.toml"),
+    build: |b| Box::new(GeminiCliProgram::new(b.settings(), b.texts())),
+    formats: &[persist::FORMAT],
+};

@@ -6,9 +6,38 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::preview::{CutSizes, MASKED, full_text, response_key};
+
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GeminiCliSettings {
+    pub(crate) threshold: f64,
+    pub(crate) keep: f64,
+    pub(crate) results_budget: u64,
+    pub(crate) cut_to: u64,
+    pub(crate) mask: bool,
+    pub(crate) mask_protect: u64,
+    pub(crate) mask_minimum: u64,
+    pub(crate) attempts: u64,
+}
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GeminiCliWords {
+    pub(crate) summary_system: Arc<str>,
+    pub(crate) prompt_new: Arc<str>,
+    pub(crate) prompt_anchored: Arc<str>,
+    pub(crate) prompt_verify: Arc<str>,
+    pub(crate) ack: Arc<str>,
+    pub(crate) interrupted: Arc<str>,
+    pub(crate) cut_note: Arc<str>,
+    pub(crate) masked_note: Arc<str>,
+}
 
 /// Tools with results that are never masked (docs/sources/gemini-cli.md §5).
 const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use ctxbench_core::prelude::*;
 
 use super::preview::{masked, pretty};
-use super::rules::{ContentMessage, Sizes, cut_results, messages, side, split, stable_id, to_mask};
-use super::settings::{GeminiCliSettings, GeminiCliWords};
+use super::rules::{
+    ContentMessage, GeminiCliSettings, GeminiCliWords, Sizes, cut_results, messages, side, split,
+    stable_id, to_mask,
+};
 use crate::shared::{interrupted, is_fixed, summary_base};
 
 /// Maximum attempts at a summary request, including the first (docs/sources/gemini-cli.md §4).

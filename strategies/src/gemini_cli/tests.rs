@@ -126,10 +126,14 @@ fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
 }
 
 #[test]
-fn a_request_is_repeated_after_transient_failures() {
-    let failures =
-        |n| answered([vec![failing(503); n], vec![text_answer("y")]].concat()).failures().len();
-    assert_eq!((failures(9), failures(10)), (0, 1));
+fn requests_are_repeated_after_failures_and_answers_without_a_word() {
+    for (bad, most) in [(failing(503), 9), (text_answer(""), 3)] {
+        let failures = |n| {
+            let replies = [vec![bad.clone(); n], vec![text_answer("y")]].concat();
+            answered(replies).failures().len()
+        };
+        assert_eq!((failures(most), failures(most + 1)), (0, 1));
+    }
 }
 
 #[test]
@@ -164,13 +168,6 @@ fn what_does_not_fit_is_not_sent() {
     assert_eq!(p.samples().len(), 4, "102,500 tokens, and 101,000 are left");
     let kept = |b: &Block| b.text.len() < 100_000;
     assert!(p.last().blocks.iter().all(|b| kept(b)));
-}
-
-#[test]
-fn an_answer_without_a_word_is_asked_for_again() {
-    let failures =
-        |n| answered([vec![text_answer(""); n], vec![text_answer("y")]].concat()).failures().len();
-    assert_eq!((failures(3), failures(4)), (0, 1));
 }
 
 #[test]

@@ -19,10 +19,9 @@ use ctxbench_core::prelude::*;
 
 use super::log::{CLEARED, StoredMessage};
 use super::rules::{
-    ModelLimits, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow, is_retryable, prune, prune_rule,
-    used,
+    ModelLimits, OpenCodeSettings, OpenCodeWords, PRUNE_EXEMPT, RETRIES, breakpoints, is_overflow,
+    is_retryable, prune, prune_rule, used,
 };
-use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::descriptor::BuildRequest;
 use crate::shared::is_fixed;
 

@@ -8,11 +8,9 @@ mod described;
 mod hook_tests;
 pub(crate) mod log;
 pub(crate) mod persist;
-pub(crate) mod persist_tables;
 #[cfg(test)]
 mod recorded_tests;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
@@ -59,7 +57,7 @@ impl Product for OpenCode {
     }
 
     fn formats(&self) -> &'static [PersistFormat] {
-        &[persist_tables::FORMAT, persist_tables::FILES]
+        &[persist::FORMAT]
     }
 }
 

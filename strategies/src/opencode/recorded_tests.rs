@@ -1,8 +1,7 @@
 //! Recorded results of single functions of OpenCode.
 
 use super::log::{StoredMessage, cleared, message_len, message_transcript, part_len};
-use super::rules::{self, ModelLimits, PRUNE_EXEMPT, TurnSpan};
-use super::settings::OpenCodeSettings;
+use super::rules::{self, ModelLimits, OpenCodeSettings, PRUNE_EXEMPT, TurnSpan};
 use crate::testing::{check, recorded};
 use ctxbench_core::prelude::*;
 use serde_json::{Value, json};

@@ -9,11 +9,10 @@ use ctxbench_core::prelude::*;
 
 use super::log::{MessageLog, StoredMessage, attachment_note, cleared};
 use super::rules::{
-    CompactionPlan, ModelLimits, PRUNE_EXEMPT, RETRIES, TailRule, breakpoints, filter_compacted,
-    is_overflow, is_retryable, overflows, plan_compaction, prune, prune_rule, size_of, tail_budget,
-    used,
+    CompactionPlan, ModelLimits, OpenCodeSettings, OpenCodeWords, PRUNE_EXEMPT, RETRIES, TailRule,
+    breakpoints, filter_compacted, is_overflow, is_retryable, overflows, plan_compaction, prune,
+    prune_rule, size_of, tail_budget, used,
 };
-use super::settings::{OpenCodeSettings, OpenCodeWords};
 use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, joined, summary_base};
 
@@ -133,13 +132,13 @@ impl OpenCodeProgram {
                 let failed = StoredMessage::failed(s, Some(parent));
                 self.log.0.push(StoredMessage { summary: true, finished, ..failed });
                 self.pending = (!finished).then_some(task);
-                self.refresh_view(s);
+                self.set_view(s, None);
                 s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
                 return CompactionOutcome::Stop;
             }
         }
         let goes_on = task.auto && self.ask_to_continue(s, &plan, task);
-        self.set_view(s, "summary", CompactionKind::Summarise, phase);
+        self.set_view(s, Some((CompactionKind::Summarise, "summary", phase)));
         if goes_on { CompactionOutcome::Continue } else { CompactionOutcome::Answered }
     }
 
@@ -211,26 +210,21 @@ impl OpenCodeProgram {
         r
     }
 
-    /// Shows the stored messages as the program would send them.
+    /// Shows the stored messages as the program would send them: after a compaction, or else without
+    /// an event, since a failed compaction leaves its marker.
     fn set_view(
         &mut self,
         s: &mut Engine,
-        mechanism: &'static str,
-        kind: CompactionKind,
-        phase: Phase,
+        compaction: Option<(CompactionKind, &'static str, Phase)>,
     ) {
         let blocks = self.view(s);
         self.counted = None;
         // Whole messages are removed, and calls share the message of their results, so the edit is
         // always valid.
-        let _ = s.compacted(kind, mechanism, phase, blocks);
-    }
-
-    /// Sets the view without a compaction event: a failed compaction leaves its marker.
-    fn refresh_view(&mut self, s: &mut Engine) {
-        let blocks = self.view(s);
-        self.counted = None;
-        let _ = s.set_view(blocks);
+        let _ = match compaction {
+            Some((kind, mechanism, phase)) => s.compacted(kind, mechanism, phase, blocks),
+            None => s.set_view(blocks),
+        };
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
@@ -252,7 +246,7 @@ impl OpenCodeProgram {
             *result = cleared(result);
         }
         if !chosen.is_empty() {
-            self.set_view(s, "prune", CompactionKind::Clear, Phase::PostTurn);
+            self.set_view(s, Some((CompactionKind::Clear, "prune", Phase::PostTurn)));
         }
     }
 
@@ -325,7 +319,7 @@ impl Strategy for OpenCodeProgram {
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         if self.log.close_calls(s) {
-            self.refresh_view(s);
+            self.set_view(s, None);
         }
         Flow::Proceed
     }
@@ -417,7 +411,7 @@ impl Strategy for OpenCodeProgram {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.log.rewind(to);
         self.pending = self.pending.filter(|t| self.log.find_marker(t.marker).is_some());
-        self.refresh_view(s);
+        self.set_view(s, None);
     }
 
     async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Manual {

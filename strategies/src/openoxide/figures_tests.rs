@@ -6,8 +6,6 @@
 use ctxbench_core::prelude::*;
 
 use super::tests::{play_with, turns, words};
-use crate::Spec;
-use crate::openoxide::settings::OpenOxideSettings;
 use crate::testing::{Played, Script, calls, text_answer, user};
 
 fn play(settings: &str, script: Script) -> Played {
@@ -16,39 +14,6 @@ fn play(settings: &str, script: Script) -> Played {
 
 fn fixed(text: String) -> Vec<&'static str> {
     vec![Box::leak(text.into_boxed_str())]
-}
-
-#[test]
-fn defaults_are_the_blueprints() {
-    // Sections of docs/sources/openoxide.md.
-    let s = Spec::parse("openoxide").unwrap().settings.read::<OpenOxideSettings>().unwrap();
-    let whole = [
-        (s.prune_protect, 40_000, "§1.3: protect_threshold"),
-        (s.prune_minimum, 20_000, "§1.3: minimum_savings"),
-        (s.keep_turns, 2, "§1.3: keep_recent_turns"),
-        (s.compaction_buffer, 20_000, "§1.3: COMPACTION_BUFFER"),
-        (s.memory_index_lines, 200, "§1.7: index_line_limit"),
-        (s.repo_map_min, 1_024, "§2.2: repo_map_min"),
-        (s.repo_map_max, 8_192, "§2.2: repo_map_max"),
-        (s.chat_history_max, 8_192, "§2.2: chat_history_max"),
-        (s.output_reserve, 32_000, "§2.2: output_reserve"),
-        (s.clear_trigger, 100_000, "§2.6: trigger_tokens of clearing"),
-        (s.clear_keep, 3, "§2.6: keep_tool_uses"),
-        (s.compact_trigger, 150_000, "§2.6: trigger_tokens of compaction"),
-    ];
-    for (got, value, section) in whole {
-        assert_eq!(got, value, "{section}");
-    }
-    let shares = [
-        (s.repo_map_fraction, 0.125, "§2.2: 12.5 %"),
-        (s.chat_history_fraction, 0.0625, "§2.2: 6.25 %"),
-        (s.safety_margin, 0.05, "§2.2: 5 %"),
-    ];
-    for (got, value, section) in shares {
-        assert_eq!(got, value, "{section}");
-    }
-    // §2.6: clear_at_least is an Option; awareness is optional.
-    assert_eq!((s.clear_at_least, s.awareness), (None, false));
 }
 
 /// Returns the number of shown lines of a long map.

@@ -11,7 +11,6 @@ mod budget;
 mod figures_tests;
 #[cfg(test)]
 mod session_tests;
-mod settings;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -21,8 +20,9 @@ use crate::descriptor::{About, BuildRequest, Product, Requirement};
 use ctxbench_core::prelude::*;
 use ctxbench_kit::monitor::Reminders;
 
-use crate::openoxide::budget::{Oversize, PromptChunks, PromptPart, estimate};
-use crate::openoxide::settings::{OpenOxideSettings, OxideWords, Phases};
+use crate::openoxide::budget::{
+    OpenOxideSettings, Oversize, OxideWords, Phases, PromptChunks, PromptPart, estimate,
+};
 use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
@@ -60,23 +60,6 @@ impl Product for OpenOxide {
         let (s, words) = (b.settings::<OpenOxideSettings>(), b.texts::<OxideWords>());
         Box::new(OpenOxideStrategy {
             system_tokens: 0,
-            rule: PruneRule {
-                protect: s.prune_protect,
-                minimum: s.prune_minimum,
-                minimum_suffices: true,
-            },
-            clear: ServerEdit::ClearToolUses {
-                trigger: ClearTrigger::InputTokens(s.clear_trigger),
-                keep: s.clear_keep as usize,
-                clear_at_least: s.clear_at_least.unwrap_or(0),
-                exclude: Vec::new(),
-                inputs: ClearInputs::None,
-            },
-            compact: ServerEdit::Compact {
-                trigger: s.compact_trigger.max(scale_tokens(MIN_COMPACT_TRIGGER, b.scale)),
-                instructions: None,
-                pause: false,
-            },
             scale: b.scale,
             reminders: Reminders { budget: words.budget.clone(), usage: words.usage.clone() },
             words,
@@ -95,9 +78,6 @@ pub(crate) struct OpenOxideStrategy {
     pub(crate) settings: OpenOxideSettings,
     /// Tokens of the system prompt with tools.
     system_tokens: u64,
-    rule: PruneRule,
-    clear: ServerEdit,
-    compact: ServerEdit,
     pub(crate) scale: f64,
     pub(crate) words: OxideWords,
     reminders: Reminders,
@@ -207,14 +187,11 @@ impl OpenOxideStrategy {
     }
 
     fn prune(&mut self, s: &mut Engine, phase: Phase) -> bool {
-        let blocks = s.context.blocks();
-        let at = prunable(
-            blocks,
-            self.rule,
-            self.settings.keep_turns as usize,
-            self.words.placeholder.len(),
-            self.settings.prune_order,
-        );
+        let (blocks, set) = (s.context.blocks(), &self.settings);
+        let (protect, minimum) = (set.prune_protect, set.prune_minimum);
+        let rule = PruneRule { protect, minimum, minimum_suffices: true };
+        let (turns, placeholder) = (set.keep_turns as usize, self.words.placeholder.len());
+        let at = prunable(blocks, rule, turns, placeholder, set.prune_order);
         let cleared = clear_outputs(blocks, &at, &self.words.placeholder);
         !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
     }
@@ -321,9 +298,18 @@ impl Strategy for OpenOxideStrategy {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         if self.provider_side {
-            let can = s.model.capabilities;
-            r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
-            r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
+            let (can, set) = (s.model.capabilities, &self.settings);
+            let clear = ServerEdit::ClearToolUses {
+                trigger: ClearTrigger::InputTokens(set.clear_trigger),
+                keep: set.clear_keep as usize,
+                clear_at_least: set.clear_at_least.unwrap_or(0),
+                exclude: Vec::new(),
+                inputs: ClearInputs::None,
+            };
+            let trigger = set.compact_trigger.max(scale_tokens(MIN_COMPACT_TRIGGER, self.scale));
+            let compact = ServerEdit::Compact { trigger, instructions: None, pause: false };
+            r.server_edits.extend(can.context_editing.then_some(clear));
+            r.server_edits.extend(can.server_compaction.then_some(compact));
         }
         if self.reports_budget(s) {
             let used = estimate(&r.blocks);

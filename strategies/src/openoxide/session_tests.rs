@@ -42,12 +42,6 @@ fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
 }
 
 #[test]
-fn without_it_the_next_session_has_what_a_person_wrote() {
-    let expected = [(Context, MINE.to_string()), (User, "and now?".to_string())];
-    assert_eq!(last(&two_sessions("openoxide:migration=false")), expected);
-}
-
-#[test]
 fn a_new_session_is_told_of_the_one_before() {
     let played = two_sessions("openoxide:migration=false,cross_session=true");
     let told = "Summary of the session before this one:\ntold before".to_string();

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use ctxbench_core::prelude::*;
+use ctxbench_kit::memory::{IndexLimit, cut_index};
 
 use super::budget::{PromptChunks, PromptPart};
-use crate::openoxide::settings::{OpenOxideSettings, PruneOrder};
+use crate::openoxide::budget::{OpenOxideSettings, PruneOrder};
 
 /// Returns true if a block belongs to the conversation and not to the fixed part.
 pub fn is_conversation(b: &Block) -> bool {
@@ -161,13 +162,8 @@ const MEMORY_INDEX: &str = "/memory/MEMORY.md";
 pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
     let is_index = b.kind == BlockKind::Context
         && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
-    let ends = b.text.match_indices('\n').map(|(i, _)| i + 1);
-    match ends.into_iter().nth(lines + 1) {
-        Some(end) if is_index && end < b.bytes() => {
-            b.with_text(BlockForm::Truncated, &b.text[..end])
-        }
-        _ => b.clone(),
-    }
+    let (shown, rest) = cut_index(&b.text, IndexLimit { lines: lines + 2, bytes: None });
+    if is_index && !rest.is_empty() { b.with_text(BlockForm::Truncated, shown) } else { b.clone() }
 }
 
 /// Splits the fixed part and cuts the repository map to its budget at a line end. A ranked map

@@ -26,83 +26,72 @@ pub struct Losses {
 /// neighbouring messages of one role, whether a text is a summary, and whether a tool failed, which
 /// not every wire reports.
 pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
-    let (was, is) = (flat(before), flat(after));
+    let (mut was, mut is) = (flat(before), flat(after));
+    let exact = |p: &FlatPart| (p.role, p.exact.clone());
+    let equal = was.iter().map(exact).eq(is.iter().map(exact));
     // Exact matches come first, with each part of the file used once.
-    let mut used = vec![false; is.len()];
-    let found: Vec<bool> = was
-        .iter()
-        .map(|p| {
-            let same = |q: &FlatPart<'_>| q.role == p.role && q.texts == p.texts;
-            let at = (0..is.len()).find(|&i| !used[i] && same(&is[i]));
-            at.inspect(|&i| used[i] = true).is_some()
-        })
-        .collect();
+    for p in &mut was {
+        let same = |q: &&mut FlatPart| !q.found && q.role == p.role && q.trimmed == p.trimmed;
+        if let Some(q) = is.iter_mut().find(same) {
+            (p.found, q.found) = (true, true);
+        }
+    }
     // For the remaining parts, a line that came back anywhere makes the part garbled and not lost.
     let lines: HashSet<&str> = is.iter().flat_map(FlatPart::lines).collect();
-    let exact = |p: &FlatPart<'_>| (p.role, exact(p.part));
-    let equal = was.iter().map(exact).eq(is.iter().map(exact));
     let mut out = Losses { equal, ..Losses::default() };
-    let parts: Vec<_> = was.iter().zip(found).collect();
-    for message in parts.chunk_by(|(a, _), (b, _)| a.message == b.message) {
-        let back = |(p, found): &(&FlatPart<'_>, bool)| {
-            *found || p.lines().any(|line| lines.contains(line))
-        };
+    for message in was.chunk_by(|a, b| a.message == b.message) {
+        let back = |p: &FlatPart| p.found || p.lines().any(|line| lines.contains(line));
         let some = message.iter().any(back);
         out.lost += usize::from(!some);
-        out.garbled += usize::from(some && !message.iter().all(|(_, found)| *found));
+        out.garbled += usize::from(some && !message.iter().all(|p| p.found));
     }
-    let touched: HashSet<usize> =
-        is.iter().zip(used).filter(|(_, used)| *used).map(|(p, _)| p.message).collect();
+    let touched: HashSet<usize> = is.iter().filter(|p| p.found).map(|p| p.message).collect();
     out.surplus = after.len() - touched.len();
     out
 }
 
-struct FlatPart<'a> {
+struct FlatPart {
     /// Index of its message.
     message: usize,
     role: Role,
-    part: &'a Part,
-    /// Texts without white space at line ends and around each text.
-    texts: Vec<String>,
+    /// Texts that a model sees.
+    exact: Vec<String>,
+    /// The texts without white space at line ends and around each text.
+    trimmed: Vec<String>,
+    /// True if the part is in both contexts.
+    found: bool,
 }
 
-impl FlatPart<'_> {
+impl FlatPart {
     /// Returns the lines of the main text.
     fn lines(&self) -> impl Iterator<Item = &str> {
-        self.texts
-            .last()
-            .into_iter()
-            .flat_map(|t| t.lines())
-            .map(str::trim)
-            .filter(|l| !l.is_empty())
+        let lines = self.trimmed.last().into_iter().flat_map(|t| t.lines());
+        lines.map(str::trim).filter(|l| !l.is_empty())
     }
 }
 
-fn flat(all: &[StoredMessage]) -> Vec<FlatPart<'_>> {
-    let trimmed = |t: &String| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+fn flat(all: &[StoredMessage]) -> Vec<FlatPart> {
+    let trim = |t: &String| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
     let parts =
-        all.iter().enumerate().flat_map(|(i, s)| s.parts.iter().map(move |p| (i, s.role, p)));
-    parts
-        .map(|(message, role, part)| {
-            let texts = exact(part).iter().map(trimmed).collect();
-            FlatPart { message, role, part, texts }
-        })
-        .collect()
+        all.iter().enumerate().flat_map(|(i, m)| m.parts.iter().map(move |p| (i, m.role, p)));
+    let flat = |(message, role, part)| {
+        let exact = texts(part);
+        let trimmed = exact.iter().map(trim).collect();
+        FlatPart { message, role, exact, trimmed, found: false }
+    };
+    parts.map(flat).collect()
 }
 
-/// Returns the texts of a part that a model sees.
-fn exact(p: &Part) -> Vec<String> {
-    let texts = |all: &[&Arc<str>]| all.iter().map(|t| t.to_string()).collect();
-    match p {
-        Part::Text(t) | Part::Summary(t) | Part::Unrecorded(t) => texts(&[t]),
-        Part::Reasoning { text, encrypted } => {
-            [text].into_iter().chain(encrypted).map(|t| t.to_string()).collect()
-        }
-        Part::Call(ToolCall { id, name, arguments }) => texts(&[id, name, arguments]),
-        Part::Result { id, output, .. } => texts(&[id, output]),
-        Part::Image(m) => vec![m.url.clone()],
-        Part::Compaction(t) => t.iter().map(|t| t.to_string()).collect(),
-    }
+fn texts(p: &Part) -> Vec<String> {
+    let texts: Vec<&Arc<str>> = match p {
+        Part::Text(t) | Part::Summary(t) | Part::Unrecorded(t) => vec![t],
+        Part::Reasoning { text, encrypted } => [text].into_iter().chain(encrypted).collect(),
+        Part::Call(ToolCall { id, name, arguments }) => vec![id, name, arguments],
+        Part::Result { id, output, .. } => vec![id, output],
+        Part::Image(m) => return vec![m.url.clone()],
+        Part::Compaction(t) => t.iter().collect(),
+    };
+    texts.into_iter().map(|t| t.to_string()).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use ctxbench_core::prelude::*;
 
-use super::rules::{Base, FileLists, arguments, by_three_and_a_half, quarter};
+use super::rules::{FileLists, arguments, by_three_and_a_half, quarter};
 use crate::shared::interrupted;
 
 /// Characters that the estimators count for an image (docs/sources/pi.md §1).
@@ -289,11 +289,12 @@ impl Log {
 
     /// Estimates the tokens of the next request at 3.5 characters per token. Edits do not
     /// invalidate the counters.
-    pub(super) fn input(&self, base: &Base) -> u64 {
+    pub(super) fn input(&self, base_chars: [u64; 2]) -> u64 {
         let by = by_three_and_a_half;
         self.counted(LogEntry::is_compaction, by).unwrap_or_else(|| {
             let summary = self.compaction().map_or(0, |(_, c)| by(utf16_len(&c.block.text)));
-            base.by_three_and_a_half() + summary + self.messages().map(|m| by(m.chars)).sum::<u64>()
+            let base = base_chars.into_iter().map(by).sum::<u64>();
+            base + summary + self.messages().map(|m| by(m.chars)).sum::<u64>()
         })
     }
 

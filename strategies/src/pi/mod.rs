@@ -7,30 +7,16 @@
 mod log;
 pub(crate) mod persist;
 mod rules;
-mod settings;
 mod strategy;
 #[cfg(test)]
 mod tests;
 
-use ctxbench_core::strategy::Strategy;
-
-use crate::descriptor::{About, BuildRequest, Product};
-use crate::persist::PersistFormat;
+use crate::descriptor::Plain;
 pub use rules::FileLists;
 use strategy::PiProgram;
 
-pub(crate) struct Pi;
-
-impl Product for Pi {
-    fn about(&self) -> About {
-        About::read(include_str!("about.toml"))
-    }
-
-    fn build(&self, b: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        Box::new(PiProgram::new(b))
-    }
-
-    fn formats(&self) -> &'static [PersistFormat] {
-        &[persist::FORMAT]
-    }
-}
+pub(crate) const PI: Plain = Plain {
+    about: include_str!("about.toml"),
+    build: |b| Box::new(PiProgram::new(b)),
+    formats: &[persist::FORMAT],
+};

@@ -14,8 +14,7 @@ use ctxbench_formats::{lines, pi};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::rules::FileLists;
-use super::settings::PiWords;
+use super::rules::{FileLists, PiWords};
 use crate::descriptor::About;
 use crate::persist::jsonl::{Cursor, LineFormat, LineSession, ShownMessage};
 use crate::persist::{BEGIN, CWD, PersistFormat, SESSION, StoredMessage};

@@ -6,8 +6,39 @@ use std::collections::BTreeSet;
 
 use ctxbench_core::prelude::*;
 use ctxbench_util::json::Json;
+use serde::Deserialize;
 
-use super::settings::PiWords;
+/// Values of the settings in `about.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PiSettings {
+    pub(crate) auto: bool,
+    pub(crate) reserve: u64,
+    pub(crate) keep_recent: u64,
+    pub(crate) retries: u64,
+    pub(crate) base_estimate: Option<u64>,
+}
+
+/// Texts in `about.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PiWords {
+    pub(crate) summary_system: Arc<str>,
+    pub(crate) open: Arc<str>,
+    pub(crate) close: Arc<str>,
+    pub(crate) prior_open: Arc<str>,
+    pub(crate) prior_close: Arc<str>,
+    pub(crate) initial: Arc<str>,
+    pub(crate) update: Arc<str>,
+    pub(crate) prefix_open: Arc<str>,
+    pub(crate) prefix_close: Arc<str>,
+    pub(crate) prefix: Arc<str>,
+    pub(crate) focus: Arc<str>,
+    pub(crate) no_history: Arc<str>,
+    pub(crate) split_join: Arc<str>,
+    pub(crate) summary_head: Arc<str>,
+    pub(crate) summary_tail: Arc<str>,
+}
 
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
 const RESULT_UNITS: usize = 2_000;
@@ -203,36 +234,14 @@ pub(super) fn by_three_and_a_half(chars: u64) -> u64 {
     (2 * chars).div_ceil(7)
 }
 
-/// Characters of the fixed part of the context: the texts, and the tools as JSON.
-pub(super) struct Base {
-    pub(super) text: u64,
-    pub(super) tools: u64,
-}
-
-impl Base {
-    pub(super) fn from_engine(s: &Engine) -> Base {
-        let f = &s.fixed;
-        let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
-        Base {
-            text: blocks.map(|b| utf16_len(&b.text)).sum(),
-            tools: f.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
-        }
-    }
-
-    /// Estimates the tokens of a request without tools, at 3.5 characters per token.
-    pub(super) fn by_blocks(blocks: &[Arc<Block>]) -> u64 {
-        blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum()
-    }
-
-    /// Estimates the tokens of the fixed part at 4 characters per token.
-    pub(super) fn quarter(&self) -> u64 {
-        quarter(self.text + self.tools)
-    }
-
-    /// Estimates the tokens of the fixed part at 3.5 characters per token.
-    pub(super) fn by_three_and_a_half(&self) -> u64 {
-        by_three_and_a_half(self.text) + by_three_and_a_half(self.tools)
-    }
+/// Returns the characters of the fixed part of the context: of the texts, and of the tools as JSON.
+pub(super) fn base_chars(s: &Engine) -> [u64; 2] {
+    let f = &s.fixed;
+    let blocks = f.base.iter().chain(&f.repo_map).chain(&f.context).chain(&f.files);
+    [
+        blocks.map(|b| utf16_len(&b.text)).sum(),
+        f.tools.as_ref().map_or(0, |t| utf16_len(t.json.get())),
+    ]
 }
 
 /// Returns the output limit of a request in tokens, given the estimated `input` tokens.

@@ -9,9 +9,9 @@ use ctxbench_core::prelude::*;
 
 use super::log::{CompactionPlan, EntryContent, Log, LogEntry, PiCompaction, Report};
 use super::rules::{
-    Base, history_prompt, is_overflow, is_retryable, largest_reply, transcript, turn_prompt,
+    PiSettings, PiWords, base_chars, by_three_and_a_half, history_prompt, is_overflow,
+    is_retryable, largest_reply, quarter, transcript, turn_prompt,
 };
-use super::settings::{PiSettings, PiWords};
 use crate::descriptor::BuildRequest;
 use crate::shared::{is_fixed, summary_base};
 
@@ -43,7 +43,7 @@ impl PiProgram {
     }
 
     fn base(&self, s: &Engine) -> u64 {
-        self.settings.base_estimate.unwrap_or_else(|| Base::from_engine(s).quarter())
+        self.settings.base_estimate.unwrap_or_else(|| quarter(base_chars(s).iter().sum()))
     }
 
     fn limit(&self, s: &Engine) -> u64 {
@@ -195,7 +195,7 @@ impl PiProgram {
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Option<String> {
         let mut blocks = summary_base(s, Role::System, &self.words.summary_system);
         blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
-        let input = Base::by_blocks(&blocks);
+        let input = blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum();
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s, input));
         // A one-time prompt is not worth a cache entry (docs/sources/pi.md §8).
@@ -266,7 +266,7 @@ impl Strategy for PiProgram {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut request = s.sample_request();
-        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::from_engine(s))));
+        request.max_tokens = Some(self.largest_reply(s, self.log.input(base_chars(s))));
         if s.options().default_breakpoints && s.model.provider == Provider::Anthropic {
             let system = request.blocks.iter().take_while(|b| is_system(b)).count();
             let ends = [system.checked_sub(1), request.blocks.len().checked_sub(1)];

@@ -8,8 +8,7 @@ use ctxbench_core::model::find;
 use ctxbench_core::prelude::*;
 
 use super::{AiderProgram, groups, max_input, messages};
-use crate::aider::rules::{Ending, Job, SummaryRules, ending, head_limit};
-use crate::aider::settings::AiderSettings;
+use crate::aider::rules::{AiderSettings, Ending, Job, SummaryRules, ending, head_limit};
 
 /// Interval between two checks for an answer, ms. The program's worker waits continuously; one
 /// second is close enough.

@@ -10,10 +10,11 @@ use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::model::Model;
 use ctxbench_core::prelude::*;
 
-use super::chunks::{Chunks, Created, block, written};
-use super::chunks::{cut_map, map_budget, map_tokens};
-use super::rules::{CONTENTS, ChatLine, EXACT, TokenCount, history_budget};
-use super::settings::{AiderSettings, AiderWords, Oversize, Reminder};
+use super::chunks::{Chunks, Created, block, cut_map, map_budget, map_tokens, written};
+use super::rules::{
+    AiderSettings, AiderWords, CONTENTS, ChatLine, EXACT, Oversize, Reminder, TokenCount,
+    history_budget,
+};
 use crate::aider::markdown;
 use crate::aider::rules::{in_list, list_tokens};
 use crate::descriptor::BuildRequest;

@@ -9,7 +9,7 @@ use ctxbench_core::prelude::*;
 use ctxbench_core::usage::Ttl;
 
 use super::ClaudeCodeProgram;
-use crate::claude_code::settings::Resume;
+use crate::claude_code::rules::Resume;
 use crate::claude_code::summary::Prepared;
 
 /// Interval between two checks whether the summary has arrived, ms; ours.

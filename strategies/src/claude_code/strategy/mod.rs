@@ -1,18 +1,15 @@
 //! Claude Code 2.1 (docs/sources/claude-code.md §1).
 
 mod idle;
-mod summarize_side;
 
 use ctxbench_core::block::is_fixed;
 use ctxbench_core::prelude::*;
 
-use super::restore::OF_FOLDERS;
-use super::restore::{cut_indexes, restored};
+use super::restore::{OF_FOLDERS, cut_indexes, restored};
 use super::rules::{
-    Levels, believed, clearable, estimate, excess, is_too_long, last_messages, levels, new_from,
-    too_much,
+    ClaudeCodeSettings, ClaudeCodeWords, Levels, Micro, Trigger, believed, clearable, estimate,
+    excess, is_too_long, last_messages, levels, new_from, too_much,
 };
-use super::settings::{ClaudeCodeSettings, ClaudeCodeWords, Micro, Trigger};
 use super::summary::{FinishedSummary, SessionMemory, Summaries};
 use crate::scoped::Scoped;
 
@@ -23,6 +20,9 @@ const ATTEMPTS: u32 = 10;
 /// Maximum number of replies between two compactions for the second one to count as "right after"
 /// the first. Our choice: docs/sources/claude-code.md §1.5 gives no number.
 const RIGHT_AFTER: u32 = 1;
+
+/// Number of characters that the instruction quotes of the message before the split; ours.
+const QUOTED: usize = 80;
 
 pub(crate) struct ClaudeCodeProgram {
     /// True for the account with two tiers before each request (`described.rs`). It says nothing about
@@ -264,6 +264,48 @@ impl ClaudeCodeProgram {
         Flow::Proceed
     }
 
+    /// Summarises one side of the conversation, split right after a message: "summarise from here" and
+    /// "summarise up to here" of the rewind menu (docs/sources/claude-code.md §1.5, versions 2.1.32 and
+    /// 2.1.141, grade A). Recent files are not restored afterwards, because no source says that they
+    /// are. A failure changes nothing.
+    async fn summarise_side(
+        &mut self,
+        s: &mut Engine,
+        to: MessageId,
+        mode: RewindMode,
+        instructions: Option<&str>,
+    ) -> Result<(), String> {
+        let (fixed, history) = self.split_fixed(s);
+        // The split is after the last block of the message. A summary that replaces it has a newer
+        // id but an earlier position.
+        let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
+        let (before, after) = history.split_at(seam);
+        let from_here = mode == RewindMode::SummarizeFrom;
+        let (gone, shown) = if from_here { (after, &history[..]) } else { (before, before) };
+        if gone.is_empty() {
+            return Err("there is nothing to summarise on this side".into());
+        }
+        let only = before.last().filter(|_| from_here).map(|b| {
+            let quoted: String = b.text.chars().take(QUOTED).collect();
+            format!(
+                "Summarise only what comes after the message that begins with \"{quoted}\"; \
+                 everything up to it stays in the conversation."
+            )
+        });
+        let extra: Vec<&str> = only.iter().map(String::as_str).chain(instructions).collect();
+        let extra = extra.join("\n");
+        let phase = Phase::StandaloneTurn;
+        let written = self.asked.ask(s, phase, Some(&extra), None, (&fixed, shown)).await?;
+        if written.upto < shown.len() {
+            return Err("the conversation is too long to be summarised at once".into());
+        }
+        let summary = [self.asked.block(s, &written.text, gone)];
+        let sides = if from_here { [before, &summary] } else { [&summary, after] };
+        self.replace(s, mode.word(), phase, [&fixed[..], sides[0], sides[1]].concat())?;
+        self.memory.forget(s);
+        Ok(())
+    }
+
     /// Cancels background work because the conversation changed.
     fn drop_background(&mut self, s: &mut Engine) {
         self.memory.forget(s);
@@ -438,3 +480,7 @@ impl Strategy for ClaudeCodeProgram {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "summarize_side_tests.rs"]
+mod tests;
