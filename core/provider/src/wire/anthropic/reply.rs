@@ -217,7 +217,6 @@ fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
             None => payload,
         }));
     }
-    let known = "text, thinking, tool_use, compaction";
-    let other = WireError::unsupported("reply part", &p.kind, known);
+    let other = WireError::unsupported("reply part", &p.kind);
     p.into_content()?.into_part().ok_or(other)
 }

@@ -13,7 +13,6 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
 use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
-use crate::wire::plan::role_word;
 
 const NAMES: Names = Names {
     prompt: "input_tokens",
@@ -92,7 +91,7 @@ fn item(id: String, p: &Part) -> InputItem<'_> {
         p => {
             let text = ContentPart::text("output_text", p.text().into());
             let parts = vec![ContentPart { annotations: Some([]), ..text }];
-            InputItem { id, status, ..InputItem::message(role_word(Role::Assistant), parts) }
+            InputItem { id, status, ..InputItem::message(Role::Assistant, parts) }
         }
     }
 }
@@ -113,7 +112,7 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     let message = |group: &[&Item]| InputItem {
         id: Some(format!("msg_{}", group[0].message)),
         status: Some("completed"),
-        ..InputItem::message(role_word(Role::User), group.iter().map(part).collect())
+        ..InputItem::message(Role::User, group.iter().map(part).collect())
     };
     let summary = InputItem {
         id: Some("cmp_0".into()),
@@ -136,14 +135,13 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
 /// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Response<'_, OpenAiUsage> = json::parse(bytes)?;
-    let known = "message, reasoning, function_call, custom_tool_call, compaction";
     let mut parts = Vec::with_capacity(body.output.len());
     for item in body.output {
         if item.kind == "message" {
             parts.extend(contents(item.content)?.into_iter().filter_map(Content::into_part));
             continue;
         }
-        parts.extend(item.into_content(known)?.into_part());
+        parts.extend(item.into_content()?.into_part());
     }
     let reason = body.incomplete_details.flatten().and_then(|d| d.reason);
     let only_compaction =
