@@ -7,9 +7,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::usage::Usage;
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::format::{ApiFormat, ReplyOptions, too_large};
 use super::json::sane;
@@ -23,39 +22,25 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Usage of a reply by a model, encoded under the names of a wire. Cached tokens are part of the prompt
+/// Encodes the usage of a reply by a model under the names of a wire. Cached tokens are part of the prompt
 /// tokens. DeepSeek reports hits and misses separately; writes are reported if they are charged.
-pub(super) struct EncodedUsage<'a>(pub(super) Usage, pub(super) &'a Names, pub(super) &'a Model);
-
-impl Serialize for EncodedUsage<'_> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Input {
-            cached_tokens: u64,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            cache_write_tokens: Option<u64>,
-        }
-        #[derive(Serialize)]
-        struct Output {
-            reasoning_tokens: u64,
-        }
-        let EncodedUsage(u, names, model) = self;
-        let mut map = s.serialize_map(None)?;
-        map.serialize_entry(names.prompt, &u.prompt())?;
-        if model.provider == Provider::Deepseek {
-            map.serialize_entry("prompt_cache_hit_tokens", &u.cache_read)?;
-            map.serialize_entry("prompt_cache_miss_tokens", &(u.prompt() - u.cache_read))?;
-        } else {
-            let written = u.cache_write + u.cache_write_1h;
-            let cache_write_tokens = Some(written).filter(|n| *n > 0 || model.cache.write_fee);
-            let input = Input { cached_tokens: u.cache_read, cache_write_tokens };
-            map.serialize_entry(names.details, &input)?;
-        }
-        map.serialize_entry(names.output, &u.output)?;
-        map.serialize_entry(names.output_details, &Output { reasoning_tokens: u.reasoning })?;
-        map.serialize_entry("total_tokens", &u.total())?;
-        map.end()
+pub(super) fn encoded_usage(u: Usage, names: &Names, model: &Model) -> Value {
+    let mut usage = json!({
+        names.prompt: u.prompt(), names.output: u.output,
+        names.output_details: {"reasoning_tokens": u.reasoning}, "total_tokens": u.total(),
+    });
+    if model.provider == Provider::Deepseek {
+        usage["prompt_cache_hit_tokens"] = u.cache_read.into();
+        usage["prompt_cache_miss_tokens"] = (u.prompt() - u.cache_read).into();
+        return usage;
     }
+    let mut details = json!({"cached_tokens": u.cache_read});
+    let written = u.cache_write + u.cache_write_1h;
+    if written > 0 || model.cache.write_fee {
+        details["cache_write_tokens"] = written.into();
+    }
+    usage[names.details] = details;
+    usage
 }
 
 /// Joins neighbouring texts, which are parts of one.

@@ -106,7 +106,7 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let iterations = (reply.billed != reply.usage).then(|| {
         let answer =
             (reply.usage.prompt() + reply.usage.output > 0).then(|| of("message", &reply.usage));
-        let compaction = of("compaction", &minus(&reply.billed, &reply.usage));
+        let compaction = of("compaction", &reply.billed.minus(&reply.usage));
         [compaction].into_iter().chain(answer).collect()
     });
     let a = reply.applied;
@@ -138,18 +138,6 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
         usage: AnthropicUsage { iterations, ..AnthropicUsage::new(&reply.usage) },
         context_management: (a != Applied::default()).then_some(Management { applied_edits }),
     })
-}
-
-fn minus(a: &Usage, b: &Usage) -> Usage {
-    Usage {
-        input: a.input.saturating_sub(b.input),
-        output: a.output.saturating_sub(b.output),
-        reasoning: 0,
-        cache_read: a.cache_read.saturating_sub(b.cache_read),
-        cache_write: a.cache_write.saturating_sub(b.cache_write),
-        cache_write_1h: a.cache_write_1h.saturating_sub(b.cache_write_1h),
-        reported_total: None,
-    }
 }
 
 impl AnthropicUsage {

@@ -12,7 +12,7 @@ use super::request::{ContentPart, InputItem, contents};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
-use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
+use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
 
 const NAMES: Names = Names {
     prompt: "input_tokens",
@@ -71,7 +71,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
         incomplete_details: Some(reason.map(|r| Incomplete { reason: Some(r.into()) })),
         error: Some(()),
         output: items.collect(),
-        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
     })
 }
 
@@ -128,7 +128,7 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
         incomplete_details: None,
         error: None,
         output: messages.chain([summary]).collect(),
-        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
     })
 }
 

@@ -1,7 +1,6 @@
 //! OpenAI Responses: requests.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -280,7 +279,10 @@ impl InputItem<'_> {
     pub(crate) fn into_content(self) -> Result<Content, WireError> {
         Ok(match &*self.kind {
             "reasoning" => Content::Reasoning {
-                text: joined(self.summary.unwrap_or_default()),
+                text: {
+                    let parts = self.summary.into_iter().flatten().filter_map(|p| p.text);
+                    parts.map(|t| t.as_str().to_string()).collect::<String>().into()
+                },
                 encrypted: opt(self.encrypted_content),
             },
             // A custom tool has text as input instead of JSON.
@@ -334,15 +336,5 @@ impl ContentPart<'_> {
                 return Err(WireError::unsupported("content part", other));
             }
         })
-    }
-}
-
-/// Joins the texts of parts.
-fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
-    let mut texts = parts.into_iter().filter_map(|p| p.text.map(Text::into_shared));
-    match (texts.next(), texts.next()) {
-        (None, _) => "".into(),
-        (Some(only), None) => only,
-        (Some(a), Some(b)) => texts.fold(format!("{a}{b}"), |all, t| all + &t).into(),
     }
 }
