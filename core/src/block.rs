@@ -207,7 +207,7 @@ pub struct Quote {
 }
 
 /// A block before it is frozen; [`crate::Strategy::admit`] may change one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
     pub kind: BlockKind,
     pub role: Role,
@@ -233,19 +233,7 @@ pub struct Draft {
 impl Draft {
     /// Creates a plain text block.
     pub fn text(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
-        Draft {
-            kind,
-            role,
-            text: text.into(),
-            splits: Vec::new(),
-            quotes: Vec::new(),
-            call: None,
-            opaque: None,
-            is_error: false,
-            media: None,
-            form: BlockForm::Verbatim,
-            as_list: false,
-        }
+        Draft { kind, role, text: text.into(), ..Draft::default() }
     }
 
     /// Creates a block that the strategy made.
