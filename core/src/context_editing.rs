@@ -47,7 +47,9 @@ pub trait PromptItem: Sized {
     /// Returns a result or call with `text` as content.
     fn cleared(&self, text: &str) -> Self;
     /// Clears the item like [`PromptItem::cleared`], but keeps the cached prefix valid.
-    fn deleted(&self, text: &str) -> Self;
+    fn deleted(&self, text: &str) -> Self {
+        self.cleared(text)
+    }
 }
 
 impl PromptItem for Arc<Block> {
@@ -71,9 +73,6 @@ impl PromptItem for Arc<Block> {
     }
     fn cleared(&self, text: &str) -> Self {
         self.with_text(BlockForm::Cleared, text)
-    }
-    fn deleted(&self, text: &str) -> Self {
-        self.cleared(text)
     }
 }
 

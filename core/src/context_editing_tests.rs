@@ -15,9 +15,6 @@ impl PromptItem for (ItemKind<'static>, u64) {
     fn cleared(&self, _text: &str) -> Self {
         *self
     }
-    fn deleted(&self, _text: &str) -> Self {
-        *self
-    }
 }
 
 fn model() -> &'static Model {

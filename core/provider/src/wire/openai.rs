@@ -216,26 +216,36 @@ mod tests {
     use crate::wire::find;
     use ctxbench_core::model;
 
-    fn read(usage: &str) -> Usage {
-        let body = format!(
-            "{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}"
-        );
-        (find("openai-chat").unwrap().decode_reply)(body.as_bytes()).unwrap().usage
-    }
-
     #[test]
     fn decode_reads_usage_of_each_provider() {
-        // OpenAI from gpt-5.6: 100 read and 20 written of 150.
-        let u = read(
-            r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#,
-        );
-        assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
-        // DeepSeek: hits and misses add up to the prompt, even if the prompt size is not reported.
-        for prompt in [r#""prompt_tokens":150,"#, ""] {
-            let u = read(&format!(
-                "{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"
-            ));
-            assert_eq!((u.input, u.cache_read, u.prompt()), (22, 128, 150), "{prompt}");
+        let deepseek =
+            r#""completion_tokens":9,"prompt_cache_hit_tokens":128,"prompt_cache_miss_tokens":22"#;
+        for (usage, input, read, written) in [
+            (
+                r#""prompt_tokens":150,"completion_tokens":9,"total_tokens":159,"prompt_tokens_details":{"cached_tokens":100}"#,
+                50,
+                100,
+                0,
+            ),
+            // OpenAI from gpt-5.6: 100 read and 20 written of 150.
+            (
+                r#""prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}"#,
+                30,
+                100,
+                20,
+            ),
+            // Hits and misses add up to the prompt, even if the prompt size is not reported.
+            (&format!("\"prompt_tokens\":150,{deepseek}"), 22, 128, 0),
+            (deepseek, 22, 128, 0),
+        ] {
+            let body = format!(
+                r#"{{"choices":[{{"message":{{"role":"assistant","content":"hi"}},"finish_reason":"length"}}],"usage":{{{usage}}}}}"#
+            );
+            let r = (find("openai-chat").unwrap().decode_reply)(body.as_bytes()).unwrap();
+            let u = r.usage;
+            assert_eq!((u.input, u.cache_read, u.cache_write), (input, read, written), "{usage}");
+            assert_eq!((u.prompt(), u.output, u.total()), (150, 9, 159), "{usage}");
+            assert_eq!((r.stop, r.parts), (StopReason::MaxTokens, vec![Part::Text("hi".into())]));
         }
     }
 

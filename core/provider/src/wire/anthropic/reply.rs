@@ -51,7 +51,7 @@ struct Management {
     applied_edits: Vec<AppliedEdit>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 struct AppliedEdit {
     #[serde(skip_deserializing, rename = "type")]
     kind: &'static str,
@@ -113,14 +113,14 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let tools = AppliedEdit {
         kind: "clear_tool_uses_20250919",
         cleared_tool_uses: Some(a.cleared_tool_uses),
-        cleared_thinking_turns: None,
         cleared_input_tokens: a.cleared_tokens,
+        ..AppliedEdit::default()
     };
     let thinking = AppliedEdit {
         kind: "clear_thinking_20251015",
-        cleared_tool_uses: None,
         cleared_thinking_turns: Some(a.cleared_thinking_turns),
         cleared_input_tokens: a.thinking_tokens,
+        ..AppliedEdit::default()
     };
     let did = |e: &AppliedEdit| {
         let cleared = e.cleared_tool_uses.or(e.cleared_thinking_turns);
