@@ -48,7 +48,8 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
             Action::Rewind { to, mode, instructions } => {
                 let before = s.context.blocks().to_vec();
                 let status = rewind(s, strategy, &to, mode, instructions.as_deref()).await;
-                s.note_rewind(to, mode, status, before);
+                let after = s.context.blocks().to_vec();
+                s.note(Event::Rewound { to, mode, status, before, after });
             }
             Action::Clear => {
                 // An empty view separates nothing.

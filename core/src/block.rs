@@ -119,78 +119,36 @@ pub struct Origin {
     pub part: u32,
 }
 
-/// The parts of the history that a block contains or summarises, in order. A summary covers the parts
-/// of the summary before it, so the lists are shared.
-#[derive(Clone, Debug)]
-pub struct Origins(Repr);
-
-impl Default for Origins {
-    fn default() -> Origins {
-        vec![].into()
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Repr {
-    Single(Origin),
-    Shared(Box<[Arc<[Origin]>]>),
-}
+/// The parts of the history that a block contains or summarises, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origins(Arc<[Origin]>);
 
 impl Origins {
     pub fn iter(&self) -> impl Iterator<Item = &Origin> {
-        let (one, lists) = match &self.0 {
-            Repr::Single(origin) => (Some(origin), &[][..]),
-            Repr::Shared(lists) => (None, &**lists),
-        };
-        one.into_iter().chain(lists.iter().flat_map(|l| l.iter()))
+        self.0.iter()
     }
 
     /// Returns whether the block corresponds to no part of the history.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Repr::Shared(lists) if lists.is_empty())
+        self.0.is_empty()
     }
 }
 
 impl From<Vec<Origin>> for Origins {
     fn from(all: Vec<Origin>) -> Origins {
-        Origins(match all[..] {
-            [] => Repr::Shared(Box::default()),
-            [one] => Repr::Single(one),
-            _ => Repr::Shared([all.into()].into()),
-        })
+        Origins(all.into())
     }
 }
 
 impl<'a> FromIterator<&'a Origins> for Origins {
     fn from_iter<I: IntoIterator<Item = &'a Origins>>(all: I) -> Origins {
-        let (mut lists, mut single) = (Vec::new(), Vec::new());
-        for origins in all {
-            match &origins.0 {
-                Repr::Single(origin) => single.push(*origin),
-                Repr::Shared(more) if more.is_empty() => {}
-                Repr::Shared(more) => {
-                    lists.extend((!single.is_empty()).then(|| single.drain(..).collect()));
-                    lists.extend(more.iter().cloned());
-                }
-            }
-        }
-        if lists.is_empty() {
-            return single.into();
-        }
-        lists.extend((!single.is_empty()).then(|| single.into()));
-        Origins(Repr::Shared(lists.into()))
+        all.into_iter().flat_map(|origins| origins.iter().copied()).collect()
     }
 }
 
 impl FromIterator<Origin> for Origins {
     fn from_iter<I: IntoIterator<Item = Origin>>(all: I) -> Origins {
-        Vec::from_iter(all).into()
-    }
-}
-
-impl PartialEq for Origins {
-    fn eq(&self, other: &Origins) -> bool {
-        self.iter().eq(other.iter())
+        Origins(all.into_iter().collect())
     }
 }
 
@@ -207,7 +165,7 @@ pub struct Quote {
 }
 
 /// A block before it is frozen; [`crate::Strategy::admit`] may change one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
     pub kind: BlockKind,
     pub role: Role,
@@ -233,19 +191,7 @@ pub struct Draft {
 impl Draft {
     /// Creates a plain text block.
     pub fn text(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
-        Draft {
-            kind,
-            role,
-            text: text.into(),
-            splits: Vec::new(),
-            quotes: Vec::new(),
-            call: None,
-            opaque: None,
-            is_error: false,
-            media: None,
-            form: BlockForm::Verbatim,
-            as_list: false,
-        }
+        Draft { kind, role, text: text.into(), ..Draft::default() }
     }
 
     /// Creates a block that the strategy made.
@@ -436,17 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn origins_of_summaries_are_ordered_and_shared() {
+    fn origins_of_summaries_are_ordered() {
         let origins = |parts: std::ops::Range<u32>| -> Origins {
             parts.map(|part| Origin { message: MessageId(part), part: 0 }).collect()
         };
-        let said: Vec<Origins> = (0..3).map(|n| origins(n..n + 1)).collect();
-        let first: Origins = said.iter().collect();
-        assert_eq!(first, origins(0..3));
-        let next: Origins = [&first, &Origins::default(), &origins(3..4)].into_iter().collect();
+        let (first, none) = (origins(0..3), Origins::default());
+        let next: Origins = [&first, &none, &origins(3..4)].into_iter().collect();
         assert_eq!(next, origins(0..4));
-        assert!(std::ptr::eq(first.iter().next().unwrap(), next.iter().next().unwrap()));
-        assert!(Origins::default().is_empty() && !next.is_empty());
+        assert!(none.is_empty() && !next.is_empty());
     }
 
     #[test]

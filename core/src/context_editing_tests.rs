@@ -20,6 +20,26 @@ fn model() -> &'static Model {
     crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
 }
 
+/// Returns a prompt by words with a size at their end: `S` is the system prompt, `U` the user, `T`
+/// thinking, `O` other text, `K` a compaction, `read:a` a call of a tool with its id, and `=a` its
+/// result.
+fn prompt(words: &'static str) -> Vec<(ItemKind<'static>, u64)> {
+    let item = |word: &'static str| {
+        let end = word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let kind = match (&word[..end], word[..end].split_once(':')) {
+            (_, Some((name, id))) => Call(id, name),
+            ("S", _) => System,
+            ("U", _) => User,
+            ("T", _) => Thinking,
+            ("O", _) => Other,
+            ("K", _) => Compaction,
+            (result, _) => Result(&result[1..]),
+        };
+        (kind, word[end..].parse().unwrap())
+    };
+    words.split(' ').map(item).collect()
+}
+
 fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(ItemKind<'static>, u64)]) -> Decision {
     super::decide(edits, fixed, &Analysis::new(prompt, model()))
 }
@@ -42,11 +62,7 @@ fn placeholder() -> u64 {
 #[test]
 fn keeps_the_newest_and_needs_enough() {
     // 10 system + 5 × (call 10 + result 100) = 560 tokens; web results are never cleared.
-    let mut all = vec![(System, 10)];
-    for id in ["a", "b", "w", "c", "d"] {
-        all.extend([(Call(id, if id == "w" { "web" } else { "read" }), 10), (Result(id), 100)]);
-    }
-    let p = all;
+    let p = prompt("S10 read:a10 =a100 read:b10 =b100 web:w10 =w100 read:c10 =c100 read:d10 =d100");
     let freed = 100 - placeholder();
     let run = |e: ServerEdit| decide(&[e], 0, &p);
     assert_eq!(run(clear(ClearTrigger::InputTokens(561), 1, 0)), Decision::default());
@@ -61,8 +77,7 @@ fn keeps_the_newest_and_needs_enough() {
 
 #[test]
 fn arguments_go_where_asked() {
-    let p =
-        [(Call("a", "read"), 50), (Result("a"), 100), (Call("b", "edit"), 50), (Result("b"), 100)];
+    let p = prompt("read:a50 =a100 edit:b50 =b100");
     let edit = |inputs| ServerEdit::ClearToolUses {
         trigger: ClearTrigger::ToolUses(1),
         keep: 0,
@@ -76,16 +91,7 @@ fn arguments_go_where_asked() {
 
 #[test]
 fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
-    let p = [
-        (System, 10),
-        (Call("a", "read"), 50),
-        (Result("a"), 100),
-        (User, 5),
-        (Call("w", "web"), 50),
-        (Call("b", "read"), 50),
-        (Result("w"), 100),
-        (Result("b"), 100),
-    ];
+    let p = prompt("S10 read:a50 =a100 U5 web:w50 read:b50 =w100 =b100");
     let at = |inputs, cleared| {
         let mut edit = clear(ClearTrigger::ToolUses(1), 0, 0);
         if let ServerEdit::ClearToolUses { inputs: of, .. } = &mut edit {
@@ -101,20 +107,7 @@ fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
 
 #[test]
 fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
-    let p = [
-        (User, 5),
-        (Thinking, 7),
-        (Other, 5),
-        (User, 5),
-        (Other, 5),
-        (User, 5),
-        (Thinking, 11),
-        (Call("a", "read"), 5),
-        (Result("a"), 5),
-        (Thinking, 13),
-        (Call("b", "read"), 5),
-        (Result("b"), 5),
-    ];
+    let p = prompt("U5 T7 O5 U5 O5 U5 T11 read:a5 =a5 T13 read:b5 =b5");
     let run = |keep| decide(&[ServerEdit::ClearThinking { keep }], 0, &p);
     // The open cycle is one turn: both thinking items are kept, although a result is between them.
     assert_eq!((run(Some(1)).gone, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
@@ -124,32 +117,14 @@ fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
 }
 
 /// Three turns with thinking: before a call, after its result and before the answer; before an answer;
-/// before a call with a result. 10 tokens each, thinking 7, 8, 9 and 11.
-const THREE_TURNS: [(ItemKind<'static>, u64); 17] = [
-    (System, 10),
-    (User, 10),
-    (Thinking, 7),
-    (Call("a", "read"), 10),
-    (Result("a"), 10),
-    // A reminder next to the result: the tool cycle continues.
-    (User, 10),
-    (Thinking, 8),
-    (Other, 10),
-    (User, 10),
-    (Thinking, 9),
-    (Other, 10),
-    (User, 10),
-    (Thinking, 11),
-    (Call("b", "read"), 10),
-    (Result("b"), 10),
-    (Call("c", "read"), 10),
-    (Result("c"), 10),
-];
+/// before a call with a result. The second `U` is a reminder next to the result.
+const THREE_TURNS: &str =
+    "S10 U10 T7 read:a10 =a10 U10 T8 O10 U10 T9 O10 U10 T11 read:b10 =b10 read:c10 =c10";
 
 #[test]
 fn an_older_model_leaves_out_the_thinking_of_earlier_turns() {
     let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
-    let p = THREE_TURNS;
+    let p = prompt(THREE_TURNS);
     let tokens = |m, upto: usize| prompt_tokens(m, &[], &p[..upto]);
     // First turn: everything is kept, with or without a reminder.
     assert_eq!((tokens(old, 5), tokens(old, 6), tokens(old, 8)), (47, 57, 75));
@@ -180,8 +155,9 @@ fn an_older_model_leaves_out_the_thinking_of_earlier_turns() {
 #[test]
 fn keeping_one_turn_is_the_default_of_the_older_models() {
     let old = find("claude-haiku-4-5").unwrap();
-    for upto in 0..=THREE_TURNS.len() {
-        let p = THREE_TURNS[..upto].to_vec();
+    let p = prompt(THREE_TURNS);
+    for upto in 0..=p.len() {
+        let p = p[..upto].to_vec();
         let asked = apply(old, &[ServerEdit::ClearThinking { keep: Some(1) }], 0, p.clone());
         assert_eq!(asked.0, apply(old, &[], 0, p).0, "{upto}");
     }
@@ -225,15 +201,7 @@ proptest! {
 
 #[test]
 fn what_stands_before_the_last_compaction_is_ignored_and_not_counted() {
-    let p = [
-        (System, 10),
-        (User, 90),
-        (Call("a", "t"), 10),
-        (Result("a"), 90),
-        (Compaction, 20),
-        (Call("b", "t"), 10),
-        (Result("b"), 60),
-    ];
+    let p = prompt("S10 U90 t:a10 =a90 K20 t:b10 =b60");
     let d = decide(&[clear(ClearTrigger::InputTokens(101), 0, 0)], 0, &p);
     assert_eq!((d.gone, d.results), (vec![1, 2, 3], vec![]));
     let d = decide(&[clear(ClearTrigger::InputTokens(100), 0, 0)], 0, &p);

@@ -12,9 +12,7 @@ use crate::content::Part;
 use crate::context::{Context, EditError};
 use crate::context_editing;
 use crate::history::History;
-use crate::host::{
-    BackgroundStep, Event, Host, Incoming, RewindMode, RewindStatus, Task, TimedEvent,
-};
+use crate::host::{BackgroundStep, Event, Host, Incoming, Task, TimedEvent};
 use crate::ledger::Ledger;
 use crate::model::Model;
 use crate::request::{Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools};
@@ -484,18 +482,6 @@ impl Engine {
     /// Reports the view to the host after message `key` was recorded.
     pub fn notify_view(&mut self, key: &str) {
         self.host.on_view(key, self.context.blocks());
-    }
-
-    /// Records a rewind; `before` is the earlier context.
-    pub fn note_rewind(
-        &mut self,
-        to: String,
-        mode: RewindMode,
-        status: RewindStatus,
-        before: Vec<Arc<Block>>,
-    ) {
-        let after = self.context.blocks().to_vec();
-        self.note(Event::Rewound { to, mode, status, before, after });
     }
 
     /// Notifies the host that the history contains the last reply.

@@ -54,6 +54,12 @@ pub struct Tools {
     hash: OnceLock<u64>,
 }
 
+impl PartialEq for Tools {
+    fn eq(&self, o: &Self) -> bool {
+        self.json.get() == o.json.get()
+    }
+}
+
 impl Tools {
     /// Creates tools from definitions; `None` if there are none.
     pub fn new(definitions: &[serde_json::Value]) -> Option<Arc<Self>> {

@@ -57,12 +57,23 @@ impl Usage {
     }
 
     pub fn add(&mut self, o: &Usage) {
-        self.input += o.input;
-        self.output += o.output;
-        self.reasoning += o.reasoning;
-        self.cache_read += o.cache_read;
-        self.cache_write += o.cache_write;
-        self.cache_write_1h += o.cache_write_1h;
-        self.reported_total = None;
+        *self = self.combined(o, |a, b| a + b);
+    }
+
+    /// Returns what these tokens have beyond others.
+    pub fn minus(&self, o: &Usage) -> Usage {
+        self.combined(o, u64::saturating_sub)
+    }
+
+    fn combined(&self, o: &Usage, of: fn(u64, u64) -> u64) -> Usage {
+        Usage {
+            input: of(self.input, o.input),
+            output: of(self.output, o.output),
+            reasoning: of(self.reasoning, o.reasoning),
+            cache_read: of(self.cache_read, o.cache_read),
+            cache_write: of(self.cache_write, o.cache_write),
+            cache_write_1h: of(self.cache_write_1h, o.cache_write_1h),
+            reported_total: None,
+        }
     }
 }

@@ -106,11 +106,7 @@ fn back_from(found: &Found, at: usize) -> impl Iterator<Item = (usize, &CachedPr
 }
 
 /// Positions at which a prompt may create entries, in order, with the requested lifetime.
-enum Marks {
-    At(Vec<(usize, Ttl)>),
-    /// Every position from this one.
-    From(usize),
-}
+type Marks = [(usize, Ttl)];
 
 /// Minimum number of entries for removing expired ones.
 const MIN_SWEPT: usize = 4_096;
@@ -170,12 +166,11 @@ impl PromptCache {
         if self.rule.write_fee {
             // Writes everything after the hit: up to the last long-lived breakpoint for long, then up
             // to the last for short.
-            let last_long = marks.last_of(Ttl::OneHour).map_or(0, |m| all[m].tokens);
-            use_.write_1h = last_long.saturating_sub(read);
-            use_.write_5m = marks
-                .last(all.len())
-                .map_or(0, |m| all[m].tokens)
-                .saturating_sub(read + use_.write_1h);
+            let last = |of: fn(&Ttl) -> bool| {
+                marks.iter().rfind(|(_, ttl)| of(ttl)).map_or(0, |(at, _)| all[*at].tokens)
+            };
+            use_.write_1h = last(|ttl| *ttl == Ttl::OneHour).saturating_sub(read);
+            use_.write_5m = last(|_| true).saturating_sub(read + use_.write_1h);
         }
         use_.uncached = total - read - use_.write_1h - use_.write_5m;
         let usable_at = usable_at_ms.max(now_ms);
@@ -200,15 +195,7 @@ impl PromptCache {
                 write(i, Ttl::default(), EntryKind::Seen);
             }
         }
-        match marks {
-            Marks::At(marks) => marks
-                .into_iter()
-                .filter(|(at, _)| *at >= first)
-                .for_each(|(at, ttl)| write(at, ttl, kind)),
-            Marks::From(from) => {
-                (from.max(first)..all.len()).for_each(|at| write(at, Ttl::default(), kind))
-            }
-        }
+        marks.into_iter().filter(|(at, _)| *at >= first).for_each(|(at, ttl)| write(at, ttl, kind));
         use_
     }
 
@@ -236,25 +223,22 @@ impl PromptCache {
     }
 
     /// Returns the positions at which a prompt may create entries.
-    fn marks(&self, all: &[Prefix]) -> Marks {
-        // Tokens never decrease along a prompt.
-        let large = all.partition_point(|p| p.tokens < self.rule.minimum);
-        let end = all.len().checked_sub(1);
+    fn marks(&self, all: &[Prefix]) -> Vec<(usize, Ttl)> {
+        let (end, default) = (all.len().checked_sub(1), Ttl::default());
         let set = || all.iter().enumerate().filter_map(|(i, p)| Some((i, p.cache?)));
         let mut marks: Vec<(usize, Ttl)> = match self.rule.entries {
-            Entries::Everywhere => return Marks::From(large),
-            Entries::Units => end.map(|i| (i, Ttl::default())).into_iter().collect(),
-            Entries::Breakpoints => set().collect(),
-            Entries::BreakpointsAndEnd => {
-                let mut marks: Vec<_> = set().collect();
-                if marks.len() < self.rule.breakpoints && marks.last().map(|(i, _)| *i) != end {
-                    marks.extend(end.map(|i| (i, Ttl::default())));
-                }
-                marks
-            }
+            Entries::Everywhere => (0..all.len()).map(|i| (i, default)).collect(),
+            Entries::Units => end.map(|i| (i, default)).into_iter().collect(),
+            Entries::Breakpoints | Entries::BreakpointsAndEnd => set().collect(),
         };
-        marks.retain(|(i, _)| *i >= large);
-        Marks::At(marks)
+        if self.rule.entries == Entries::BreakpointsAndEnd
+            && marks.len() < self.rule.breakpoints
+            && marks.last().map(|(i, _)| *i) != end
+        {
+            marks.extend(end.map(|i| (i, default)));
+        }
+        marks.retain(|(i, _)| all[*i].tokens >= self.rule.minimum);
+        marks
     }
 
     /// Returns the longest readable prefix, using the entries for which `counts` is true.
@@ -276,11 +260,10 @@ impl PromptCache {
                 .find(|(_, entry)| counts(entry))
                 .map(|(i, _)| i)
         };
-        match (self.rule.lookback, marks) {
+        match self.rule.lookback {
             // The last mark searches everything that the others do.
-            (None, _) => marks.last(all.len()).and_then(from_mark),
-            (Some(_), Marks::At(marks)) => marks.iter().filter_map(|(m, _)| from_mark(*m)).max(),
-            (Some(_), Marks::From(first)) => (*first..all.len()).filter_map(from_mark).max(),
+            None => marks.last().and_then(|(at, _)| from_mark(*at)),
+            Some(_) => marks.iter().filter_map(|(at, _)| from_mark(*at)).max(),
         }
     }
 }
@@ -295,24 +278,6 @@ fn unit(all: &[Prefix], found: &Found, counts: impl Fn(&CachedPrefix) -> bool) -
         _ => *at,
     };
     found.iter().filter(|e| readable(e)).map(reached).max()
-}
-
-impl Marks {
-    /// Returns the last position in a prompt of `len` items.
-    fn last(&self, len: usize) -> Option<usize> {
-        match self {
-            Marks::At(marks) => marks.last().map(|(m, _)| *m),
-            Marks::From(first) => len.checked_sub(1).filter(|last| last >= first),
-        }
-    }
-
-    /// Returns the last position with a lifetime.
-    fn last_of(&self, ttl: Ttl) -> Option<usize> {
-        match self {
-            Marks::At(marks) => marks.iter().rev().find(|(_, t)| *t == ttl).map(|(m, _)| *m),
-            Marks::From(_) => None,
-        }
-    }
 }
 
 /// What a prefix adds to the one before it: hash, tokens, breakpoint, author.

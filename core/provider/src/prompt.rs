@@ -264,7 +264,7 @@ pub enum PromptThread {
 }
 
 /// A request as the server sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
     pub model: Arc<str>,
     /// Maximum tokens of the reply.
@@ -287,15 +287,7 @@ impl Prompt {
 
     /// Creates a prompt of items only.
     pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
-        Prompt {
-            model: model.into(),
-            max_tokens: None,
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits: Vec::new(),
-            thread: None,
-        }
+        Prompt { model: model.into(), items, ..Prompt::default() }
     }
 
     /// Sets the block that each item of a decoded request shows.
@@ -320,16 +312,5 @@ impl Prompt {
     /// Returns the billed tokens of the tools and the items.
     pub fn tokens(&self, by: &Counting) -> u64 {
         self.tools_tokens(by) + self.items.iter().map(|i| i.tokens(by)).sum::<u64>()
-    }
-}
-
-impl PartialEq for Prompt {
-    fn eq(&self, o: &Self) -> bool {
-        let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.json.get().to_owned());
-        let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
-        plain(self) == plain(o)
-            && self.server_edits == o.server_edits
-            && tools(self) == tools(o)
-            && self.items == o.items
     }
 }

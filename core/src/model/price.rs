@@ -82,18 +82,8 @@ pub fn cost_of_reply(model: &Model, reply: &Reply) -> Cost {
 /// Returns the billed usages of a reply, one per prompt: the provider's compaction, if any, and the
 /// answer.
 pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
-    let (all, own) = (&reply.billed, &reply.usage);
-    let less = |a: u64, b: u64| a.saturating_sub(b);
-    let before = Usage {
-        input: less(all.input, own.input),
-        output: less(all.output, own.output),
-        reasoning: less(all.reasoning, own.reasoning),
-        cache_read: less(all.cache_read, own.cache_read),
-        cache_write: less(all.cache_write, own.cache_write),
-        cache_write_1h: less(all.cache_write_1h, own.cache_write_1h),
-        reported_total: None,
-    };
-    [before, *own].into_iter().filter(|u| u.prompt() + u.output > 0)
+    let compaction = reply.billed.minus(&reply.usage);
+    [compaction, reply.usage].into_iter().filter(|u| u.prompt() + u.output > 0)
 }
 
 #[cfg(test)]

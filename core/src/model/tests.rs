@@ -8,26 +8,20 @@ fn the_catalogue_is_sound() {
     assert_eq!(names.len(), catalogue().len(), "names are unique");
     let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
     for m in catalogue() {
-        let weak = find(&m.weak).unwrap();
-        assert_eq!(weak.provider, m.provider, "{}", m.name);
-        assert!(m.is_priced(), "{}", m.name);
-        let p = &m.prices;
-        assert!(
-            [p.input, p.write_5m, p.write_1h, p.read, p.output].iter().all(|x| *x > 0.0),
-            "{}",
-            m.name
+        let check = |holds: bool, what: &str| assert!(holds, "{}: {what}", m.name);
+        let (weak, p) = (find(&m.weak).unwrap(), &m.prices);
+        check(weak.provider == m.provider && m.is_priced() && !m.source.is_empty(), "weak, priced");
+        let all = [p.input, p.write_5m, p.write_1h, p.read, p.output];
+        check(all.iter().all(|x| *x > 0.0), "prices are above 0");
+        check(p.read < p.input && p.input < p.output, "order of prices");
+        check(m.max_output <= m.window && m.input_limit.is_none_or(|l| l < m.window), "limits");
+        check(
+            weak.prices.input <= p.input && weak.prices.output <= p.output,
+            "side work is dearer",
         );
-        assert!(p.read < p.input && p.input < p.output && !m.source.is_empty(), "{}", m.name);
-        assert!(
-            m.max_output <= m.window && m.input_limit.is_none_or(|l| l < m.window),
-            "{}",
-            m.name
-        );
-        let dearer = weak.prices.input > p.input || weak.prices.output > p.output;
-        assert!(!dearer, "{} is dearer than {}, whose side work it does", weak.name, m.name);
-        assert!(weak.retired().is_none() || m.retired().is_some(), "{}", m.name);
-        assert_eq!(m.cache.needs_breakpoints(), m.provider == Provider::Anthropic, "{}", m.name);
-        assert!(m.cache.minimum > 0 && m.cache.step > 0 && m.cache.short_ms > 0, "{}", m.name);
+        check(weak.retired().is_none() || m.retired().is_some(), "side work by a retired model");
+        check(m.cache.needs_breakpoints() == (m.provider == Provider::Anthropic), "breakpoints");
+        check(m.cache.minimum > 0 && m.cache.step > 0 && m.cache.short_ms > 0, "cache");
         // docs/sources/anthropic-api.md §2.1 and docs/sources/providers.md §3: 1.25 times for
         // the short lifetime; twice (Anthropic) or 2.5 times (OpenAI) for the long.
         let (short, long) = match (m.cache.write_fee, m.provider) {
@@ -35,11 +29,7 @@ fn the_catalogue_is_sound() {
             (true, _) => (1.25, 2.5),
             (false, _) => (1.0, 1.0),
         };
-        assert!(
-            close(p.write_5m, short * p.input) && close(p.write_1h, long * p.input),
-            "{}",
-            m.name
-        );
+        check(close(p.write_5m, short * p.input) && close(p.write_1h, long * p.input), "writes");
     }
     let default = find(DEFAULT_MODEL).unwrap();
     assert_eq!((default.window, &default.deprecated), (200_000, &None));

@@ -205,7 +205,7 @@ impl ProviderModel {
         };
         self.check_size(total(&all), &model)?;
         let (usage, first_token) = self.bill(&all, &model, now)?;
-        let reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
+        let reply = finish(parts, stop, usage, first_token, &model);
         let id = model.capabilities.message_threads.then(|| self.next_id());
         Ok(Reply { id, expired: self.expired, ..reply })
     }
@@ -262,23 +262,25 @@ impl ProviderModel {
         let (prompt, applied) = edited(model, prompt);
         let all = prompt.prefixes(&model.counting);
         self.check_size(total(&all), model)?;
-        if let Some(due) = compaction_due(&prompt, total(&all)) {
-            return self.compact_and_answer(prompt, due, plan, model, applied, now);
-        }
         let (usage, first_token) = self.bill(&all, model, now)?;
-        let (parts, stop) = match plan {
-            PlannedReply::Say { parts, stop } => (parts, stop),
-            _ if prompt.asks_for_compaction() => {
-                return self.compact_on_demand(prompt, usage, first_token, model);
-            }
-            _ => {
-                let Summary { text, stop } = self.write_summary(&prompt)?;
-                // A reply without text has no parts on any wire.
-                let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-                (parts, stop)
-            }
+        let reply = if let Some(due) = compaction_due(&prompt, total(&all)) {
+            self.compact_and_answer(prompt, due, plan, model, (usage, first_token), now)?
+        } else {
+            let (parts, stop) = match plan {
+                PlannedReply::Say { parts, stop } => (parts, stop),
+                _ if prompt.asks_for_compaction() => {
+                    return self.compact_on_demand(&prompt, usage, first_token, model);
+                }
+                _ => {
+                    let Summary { text, stop } = self.write_summary(&prompt)?;
+                    // A reply without text has no parts on any wire.
+                    let said = (!text.is_empty()).then(|| Part::Text(text.into()));
+                    (said.into_iter().collect(), stop)
+                }
+            };
+            finish(parts, stop, usage, first_token, model)
         };
-        Ok(finish(parts, stop, usage, None, applied, first_token, model))
+        Ok(Reply { applied, ..reply })
     }
 
     /// On demand the provider answers with a compaction item. Its encryption is not imitated: the
@@ -286,54 +288,50 @@ impl ProviderModel {
     /// (docs/sources/anthropic-sdk.md §3).
     fn compact_on_demand(
         &mut self,
-        prompt: Prompt,
+        prompt: &Prompt,
         mut usage: Usage,
         first_token: Millis,
         model: &Model,
     ) -> Result<Reply, ModelError> {
-        let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
+        let summary: Arc<str> = self.write_summary(prompt)?.text.into();
         self.signed.insert(rules::signature(&summary), ());
-        let parts = vec![Part::Compaction(Some(summary.clone()))];
         if !model.capabilities.context_editing {
-            let (stop, applied) = (StopReason::Compaction, Applied::default());
-            return Ok(finish(parts, stop, usage, None, applied, first_token, model));
+            let parts = vec![Part::Compaction(Some(summary))];
+            return Ok(finish(parts, StopReason::Compaction, usage, first_token, model));
         }
         usage.output = model.counting.block(Size::text(&summary));
-        Ok(paused(parts, usage, Applied::default(), first_token, model))
+        Ok(paused(summary, usage, first_token, model))
     }
 
-    /// The provider summarises first and then answers from its summary (`compact_20260112`).
+    /// The provider summarises first and then answers from its summary (`compact_20260112`). `bill` is
+    /// that of the compaction's prompt.
     fn compact_and_answer(
         &mut self,
-        prompt: Prompt,
+        mut prompt: Prompt,
         due: Due,
         plan: PlannedReply,
         model: &Model,
-        applied: Applied,
+        (mut compaction, first): (Usage, Millis),
         now: Millis,
     ) -> Result<Reply, ModelError> {
-        let all = prompt.prefixes(&model.counting);
-        let (mut compaction, first) = self.bill(&all, model, now)?;
         let expired = self.expired;
-        let mut asked = prompt.clone();
+        let max_tokens = prompt.max_tokens.replace(SERVER_SUMMARY_TOKENS);
         let words = due.instructions.unwrap_or_else(|| ASK.into());
         let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
         let mut item = Item::new(Role::User, Content::Text(words), usize::MAX, None);
         item.shows = Some(ask.build(MessageId(u32::MAX), vec![]));
-        asked.items.push(item);
-        asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
-        let summary: Arc<str> = self.write_summary(&asked)?.text.into();
+        prompt.items.push(item);
+        let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
         compaction.output = model.counting.block(Size::text(&summary));
         if due.pause {
-            let parts = vec![Part::Compaction(Some(summary))];
-            return Ok(paused(parts, compaction, applied, first, model));
+            return Ok(paused(summary, compaction, first, model));
         }
-        let mut rest = prompt;
-        rest.items.retain(|i| i.message == 0);
+        prompt.max_tokens = max_tokens;
+        prompt.items.retain(|i| i.message == 0);
         let block = Content::Compaction { text: summary.clone(), opaque: None };
-        rest.items.push(Item::new(Role::Assistant, block, 1, None));
+        prompt.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
-        let (usage, second) = self.bill(&rest.prefixes(&model.counting), model, later)?;
+        let (usage, second) = self.bill(&prompt.prefixes(&model.counting), model, later)?;
         // The entry that the first prompt wrote has not expired yet.
         self.expired = expired;
         let mut parts = vec![Part::Compaction(Some(summary))];
@@ -344,7 +342,8 @@ impl ProviderModel {
             }
             _ => StopReason::Compaction,
         };
-        let mut reply = finish(parts, stop, usage, Some(compaction), applied, second, model);
+        let mut reply = finish(parts, stop, usage, second, model);
+        reply.billed.add(&compaction);
         reply.latency_ms += later - now;
         Ok(reply)
     }
@@ -428,22 +427,10 @@ fn compaction_due(prompt: &Prompt, total: u64) -> Option<Due> {
 }
 
 /// A reply that is nothing but a compaction: billed, but no tokens of an answer.
-fn paused(
-    parts: Vec<Part>,
-    compaction: Usage,
-    applied: Applied,
-    first_token: Millis,
-    model: &Model,
-) -> Reply {
-    let latency_ms = latency(model, &compaction, first_token);
-    Reply {
-        parts,
-        billed: compaction,
-        stop: StopReason::Compaction,
-        applied,
-        latency_ms,
-        ..Reply::default()
-    }
+fn paused(summary: Arc<str>, billed: Usage, first_token: Millis, model: &Model) -> Reply {
+    let latency_ms = latency(model, &billed, first_token);
+    let parts = vec![Part::Compaction(Some(summary))];
+    Reply { parts, billed, stop: StopReason::Compaction, latency_ms, ..Reply::default() }
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.
@@ -474,16 +461,10 @@ fn finish(
     parts: Vec<Part>,
     stop: StopReason,
     mut usage: Usage,
-    compaction: Option<Usage>,
-    applied: Applied,
     first_token: Millis,
     model: &Model,
 ) -> Reply {
     (usage.output, usage.reasoning) = output_tokens(&model.counting, &parts);
-    let mut billed = usage;
-    if let Some(c) = compaction {
-        billed.add(&c);
-    }
     let latency_ms = latency(model, &usage, first_token);
-    Reply { parts, usage, billed, stop, applied, latency_ms, ..Reply::default() }
+    Reply { parts, usage, billed: usage, stop, latency_ms, ..Reply::default() }
 }

@@ -10,7 +10,9 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::tree::sha256;
-use super::{CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, io};
+use super::{
+    CheckpointError, FileContent, FileOutcome, FileState, Restored, Root, Snapshots, failed,
+};
 use crate::store::StoreError;
 use ctxbench_core::Millis;
 use ctxbench_util::files::{create_private, create_private_dir};
@@ -90,7 +92,7 @@ impl EditCheckpoints {
         store: &Path,
         setup: &str,
     ) -> Result<EditCheckpoints, CheckpointError> {
-        create_private_dir(store).map_err(io(store, "make the folder"))?;
+        create_private_dir(store).map_err(failed(store.display(), "make the folder"))?;
         let path = file_in(store);
         // If this fails, SQLite reports the reason.
         let _ = create_private(&path);
@@ -212,12 +214,12 @@ impl EditCheckpoints {
 
     fn write(&self, path: &str, target: &FileState) -> Result<(), CheckpointError> {
         let FileState::Regular { sha256, mode } = target else {
-            return Ok(self.root.remove(path)?);
+            return self.root.remove(path);
         };
         let bytes = self.sql("read a saved file", |db| {
             db.query_row("SELECT bytes FROM contents WHERE sha256 = ?1", [sha256], |r| r.get(0))
         })?;
-        Ok(self.root.write(path, &FileContent { bytes, mode: *mode })?)
+        self.root.write(path, &FileContent { bytes, mode: *mode })
     }
 }
 

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{CheckpointError, FileContent, FileOutcome, Restored, Root, Snapshots, io};
+use super::{CheckpointError, FileContent, FileOutcome, Restored, Root, Snapshots, failed};
 use ctxbench_core::Millis;
 use ctxbench_util::files::create_private_dir;
 
@@ -67,8 +67,8 @@ pub struct ShadowGit {
 impl ShadowGit {
     /// Opens or creates the git directory `dir` for a session in `root`.
     pub fn open(root: &Path, dir: &Path) -> Result<ShadowGit, CheckpointError> {
-        create_private_dir(dir).map_err(io(dir, "make the folder"))?;
-        let dir = dir.canonicalize().map_err(io(dir, "resolve it"))?;
+        create_private_dir(dir).map_err(failed(dir.display(), "make the folder"))?;
+        let dir = dir.canonicalize().map_err(failed(dir.display(), "resolve it"))?;
         let git = ShadowGit { root: Root::open(root)?, dir, prompts: Vec::new(), step: None };
         git.run(&["init", "--quiet"])?;
         // Store contents unchanged, whatever attributes the project sets.
@@ -78,13 +78,14 @@ impl ShadowGit {
 
     fn write_info(&self, name: &str, text: &str) -> Result<(), CheckpointError> {
         let info = self.dir.join("info");
-        fs::create_dir_all(&info).map_err(io(&info, "make the folder"))?;
-        fs::write(info.join(name), text).map_err(io(&info, "write into it"))
+        fs::create_dir_all(&info).map_err(failed(info.display(), "make the folder"))?;
+        fs::write(info.join(name), text).map_err(failed(info.display(), "write into it"))
     }
 
     /// Runs git on the shadow directory, ignoring the configuration of user, system and project.
     fn run(&self, args: &[&str]) -> Result<Vec<u8>, CheckpointError> {
-        let failed = |reason: String| CheckpointError::Git { command: args.join(" "), reason };
+        let wrong =
+            |reason| CheckpointError::Failed { what: format!("git {}", args.join(" ")), reason };
         let mut command = Command::new("git");
         for name in REMOVED_VARIABLES {
             command.env_remove(name);
@@ -101,10 +102,10 @@ impl ShadowGit {
             .current_dir(self.root.dir());
         let out = command
             .output()
-            .map_err(|e| failed(format!("could not start it: {e}; is git installed?")))?;
+            .map_err(|e| wrong(format!("could not start it: {e}; is git installed?")))?;
         match out.status.success() {
             true => Ok(out.stdout),
-            false => Err(failed(String::from_utf8_lossy(&out.stderr).trim().to_string())),
+            false => Err(wrong(String::from_utf8_lossy(&out.stderr).trim().to_string())),
         }
     }
 
@@ -204,7 +205,7 @@ impl Snapshots for ShadowGit {
         if self.step.is_none() {
             return Err(CheckpointError::NotBegun(path.to_string()));
         }
-        Ok(self.root.relative(path).map(drop)?)
+        self.root.relative(path).map(drop)
     }
 
     fn step_ends(&mut self) -> Result<(), CheckpointError> {

@@ -17,7 +17,8 @@ mod root;
 mod tests;
 mod tree;
 
-use std::path::{Path, PathBuf};
+use std::fmt::Display;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
@@ -26,29 +27,21 @@ use ctxbench_core::Millis;
 
 pub use edits::{Checkpoint, EditCheckpoints, PendingRestore};
 pub use git::{ShadowGit, git_version};
-pub use root::{FileContent, PathError, Root};
+pub use root::{FileContent, Root};
 pub use tree::{FileState, RestoreSuccess, Tree};
 
 /// Error from creating or restoring checkpoints.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     /// A path that must not be touched.
-    #[error(transparent)]
-    Path(#[from] PathError),
+    #[error("{path}: {reason}")]
+    Refused { path: String, reason: String },
+    /// A file or a program that failed.
+    #[error("{what}: {reason}")]
+    Failed { what: String, reason: String },
     /// The saved files cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// I/O error.
-    #[error(
-        "{path}: could not {action} ({source}); check that the folder can be written to and has \
-         space"
-    )]
-    Io {
-        path: PathBuf,
-        /// The action that failed, for "could not {action}".
-        action: &'static str,
-        source: std::io::Error,
-    },
     /// The checkpoint does not exist.
     #[error("there is no checkpoint {0}; it may have expired")]
     Unknown(u64),
@@ -58,20 +51,14 @@ pub enum CheckpointError {
     /// An edit before the first checkpoint.
     #[error("{0}: no checkpoint to save the file in; call `begin` first")]
     NotBegun(String),
-    /// The git program failed.
-    #[error("git {command} failed: {reason}")]
-    Git {
-        /// Arguments of git.
-        command: String,
-        /// Git's error message.
-        reason: String,
-    },
 }
 
 /// Returns a closure for `map_err`.
-fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> CheckpointError {
-    let path = path.to_path_buf();
-    move |source| CheckpointError::Io { path, action, source }
+fn failed(what: impl Display, action: &str) -> impl FnOnce(std::io::Error) -> CheckpointError {
+    move |e| {
+        let reason = format!("could not {action} ({e})");
+        CheckpointError::Failed { what: what.to_string(), reason }
+    }
 }
 
 /// Result of restoring a file.
@@ -91,7 +78,7 @@ pub enum FileOutcome {
 impl From<CheckpointError> for FileOutcome {
     fn from(e: CheckpointError) -> FileOutcome {
         match e {
-            CheckpointError::Path(e) if e.is_refusal => FileOutcome::Refused(e.to_string()),
+            CheckpointError::Refused { .. } => FileOutcome::Refused(e.to_string()),
             e => FileOutcome::Failed(e.to_string()),
         }
     }

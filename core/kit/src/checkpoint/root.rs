@@ -8,37 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
-use thiserror::Error;
 
-/// A path that is not touched.
-#[derive(Debug, Error)]
-#[error("{path}: {reason}")]
-pub struct PathError {
-    /// The path as given.
-    pub path: String,
-    pub reason: String,
-    /// Whether the path is forbidden, as opposed to an I/O error.
-    pub is_refusal: bool,
-}
-
-impl PathError {
-    fn refused(path: &str, reason: impl Into<String>) -> PathError {
-        PathError { path: path.into(), reason: reason.into(), is_refusal: true }
-    }
-
-    /// Returns a closure for `map_err`.
-    fn failed(path: &str, action: &str) -> impl FnOnce(io::Error) -> PathError {
-        move |e| {
-            let reason = format!("could not {action} ({e})");
-            PathError { path: path.into(), reason, is_refusal: false }
-        }
-    }
-
-    fn link(path: &str, link: &str) -> PathError {
-        let remedy = "which is not followed; replace it by its target";
-        PathError::refused(path, format!("`{link}` is a symbolic link, {remedy}"))
-    }
-}
+use super::{CheckpointError, failed};
 
 /// Content and permissions of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +28,12 @@ pub struct Root {
 
 impl Root {
     /// Opens a folder. Resolves links in the path of the folder itself once.
-    pub fn open(dir: &Path) -> Result<Root, PathError> {
+    pub fn open(dir: &Path) -> Result<Root, CheckpointError> {
         let shown = dir.display().to_string();
-        let resolved = dir.canonicalize().map_err(PathError::failed(&shown, "resolve it"))?;
+        let resolved = dir.canonicalize().map_err(failed(&shown, "resolve it"))?;
         let dir = strip_verbatim_prefix(resolved);
-        let folder = Dir::open_ambient_dir(&dir, ambient_authority())
-            .map_err(PathError::failed(&shown, "open it"))?;
+        let folder =
+            Dir::open_ambient_dir(&dir, ambient_authority()).map_err(failed(&shown, "open it"))?;
         Ok(Root { dir, folder })
     }
 
@@ -73,12 +44,12 @@ impl Root {
 
     /// Returns a path relative to the folder, with `/` between its components. It must be relative or
     /// below the folder and without `..`. Does not access the disk.
-    pub fn relative(&self, path: &str) -> Result<String, PathError> {
-        let refuse = |reason: &str| Err(PathError::refused(path, reason));
+    pub fn relative(&self, path: &str) -> Result<String, CheckpointError> {
+        let refuse = |reason: &str| Err(refused(path, reason));
         let outside = || {
             let dir = self.dir.display();
             let reason = format!("the path is outside {dir}; only files below it can be restored");
-            PathError::refused(path, reason)
+            refused(path, reason)
         };
         if path.contains('\0') {
             return refuse("the path contains a zero byte");
@@ -107,7 +78,7 @@ impl Root {
     }
 
     /// Reads a file; `None` if it does not exist.
-    pub fn read(&self, path: &str) -> Result<Option<FileContent>, PathError> {
+    pub fn read(&self, path: &str) -> Result<Option<FileContent>, CheckpointError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(None) };
         if !is_regular(path, &parent, &name)? {
             return Ok(None);
@@ -119,71 +90,79 @@ impl Root {
             file.read_to_end(&mut bytes)?;
             Ok(FileContent { bytes, mode })
         };
-        read().map(Some).map_err(PathError::failed(path, "read it"))
+        read().map(Some).map_err(failed(path, "read it"))
     }
 
     /// Replaces a file atomically and creates missing folders. Breaks hard links instead of writing
     /// through them.
-    pub fn write(&self, path: &str, content: &FileContent) -> Result<(), PathError> {
+    pub fn write(&self, path: &str, content: &FileContent) -> Result<(), CheckpointError> {
         let (parent, name) = self.parent(path, true)?.expect("missing folders were created");
         is_regular(path, &parent, &name)?;
-        let (file, temp) =
-            create_temp(&parent).map_err(PathError::failed(path, "create a temporary file"))?;
+        let (file, temp) = create_temp(&parent).map_err(failed(path, "create a temporary file"))?;
         let written = fill(file, content).and_then(|()| parent.rename(&temp, &parent, &name));
         if written.is_err() {
             let _ = parent.remove_file(&temp);
         }
-        written.map_err(PathError::failed(path, "write it"))
+        written.map_err(failed(path, "write it"))
     }
 
     /// Removes a regular file, if it exists.
-    pub fn remove(&self, path: &str) -> Result<(), PathError> {
+    pub fn remove(&self, path: &str) -> Result<(), CheckpointError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(()) };
         match is_regular(path, &parent, &name)? {
-            true => parent.remove_file(&name).map_err(PathError::failed(path, "remove it")),
+            true => parent.remove_file(&name).map_err(failed(path, "remove it")),
             false => Ok(()),
         }
     }
 
     /// Returns a handle of the parent folder and the file name. Creates missing folders if `create`
     /// is set; returns `None` otherwise.
-    fn parent(&self, path: &str, create: bool) -> Result<Option<(Dir, String)>, PathError> {
-        let failed = || PathError::failed(path, "open a parent folder");
+    fn parent(&self, path: &str, create: bool) -> Result<Option<(Dir, String)>, CheckpointError> {
+        let opening = || failed(path, "open a parent folder");
         let relative = self.relative(path)?;
-        let mut at = self.folder.try_clone().map_err(failed())?;
+        let mut at = self.folder.try_clone().map_err(opening())?;
         let mut rest = relative.as_str();
         while let Some((part, below)) = rest.split_once('/') {
             let prefix = &relative[..relative.len() - below.len() - 1];
             match at.symlink_metadata(part) {
                 Ok(found) if found.is_dir() => {}
-                Ok(found) if found.is_symlink() => return Err(PathError::link(path, prefix)),
+                Ok(found) if found.is_symlink() => return Err(link(path, prefix)),
                 Ok(_) => {
-                    return Err(PathError::refused(path, format!("`{prefix}` is not a folder")));
+                    return Err(refused(path, format!("`{prefix}` is not a folder")));
                 }
-                Err(e) if e.kind() != ErrorKind::NotFound => return Err(failed()(e)),
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(opening()(e)),
                 Err(_) if !create => return Ok(None),
                 Err(_) => match at.create_dir(part) {
                     Err(e) if e.kind() != ErrorKind::AlreadyExists => {
-                        return Err(PathError::failed(path, "create a parent folder")(e));
+                        return Err(failed(path, "create a parent folder")(e));
                     }
                     _ => {}
                 },
             }
-            at = at.open_dir(part).map_err(failed())?;
+            at = at.open_dir(part).map_err(opening())?;
             rest = below;
         }
         Ok(Some((at, rest.to_string())))
     }
 }
 
+fn refused(path: &str, reason: impl Into<String>) -> CheckpointError {
+    CheckpointError::Refused { path: path.into(), reason: reason.into() }
+}
+
+fn link(path: &str, link: &str) -> CheckpointError {
+    let remedy = "which is not followed; replace it by its target";
+    refused(path, format!("`{link}` is a symbolic link, {remedy}"))
+}
+
 /// Returns true if a regular file exists. Other file types are an error.
-fn is_regular(path: &str, parent: &Dir, name: &str) -> Result<bool, PathError> {
+fn is_regular(path: &str, parent: &Dir, name: &str) -> Result<bool, CheckpointError> {
     match parent.symlink_metadata(name) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(PathError::failed(path, "look at it")(e)),
+        Err(e) => Err(failed(path, "look at it")(e)),
         Ok(found) if found.is_file() => Ok(true),
-        Ok(found) if found.is_symlink() => Err(PathError::link(path, path)),
-        Ok(_) => Err(PathError::refused(path, "not a regular file")),
+        Ok(found) if found.is_symlink() => Err(link(path, path)),
+        Ok(_) => Err(refused(path, "not a regular file")),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
 
-use super::{CheckpointError, FileContent, Root, io};
+use super::{CheckpointError, FileContent, Root, failed};
 
 /// State of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ impl Tree {
         let mut out = BTreeMap::new();
         let walk = WalkDir::new(root.dir()).into_iter();
         for entry in walk.filter_entry(|e| e.file_name() != ".git") {
-            let entry = entry.map_err(|e| io(dir, "list it")(e.into()))?;
+            let entry = entry.map_err(|e| failed(dir.display(), "list it")(e.into()))?;
             if let Some(path) = entry.path().to_str().filter(|_| entry.file_type().is_file()) {
                 let path = root.relative(path)?;
                 if let Some(content) = root.read(&path)? {

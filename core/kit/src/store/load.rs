@@ -5,7 +5,7 @@ use serde_json::Value;
 use ulid::ULID_LEN;
 
 use super::ids::Id;
-use super::part::{decode, parse_role};
+use super::part::decode;
 use super::{Store, StoreError, invalid};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
@@ -89,7 +89,7 @@ impl Store {
         self.rows("read messages", query, params, |r| {
             let (id, role): (Id, String) = (r.get(0)?, r.get(1)?);
             self.count(ULID_LEN + role.len());
-            let role = parse_role(&role).ok_or_else(|| invalid(1, format!("role `{role}`")))?;
+            let role = serde_json::from_value(Value::String(role)).map_err(|e| invalid(1, e))?;
             let mut query = self.db.prepare_cached(PARTS)?;
             let parts = query.query_map((session, id), |row| self.part(row, pruned))?;
             let parts = parts.collect::<rusqlite::Result<_>>()?;

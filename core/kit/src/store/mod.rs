@@ -23,6 +23,7 @@ use rusqlite::types::Type;
 use rusqlite::{
     Connection, OptionalExtension, Params, Row, Transaction, TransactionBehavior, params,
 };
+use serde_json::json;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
@@ -339,7 +340,7 @@ fn insert(
     tx.prepare_cached("INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
         session,
         message,
-        part::role_name(role),
+        json!(role).as_str(),
         ids.now(),
         is_boundary,
         is_copy

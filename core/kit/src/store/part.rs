@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 
 pub(super) const TOOL_RESULT: &str = "tool_result";
@@ -62,21 +62,4 @@ pub(super) fn decode(kind: &str, data: &Value) -> Option<Part> {
         "provider_compaction" => Part::Compaction(Some(text("opaque"))),
         _ => return None,
     })
-}
-
-const ROLES: [(Role, &str); 6] = [
-    (Role::Instructions, "instructions"),
-    (Role::System, "system"),
-    (Role::Developer, "developer"),
-    (Role::User, "user"),
-    (Role::Assistant, "assistant"),
-    (Role::Tool, "tool"),
-];
-
-pub(super) fn role_name(role: Role) -> &'static str {
-    ROLES.iter().find(|(r, _)| *r == role).map_or("", |(_, w)| w)
-}
-
-pub(super) fn parse_role(name: &str) -> Option<Role> {
-    ROLES.iter().find(|(_, w)| *w == name).map(|(r, _)| *r)
 }

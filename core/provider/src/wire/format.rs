@@ -48,18 +48,13 @@ pub enum WireError {
     #[error("a {in_what} lacks `{field}`")]
     Missing { field: &'static str, in_what: &'static str },
     /// A valid value that is not simulated.
-    #[error("{what} `{value}` is not modelled here; known: {known}")]
-    Unsupported {
-        what: &'static str,
-        value: String,
-        /// Supported values.
-        known: &'static str,
-    },
+    #[error("{what} `{value}` is not modelled here")]
+    Unsupported { what: &'static str, value: String },
 }
 
 impl WireError {
-    pub(crate) fn unsupported(what: &'static str, value: &str, known: &'static str) -> Self {
-        WireError::Unsupported { what, value: value.into(), known }
+    pub(crate) fn unsupported(what: &'static str, value: &str) -> Self {
+        WireError::Unsupported { what, value: value.into() }
     }
 }
 

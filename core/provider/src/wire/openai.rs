@@ -7,9 +7,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::usage::Usage;
-use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::format::{ApiFormat, ReplyOptions, too_large};
 use super::json::sane;
@@ -23,39 +22,25 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Usage of a reply by a model, encoded under the names of a wire. Cached tokens are part of the prompt
+/// Encodes the usage of a reply by a model under the names of a wire. Cached tokens are part of the prompt
 /// tokens. DeepSeek reports hits and misses separately; writes are reported if they are charged.
-pub(super) struct EncodedUsage<'a>(pub(super) Usage, pub(super) &'a Names, pub(super) &'a Model);
-
-impl Serialize for EncodedUsage<'_> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Input {
-            cached_tokens: u64,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            cache_write_tokens: Option<u64>,
-        }
-        #[derive(Serialize)]
-        struct Output {
-            reasoning_tokens: u64,
-        }
-        let EncodedUsage(u, names, model) = self;
-        let mut map = s.serialize_map(None)?;
-        map.serialize_entry(names.prompt, &u.prompt())?;
-        if model.provider == Provider::Deepseek {
-            map.serialize_entry("prompt_cache_hit_tokens", &u.cache_read)?;
-            map.serialize_entry("prompt_cache_miss_tokens", &(u.prompt() - u.cache_read))?;
-        } else {
-            let written = u.cache_write + u.cache_write_1h;
-            let cache_write_tokens = Some(written).filter(|n| *n > 0 || model.cache.write_fee);
-            let input = Input { cached_tokens: u.cache_read, cache_write_tokens };
-            map.serialize_entry(names.details, &input)?;
-        }
-        map.serialize_entry(names.output, &u.output)?;
-        map.serialize_entry(names.output_details, &Output { reasoning_tokens: u.reasoning })?;
-        map.serialize_entry("total_tokens", &u.total())?;
-        map.end()
+pub(super) fn encoded_usage(u: Usage, names: &Names, model: &Model) -> Value {
+    let mut usage = json!({
+        names.prompt: u.prompt(), names.output: u.output,
+        names.output_details: {"reasoning_tokens": u.reasoning}, "total_tokens": u.total(),
+    });
+    if model.provider == Provider::Deepseek {
+        usage["prompt_cache_hit_tokens"] = u.cache_read.into();
+        usage["prompt_cache_miss_tokens"] = (u.prompt() - u.cache_read).into();
+        return usage;
     }
+    let mut details = json!({"cached_tokens": u.cache_read});
+    let written = u.cache_write + u.cache_write_1h;
+    if written > 0 || model.cache.write_fee {
+        details["cache_write_tokens"] = written.into();
+    }
+    usage[names.details] = details;
+    usage
 }
 
 /// Joins neighbouring texts, which are parts of one.
@@ -231,26 +216,36 @@ mod tests {
     use crate::wire::find;
     use ctxbench_core::model;
 
-    fn read(usage: &str) -> Usage {
-        let body = format!(
-            "{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}"
-        );
-        (find("openai-chat").unwrap().decode_reply)(body.as_bytes()).unwrap().usage
-    }
-
     #[test]
     fn decode_reads_usage_of_each_provider() {
-        // OpenAI from gpt-5.6: 100 read and 20 written of 150.
-        let u = read(
-            r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#,
-        );
-        assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
-        // DeepSeek: hits and misses add up to the prompt, even if the prompt size is not reported.
-        for prompt in [r#""prompt_tokens":150,"#, ""] {
-            let u = read(&format!(
-                "{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"
-            ));
-            assert_eq!((u.input, u.cache_read, u.prompt()), (22, 128, 150), "{prompt}");
+        let deepseek =
+            r#""completion_tokens":9,"prompt_cache_hit_tokens":128,"prompt_cache_miss_tokens":22"#;
+        for (usage, input, read, written) in [
+            (
+                r#""prompt_tokens":150,"completion_tokens":9,"total_tokens":159,"prompt_tokens_details":{"cached_tokens":100}"#,
+                50,
+                100,
+                0,
+            ),
+            // OpenAI from gpt-5.6: 100 read and 20 written of 150.
+            (
+                r#""prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}"#,
+                30,
+                100,
+                20,
+            ),
+            // Hits and misses add up to the prompt, even if the prompt size is not reported.
+            (&format!("\"prompt_tokens\":150,{deepseek}"), 22, 128, 0),
+            (deepseek, 22, 128, 0),
+        ] {
+            let body = format!(
+                r#"{{"choices":[{{"message":{{"role":"assistant","content":"hi"}},"finish_reason":"length"}}],"usage":{{{usage}}}}}"#
+            );
+            let r = (find("openai-chat").unwrap().decode_reply)(body.as_bytes()).unwrap();
+            let u = r.usage;
+            assert_eq!((u.input, u.cache_read, u.cache_write), (input, read, written), "{usage}");
+            assert_eq!((u.prompt(), u.output, u.total()), (150, 9, 159), "{usage}");
+            assert_eq!((r.stop, r.parts), (StopReason::MaxTokens, vec![Part::Text("hi".into())]));
         }
     }
 

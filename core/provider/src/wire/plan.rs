@@ -1,34 +1,12 @@
 //! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
 //! user messages on every wire.
 
-use std::borrow::Cow;
-
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::Request;
 
-use super::format::{Wire, WireError};
+use super::format::Wire;
 use super::json::{OneOrMany, Text};
 use super::slot::{BlockForm, Slot};
-
-/// Roles and their words on most wires.
-const ROLES: [(Role, &str); 5] = [
-    (Role::User, "user"),
-    (Role::Assistant, "assistant"),
-    (Role::System, "system"),
-    (Role::Developer, "developer"),
-    (Role::Tool, "tool"),
-];
-
-pub(crate) fn role_word(role: Role) -> Cow<'static, str> {
-    ROLES.iter().find(|(r, _)| *r == role).map_or("user", |(_, word)| *word).into()
-}
-
-/// Returns the role of a word; `known` lists the words of the wire.
-pub(crate) fn role_named(word: &str, known: &'static str) -> Result<Role, WireError> {
-    let is_known = known.split(", ").any(|k| k == word);
-    let role = ROLES.iter().find(|(_, w)| is_known && *w == word);
-    role.map(|(role, _)| *role).ok_or_else(|| WireError::unsupported("role", word, known))
-}
 
 /// Returns a content part for each part of a split text.
 pub(crate) fn texts<'a, P>(b: &'a Block, text: impl Fn(Text<'a>) -> P) -> Vec<P> {

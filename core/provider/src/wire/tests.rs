@@ -9,7 +9,6 @@ use crate::wire::{
     ALL, Wire, WireError, anthropic, for_model, gemini, openai_chat, openai_responses,
 };
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, ModelError, Request, ServerEdit, StopReason, Thread,
@@ -331,18 +330,6 @@ fn chat_gathers_a_reply_in_one_message() {
         {"role": "user", "content": "go on"},
     ]);
     assert_eq!(body(CHAT, &conversation())["messages"], expected);
-}
-
-#[test]
-fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
-    let usage = json!({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens": 10, "total_tokens": 2010});
-    let chat = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}], "usage": usage});
-    let r = (CHAT.decode_reply)(chat.to_string().as_bytes()).unwrap();
-    assert_eq!(
-        (r.usage.input, r.usage.cache_read, r.usage.prompt(), r.usage.total()),
-        (464, 1_536, 2_000, 2_010)
-    );
-    assert_eq!((r.stop, r.parts), (StopReason::MaxTokens, vec![Part::Text("hi".into())]));
 }
 
 #[test]

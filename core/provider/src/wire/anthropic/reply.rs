@@ -51,7 +51,7 @@ struct Management {
     applied_edits: Vec<AppliedEdit>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 struct AppliedEdit {
     #[serde(skip_deserializing, rename = "type")]
     kind: &'static str,
@@ -106,21 +106,21 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let iterations = (reply.billed != reply.usage).then(|| {
         let answer =
             (reply.usage.prompt() + reply.usage.output > 0).then(|| of("message", &reply.usage));
-        let compaction = of("compaction", &minus(&reply.billed, &reply.usage));
+        let compaction = of("compaction", &reply.billed.minus(&reply.usage));
         [compaction].into_iter().chain(answer).collect()
     });
     let a = reply.applied;
     let tools = AppliedEdit {
         kind: "clear_tool_uses_20250919",
         cleared_tool_uses: Some(a.cleared_tool_uses),
-        cleared_thinking_turns: None,
         cleared_input_tokens: a.cleared_tokens,
+        ..AppliedEdit::default()
     };
     let thinking = AppliedEdit {
         kind: "clear_thinking_20251015",
-        cleared_tool_uses: None,
         cleared_thinking_turns: Some(a.cleared_thinking_turns),
         cleared_input_tokens: a.thinking_tokens,
+        ..AppliedEdit::default()
     };
     let did = |e: &AppliedEdit| {
         let cleared = e.cleared_tool_uses.or(e.cleared_thinking_turns);
@@ -138,18 +138,6 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
         usage: AnthropicUsage { iterations, ..AnthropicUsage::new(&reply.usage) },
         context_management: (a != Applied::default()).then_some(Management { applied_edits }),
     })
-}
-
-fn minus(a: &Usage, b: &Usage) -> Usage {
-    Usage {
-        input: a.input.saturating_sub(b.input),
-        output: a.output.saturating_sub(b.output),
-        reasoning: 0,
-        cache_read: a.cache_read.saturating_sub(b.cache_read),
-        cache_write: a.cache_write.saturating_sub(b.cache_write),
-        cache_write_1h: a.cache_write_1h.saturating_sub(b.cache_write_1h),
-        reported_total: None,
-    }
 }
 
 impl AnthropicUsage {
@@ -217,7 +205,6 @@ fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
             None => payload,
         }));
     }
-    let known = "text, thinking, tool_use, compaction";
-    let other = WireError::unsupported("reply part", &p.kind, known);
+    let other = WireError::unsupported("reply part", &p.kind);
     p.into_content()?.into_part().ok_or(other)
 }

@@ -11,7 +11,7 @@ use super::edits::ContextManagement;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, object_of, opt, or_empty, unwrapped};
-use crate::wire::plan::{self, output};
+use crate::wire::plan::output;
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools};
@@ -99,8 +99,7 @@ struct Instructions<'a> {
 
 #[derive(Deserialize, Serialize)]
 struct AnthropicMessage<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
+    role: Role,
     #[serde(borrow)]
     content: OneOrMany<'a, ContentBlock<'a>>,
 }
@@ -177,8 +176,8 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
         _ => (rest, None),
     };
     let message = |group: &[Slot]| {
-        let role = if group[0].is_assistant() { "assistant" } else { "user" };
-        AnthropicMessage { role: role.into(), content: parts(group) }
+        let role = if group[0].is_assistant() { Role::Assistant } else { Role::User };
+        AnthropicMessage { role, content: parts(group) }
     };
     let edits = Some(&request.server_edits)
         .filter(|e| !e.is_empty() && !request.params.contains_key("context_management"));
@@ -284,9 +283,6 @@ impl<'a> ContentBlock<'a> {
     }
 }
 
-const KNOWN_PARTS: &str =
-    "text, image, document, thinking, redacted_thinking, tool_use, tool_result, compaction";
-
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: AnthropicRequest<'_> = json::parse(bytes)?;
@@ -295,8 +291,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         push(&mut items, Role::System, 0, system)?;
     }
     for (i, m) in body.messages.into_iter().enumerate() {
-        let role = plan::role_named(&m.role, "user, assistant, system")?;
-        push(&mut items, role, i + 1, m.content)?;
+        push(&mut items, m.role, i + 1, m.content)?;
     }
     if let (Some(c), Some(last)) = (body.cache_control, items.last_mut()) {
         last.cache.get_or_insert(c.ttl);
@@ -379,7 +374,7 @@ impl ContentBlock<'_> {
                 text: output_of(self.content.flatten())?.0,
                 opaque: opt(self.encrypted_content.flatten().or(self.signature)),
             },
-            other => return Err(WireError::unsupported("content part", other, KNOWN_PARTS)),
+            other => return Err(WireError::unsupported("content part", other)),
         })
     }
 }
@@ -401,11 +396,7 @@ pub(crate) fn output_of(
                 image = image.or(Some(Box::new(s.media(&p.kind))))
             }
             (other, ..) => {
-                return Err(WireError::unsupported(
-                    "part of a tool result",
-                    other,
-                    "text, image, document",
-                ));
+                return Err(WireError::unsupported("part of a tool result", other));
             }
         }
     }

@@ -155,7 +155,7 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
     match given.unwrap_or("user") {
         "user" | "function" => Ok(Role::User),
         "model" => Ok(Role::Assistant),
-        other => Err(WireError::unsupported("role", other, "user, model")),
+        other => Err(WireError::unsupported("role", other)),
     }
 }
 

@@ -162,7 +162,7 @@ fn results_without_ids_answer_calls_that_have_some() {
 fn what_is_not_of_this_wire_is_refused() {
     let said = |part: Value| json!({"contents": [{"role": "user", "parts": [part]}]});
     let role = refused(&json!({"contents": [{"role": "assistant", "parts": []}]}));
-    assert!(role.contains("`assistant`") && role.contains("user, model"), "{role}");
+    assert!(role.contains("`assistant`"), "{role}");
     let code = refused(&said(json!({"executableCode": {"language": "PYTHON", "code": "1"}})));
     assert!(code.contains("lacks `text, functionCall"), "{code}");
     let call = refused(&said(json!({"functionCall": {"args": {}}})));

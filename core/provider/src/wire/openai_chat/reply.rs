@@ -12,7 +12,7 @@ use super::request::{ChatCall, ChatMessage};
 use crate::prompt::Content;
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text};
-use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
+use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
 
 const NAMES: Names = Names {
     prompt: "prompt_tokens",
@@ -71,7 +71,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
             finish_reason: Some(finish.into()),
             message: ChatMessage::of_reply(thinking, text, calls.collect()),
         }],
-        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
     })
 }
 

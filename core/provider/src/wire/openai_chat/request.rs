@@ -9,7 +9,7 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
-use crate::wire::plan::{self, output, role_word, texts};
+use crate::wire::plan::{output, texts};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
@@ -30,8 +30,8 @@ struct ChatRequest<'a> {
 /// A message of a request or reply.
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct ChatMessage<'a> {
-    #[serde(borrow, default)]
-    role: Cow<'a, str>,
+    #[serde(default)]
+    role: Role,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ fn plain<'a>(role: Role, group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> 
         }
         _ => OneOrMany::Many(group.iter().flat_map(parts).collect()),
     };
-    ChatMessage { role: role_word(role), content: Some(content), ..ChatMessage::default() }
+    ChatMessage { role, content: Some(content), ..ChatMessage::default() }
 }
 
 /// Returns thinking, texts and calls of one reply as one message, with one part per text.
@@ -141,7 +141,7 @@ fn assistant<'a>(group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> ChatMess
 
 fn tool(b: &Block) -> ChatMessage<'_> {
     ChatMessage {
-        role: role_word(Role::Tool),
+        role: Role::Tool,
         tool_call_id: Some(b.call_id().unwrap_or("").into()),
         content: Some(output(b, text, media)),
         ..ChatMessage::default()
@@ -182,7 +182,7 @@ impl ContentPart<'_> {
                 Content::Image { media_type: PDF.into(), url: f.file_data.into_shared() }
             }
             (other, ..) => {
-                return Err(WireError::unsupported("content part", other, "text, image_url, file"));
+                return Err(WireError::unsupported("content part", other));
             }
         })
     }
@@ -193,7 +193,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: ChatRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
     for (i, m) in body.messages.into_iter().enumerate() {
-        let role = plan::role_named(&m.role, "user, assistant, system, developer, tool")?;
+        let role = m.role;
         items.extend(m.contents(role)?.into_iter().map(|c| Item::new(role, c, i + 1, None)));
     }
     Ok(Prompt {
@@ -213,7 +213,7 @@ impl<'a> ChatMessage<'a> {
         let (text, data) = thinking.map_or((None, None), |(text, data)| (Some(text), data));
         let details = |data| Details { kind: "reasoning.encrypted", data: Some(Text::Plain(data)) };
         ChatMessage {
-            role: role_word(Role::Assistant),
+            role: Role::Assistant,
             tool_call_id: None,
             reasoning_content: text,
             reasoning_details: data.map(details).into_iter().collect(),

@@ -12,8 +12,7 @@ use super::request::{ContentPart, InputItem, contents};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, Text};
-use crate::wire::openai::{EncodedUsage, Names, OpenAiUsage, done, reply, reported_usage};
-use crate::wire::plan::role_word;
+use crate::wire::openai::{Names, OpenAiUsage, done, encoded_usage, reply, reported_usage};
 
 const NAMES: Names = Names {
     prompt: "input_tokens",
@@ -72,7 +71,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
         incomplete_details: Some(reason.map(|r| Incomplete { reason: Some(r.into()) })),
         error: Some(()),
         output: items.collect(),
-        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
     })
 }
 
@@ -92,7 +91,7 @@ fn item(id: String, p: &Part) -> InputItem<'_> {
         p => {
             let text = ContentPart::text("output_text", p.text().into());
             let parts = vec![ContentPart { annotations: Some([]), ..text }];
-            InputItem { id, status, ..InputItem::message(role_word(Role::Assistant), parts) }
+            InputItem { id, status, ..InputItem::message(Role::Assistant, parts) }
         }
     }
 }
@@ -113,7 +112,7 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     let message = |group: &[&Item]| InputItem {
         id: Some(format!("msg_{}", group[0].message)),
         status: Some("completed"),
-        ..InputItem::message(role_word(Role::User), group.iter().map(part).collect())
+        ..InputItem::message(Role::User, group.iter().map(part).collect())
     };
     let summary = InputItem {
         id: Some("cmp_0".into()),
@@ -129,21 +128,20 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
         incomplete_details: None,
         error: None,
         output: messages.chain([summary]).collect(),
-        usage: Some(EncodedUsage(reported_usage(reply), &NAMES, model)),
+        usage: Some(encoded_usage(reported_usage(reply), &NAMES, model)),
     })
 }
 
 /// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Response<'_, OpenAiUsage> = json::parse(bytes)?;
-    let known = "message, reasoning, function_call, custom_tool_call, compaction";
     let mut parts = Vec::with_capacity(body.output.len());
     for item in body.output {
         if item.kind == "message" {
             parts.extend(contents(item.content)?.into_iter().filter_map(Content::into_part));
             continue;
         }
-        parts.extend(item.into_content(known)?.into_part());
+        parts.extend(item.into_content()?.into_part());
     }
     let reason = body.incomplete_details.flatten().and_then(|d| d.reason);
     let only_compaction =

@@ -1,7 +1,6 @@
 //! OpenAI Responses: requests.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,7 +9,7 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::format::WireError;
 use crate::wire::json::{self, OneOrMany, Text, opt, or_empty};
 use crate::wire::openai::{self, result};
-use crate::wire::plan::{self, output, role_word, texts};
+use crate::wire::plan::{output, texts};
 use crate::wire::slot::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
@@ -50,8 +49,8 @@ pub(crate) struct InputItem<'a> {
     pub(crate) kind: Cow<'a, str>,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<&'static str>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<Role>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<OneOrMany<'a, ContentPart<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +128,7 @@ fn item<'a>(group: &[Slot], block: impl Fn(&Slot) -> &'a Block) -> InputItem<'a>
                 (BlockForm::Image, Some(m)) => vec![media(m)],
                 _ => texts(block(s), |t| ContentPart::text(kind, t)),
             };
-            InputItem::message(role_word(role), group.iter().flat_map(parts).collect())
+            InputItem::message(role, group.iter().flat_map(parts).collect())
         }
         BlockForm::Reasoning => InputItem::reasoning(Text::Block(b), opaque),
         BlockForm::Call => {
@@ -172,7 +171,7 @@ impl<'a> InputItem<'a> {
         InputItem { kind: kind.into(), ..InputItem::default() }
     }
 
-    pub(crate) fn message(role: Cow<'a, str>, parts: Vec<ContentPart<'a>>) -> Self {
+    pub(crate) fn message(role: Role, parts: Vec<ContentPart<'a>>) -> Self {
         let content = Some(OneOrMany::Many(parts));
         InputItem { role: Some(role), content, ..InputItem::with_kind("message") }
     }
@@ -241,10 +240,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     })
 }
 
-const KNOWN_ITEMS: &str = "message, reasoning, function_call, function_call_output, custom_tool_call, \
-                           custom_tool_call_output, compaction, compaction_trigger, \
-                           additional_tools";
-
 /// Joins lists of tools.
 fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
     let [first, more @ ..] = lists else { return Ok(None) };
@@ -261,8 +256,7 @@ fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
 impl InputItem<'_> {
     fn push(self, items: &mut Vec<Item>, message: usize) -> Result<(), WireError> {
         if matches!(&*self.kind, "message" | "") {
-            let role = self.role.as_deref().unwrap_or("");
-            let role = plan::role_named(role, "user, assistant, system, developer")?;
+            let role = self.role.ok_or(missing("role"))?;
             let contents = contents(self.content)?.into_iter();
             items.extend(contents.map(|c| Item::new(role, c, message, None)));
             return Ok(());
@@ -273,17 +267,20 @@ impl InputItem<'_> {
                 (Role::Tool, result(id, contents(self.output)?))
             }
             "compaction_trigger" => (Role::User, Content::CompactionTrigger("".into())),
-            _ => (Role::Assistant, self.into_content(KNOWN_ITEMS)?),
+            _ => (Role::Assistant, self.into_content()?),
         };
         items.push(Item::new(role, content, message, None));
         Ok(())
     }
 
     /// Returns the content of an item that the model made, except a message.
-    pub(crate) fn into_content(self, known: &'static str) -> Result<Content, WireError> {
+    pub(crate) fn into_content(self) -> Result<Content, WireError> {
         Ok(match &*self.kind {
             "reasoning" => Content::Reasoning {
-                text: joined(self.summary.unwrap_or_default()),
+                text: {
+                    let parts = self.summary.into_iter().flatten().filter_map(|p| p.text);
+                    parts.map(|t| t.as_str().to_string()).collect::<String>().into()
+                },
                 encrypted: opt(self.encrypted_content),
             },
             // A custom tool has text as input instead of JSON.
@@ -298,7 +295,7 @@ impl InputItem<'_> {
             "compaction" => {
                 Content::Compaction { text: "".into(), opaque: opt(self.encrypted_content) }
             }
-            other => return Err(WireError::unsupported("conversation item", other, known)),
+            other => return Err(WireError::unsupported("conversation item", other)),
         })
     }
 }
@@ -334,22 +331,8 @@ impl ContentPart<'_> {
                 Content::Image { media_type: PDF.into(), url: u.into_shared() }
             }
             (other, ..) => {
-                return Err(WireError::unsupported(
-                    "content part",
-                    other,
-                    "input_text, output_text, input_image, input_file",
-                ));
+                return Err(WireError::unsupported("content part", other));
             }
         })
-    }
-}
-
-/// Joins the texts of parts.
-fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
-    let mut texts = parts.into_iter().filter_map(|p| p.text.map(Text::into_shared));
-    match (texts.next(), texts.next()) {
-        (None, _) => "".into(),
-        (Some(only), None) => only,
-        (Some(a), Some(b)) => texts.fold(format!("{a}{b}"), |all, t| all + &t).into(),
     }
 }
