@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Item, Prompt};
@@ -54,6 +54,14 @@ impl Exchange {
     /// Returns whether it is no side request.
     pub(super) fn is_own(&self) -> bool {
         matches!(self.purpose, Purpose::Work | Purpose::Summary)
+    }
+
+    /// Returns the purpose as recorded cases name it.
+    pub(super) fn purpose_in_cases(&self) -> request::Purpose {
+        match self.purpose {
+            Purpose::Summary => request::Purpose::Summary,
+            _ => request::Purpose::Sample,
+        }
     }
 
     /// Returns the prompt tokens that were billed.

@@ -36,6 +36,7 @@ use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
+use serde::Serialize;
 
 use crate::serve::{ServeOptions, Server, Summaries};
 use agent::{Agent, DriveError, Purpose};
@@ -101,13 +102,14 @@ pub struct Driven {
 }
 
 /// Side requests with one purpose.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Aside {
     pub purpose: Purpose,
     pub requests: usize,
     /// Sum of prompt tokens.
     pub input_tokens: u64,
     /// Cost of the requests, USD.
+    #[serde(rename = "cost_usd")]
     pub usd: f64,
 }
 

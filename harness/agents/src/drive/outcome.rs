@@ -188,7 +188,7 @@ impl Driven {
             add_note(real, format!("{counted}; the row differs by {off:+.1} %"));
         }
         for Aside { purpose, requests, input_tokens, usd } in self.asides() {
-            let sort = if purpose == Purpose::Other { "unknown" } else { purpose.word() };
+            let sort = if purpose == Purpose::Other { "unknown".into() } else { purpose.word() };
             let what = format!("{requests} × {sort}, {input_tokens} tokens in, ${usd:.4}");
             add_note(real, format!("not in the row: {what}"));
         }
