@@ -130,34 +130,20 @@ async fn counting_and_compaction_have_their_routes() {
         .post("/v1/messages/count_tokens", &json!({"model": "claude-sonnet-4-6", "messages": said}))
         .await;
     assert_eq!(count.json(), json!({"input_tokens": 36}));
-    let compacted = here
-        .post("/v1/responses/compact", &json!({"model": "gpt-5.5", "input": said}))
-        .await
-        .json();
+    let asked = json!({"model": "gpt-5.5", "input": said});
+    let compacted = here.post("/v1/responses/compact", &asked).await.json();
     assert_eq!(compacted["object"], "response.compaction");
-    assert_eq!(
-        compacted["output"][0]["content"],
-        json!([{"type": "input_text", "text": "Hello there"}])
-    );
-    assert_eq!(compacted["output"][1]["type"], "compaction");
-    assert_eq!(compacted["output"].as_array().unwrap().len(), 2);
-    let listed =
-        here.ask("GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "").await.json();
-    assert!(
-        listed["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|m| m["id"] == "claude-sonnet-4-6" && m["type"] == "model")
-    );
-    let listed = here.get("/v1/models").await;
-    assert!(
-        listed["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|m| m["id"] == "gpt-5.5" && m["object"] == "model")
-    );
+    let output = compacted["output"].as_array().unwrap();
+    assert_eq!(output[0]["content"], json!([{"type": "input_text", "text": "Hello there"}]));
+    assert_eq!((output.len(), &output[1]["type"]), (2, &json!("compaction")));
+    for (header, id, field, value) in [
+        (Some(("anthropic-version", "2023-06-01")), "claude-sonnet-4-6", "type", "model"),
+        (None, "gpt-5.5", "object", "model"),
+    ] {
+        let listed = here.ask("GET", "/v1/models", header.as_slice(), "").await.json();
+        let mut all = listed["data"].as_array().unwrap().iter();
+        assert!(all.any(|m| m["id"] == id && m[field] == value), "{listed}");
+    }
     assert_eq!(here.get("/v1/models/gpt-5.5").await["id"], "gpt-5.5");
     assert_eq!(here.ask("GET", "/v1/models/gpt-none", &[], "").await.status, 404);
 }
@@ -283,18 +269,13 @@ async fn malformed_requests_get_provider_errors() {
         unknown["model"] = "none".into();
         let at = path.replace("gemini-3.5-flash", "none");
         let unknown = here.post(&at, &unknown).await;
-        let code = unknown.error(wire).code.unwrap();
-        assert_eq!(
-            (unknown.status, &*code),
-            (
-                404,
-                match wire {
-                    "anthropic-messages" => "not_found_error",
-                    "gemini" => "NOT_FOUND",
-                    _ => "model_not_found",
-                }
-            )
-        );
+        let code = match wire {
+            "anthropic-messages" => "not_found_error",
+            "gemini" => "NOT_FOUND",
+            _ => "model_not_found",
+        };
+        let error = unknown.error(wire);
+        assert_eq!((unknown.status, error.code.as_deref()), (404, Some(code)), "{path}");
         let fault = here.with_fault(path, "nonsense", &asking(wire, "x")).await;
         assert!(fault.error(wire).message.contains("`nonsense` is none"), "{path}");
         assert_eq!(here.ask("GET", path, &[], "").await.status, 405);
@@ -336,18 +317,11 @@ async fn browser_and_foreign_host_requests_are_refused() {
 
 #[tokio::test]
 async fn one_provider_may_be_served_alone() {
-    let here = Here::new(ServeOptions {
-        api: find("openai-chat").map(|w| w.api),
-        ..ServeOptions::default()
-    })
-    .await;
-    let status = |(wire, path)| {
-        let here = &here;
-        async move { here.post(path, &asking(wire, "x")).await.status }
-    };
-    let [a, r, c, g] = ROUTES;
-    assert_eq!((status(a).await, status(r).await, status(c).await), (404, 200, 200));
-    assert_eq!(status(g).await, 404);
+    let api = find("openai-chat").map(|w| w.api);
+    let here = Here::new(ServeOptions { api, ..ServeOptions::default() }).await;
+    for ((wire, path), status) in ROUTES.into_iter().zip([404, 200, 200, 404]) {
+        assert_eq!(here.post(path, &asking(wire, "x")).await.status, status, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -355,22 +329,17 @@ async fn faults_are_selected_by_number_and_header() {
     let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
     let here = Here::new(ServeOptions { faults, ..ServeOptions::default() }).await;
     let body = asking("anthropic-messages", "x");
-    let mut seen = Vec::new();
-    for _ in 0..5 {
+    for (status, kind, wait) in [
+        (200, Value::Null, None),
+        (429, json!("rate_limit_error"), Some("3")),
+        (529, json!("overloaded_error"), None),
+        (529, json!("overloaded_error"), None),
+        (200, Value::Null, None),
+    ] {
         let a = here.post(MESSAGES, &body).await;
-        let kind = if a.status == 200 { Value::Null } else { a.json()["error"]["type"].clone() };
-        seen.push((
-            a.status,
-            kind,
-            a.headers.get("retry-after").map(|v| v.to_str().unwrap().to_string()),
-        ));
+        let told = a.headers.get("retry-after").map(|v| v.to_str().unwrap());
+        assert_eq!((a.status, &a.json()["error"]["type"], told), (status, &kind, wait));
     }
-    let overloaded = || (529, json!("overloaded_error"), None);
-    let limited = (429, json!("rate_limit_error"), Some("3".to_string()));
-    assert_eq!(
-        seen,
-        [(200, Value::Null, None), limited, overloaded(), overloaded(), (200, Value::Null, None)]
-    );
     for (wire, path) in ROUTES {
         let body = asking(wire, "x");
         let over = here.with_fault(path, "overflow", &body).await;
@@ -381,11 +350,9 @@ async fn faults_are_selected_by_number_and_header() {
         let half = here.with_fault(path, "cut=1", &body).await;
         assert!(half.broken && serde_json::from_slice::<Value>(&half.body).is_err(), "{path}");
         let once = "500;times=1;id=".to_string() + path;
-        let statuses = [
-            here.with_fault(path, &once, &body).await.status,
-            here.with_fault(path, &once, &body).await.status,
-        ];
-        assert_eq!(statuses, [500, 200], "{path}");
+        for status in [500, 200] {
+            assert_eq!(here.with_fault(path, &once, &body).await.status, status, "{path}");
+        }
     }
 }
 
@@ -444,24 +411,15 @@ async fn log_has_requests_without_keys() {
     here.ask("POST", RESPONSES, &[], "{").await;
     let lines = here.lines();
     let l = &lines[0];
-    assert_eq!(
-        (&l["seq"], &l["path"], &l["model"], &l["http"]),
-        (&json!(1), &json!(MESSAGES), &json!("claude-sonnet-4-6"), &json!(200))
-    );
-    assert_eq!(
-        (&l["status"], &l["tools"], &l["fault"], &l["max_tokens"]),
-        (&json!("ok"), &json!(true), &json!("slow=1"), &json!(2_000))
-    );
+    let names = ["seq", "path", "model", "http", "status", "tools", "fault", "max_tokens"];
+    let told = names.map(|name| l[name].clone());
+    let want = json!([1, MESSAGES, "claude-sonnet-4-6", 200, "ok", true, "slow=1", 2_000]);
+    assert_eq!(json!(told), want);
     let items = l["items"].as_array().unwrap();
-    assert_eq!(
-        (items.len(), &items[0]["kind"], &items[0]["text"]),
-        (1, &json!("user"), &json!(CALLS))
-    );
-    assert!(
-        l["input_tokens"].as_u64() > Some(10)
-            && l["output_tokens"].as_u64() > Some(10)
-            && l["cost_usd"].as_f64() > Some(0.0)
-    );
+    let one = (items.len(), &items[0]["kind"], &items[0]["text"]);
+    assert_eq!(one, (1, &json!("user"), &json!(CALLS)));
+    assert!(["input_tokens", "output_tokens"].iter().all(|n| l[*n].as_u64() > Some(10)));
+    assert!(l["cost_usd"].as_f64() > Some(0.0));
     assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
     assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
 }

@@ -12,5 +12,4 @@ mod signals;
 
 pub use hash::sha256;
 pub use process_group::{PipedProcess, ProcessGroup};
-#[cfg(unix)]
-pub use signals::SignalListener;
+pub use signals::{EndSignal, Signals};

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes};
 use hyper::{StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
 /// Limits of an answer.
@@ -38,18 +40,22 @@ pub fn post(
     joined.unwrap_or_else(|_| Err("the request panicked".to_string()))
 }
 
+/// A client for HTTP and HTTPS.
+pub type HttpClient<B> = Client<HttpsConnector<HttpConnector>, B>;
+
+/// Creates a client with the root certificates of browsers.
+pub fn client<B: Body<Data: Send> + Send>() -> HttpClient<B> {
+    let connector = HttpsConnectorBuilder::new();
+    let connector = connector.with_webpki_roots().https_or_http().enable_http1().build();
+    Client::builder(TokioExecutor::new()).build(connector)
+}
+
 async fn send(
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
     max_bytes: usize,
 ) -> Result<(StatusCode, Bytes), String> {
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_webpki_roots()
-        .https_or_http()
-        .enable_http1()
-        .build();
-    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build(connector);
     let mut request = hyper::Request::post(url.clone()).header("content-type", "application/json");
     for (name, value) in headers {
         let mut value = hyper::header::HeaderValue::from_str(value)
@@ -58,7 +64,7 @@ async fn send(
         request = request.header(*name, value);
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|e| e.to_string())?;
-    let answer = client
+    let answer = client::<Full<Bytes>>()
         .request(request)
         .await
         .map_err(|e| format!("the server could not be reached: {}", error_chain(&e)))?;

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError, mpsc};
 use std::time::Duration;
 
+use crate::signals::Signals;
+
 /// Set once a signal has asked this process to end.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
@@ -137,11 +139,15 @@ fn remove_folder(folder: &Path) {
 pub fn exit_on_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let (ready, is_ready) = mpsc::channel();
+        let (ready, is_ready) = mpsc::channel::<()>();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };
-            let code = runtime.block_on(exit_signal(ready));
+            let signal = runtime.block_on(async {
+                let mut signals = Signals::listen();
+                drop(ready);
+                signals.recv().await
+            });
             REQUESTED.store(true, Ordering::SeqCst);
             let mut cleanup = cleanup();
             cleanup.groups.iter().for_each(|id| kill_group(*id));
@@ -150,31 +156,9 @@ pub fn exit_on_signals() {
                 // Standard error may be closed, where `eprintln!` would panic.
                 let _ = writeln!(std::io::stderr(), "{message}");
             }
-            std::process::exit(code);
+            std::process::exit(signal.exit_code());
         });
         // An error means that the thread could not listen; signals then have their default effect.
         let _ = is_ready.recv();
     });
-}
-
-/// Waits for a signal and returns its exit code. Drops `ready` once signals are caught.
-#[cfg(unix)]
-async fn exit_signal(ready: mpsc::Sender<()>) -> i32 {
-    use crate::signals::SignalListener;
-    use tokio::signal::unix::SignalKind;
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [mut interrupt, mut terminate, mut hangup] = kinds.map(SignalListener::new);
-    drop(ready);
-    tokio::select! {
-        () = interrupt.recv() => 130,
-        () = terminate.recv() => 143,
-        () = hangup.recv() => 129,
-    }
-}
-
-#[cfg(not(unix))]
-async fn exit_signal(ready: mpsc::Sender<()>) -> i32 {
-    drop(ready);
-    let _ = tokio::signal::ctrl_c().await;
-    130
 }

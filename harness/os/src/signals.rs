@@ -1,39 +1,92 @@
 //! Signals that end a process, unless the parent started it with them ignored: `nohup` ignores HUP,
 //! and a shell ignores INT for background jobs of a script.
-#![cfg(unix)]
 
+#[cfg(unix)]
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens for one signal. A signal that was ignored at the start never arrives.
-pub struct SignalListener(Option<Signal>);
+/// A signal that ends a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndSignal {
+    Interrupt,
+    Terminate,
+    HangUp,
+}
 
-impl SignalListener {
-    /// Listens from this call on.
-    pub fn new(kind: SignalKind) -> SignalListener {
-        // Safe code can read the signal mask on Linux only.
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = is_ignored(&status, kind.as_raw_value());
-        SignalListener(if ignored { None } else { signal(kind).ok() })
-    }
-
-    pub async fn recv(&mut self) {
-        let received = match &mut self.0 {
-            Some(signal) => signal.recv().await,
-            None => None,
-        };
-        if received.is_none() {
-            std::future::pending::<()>().await;
+impl EndSignal {
+    /// Returns the exit code that a shell reports for it.
+    pub fn exit_code(self) -> i32 {
+        match self {
+            EndSignal::Interrupt => 130,
+            EndSignal::Terminate => 143,
+            EndSignal::HangUp => 129,
         }
     }
 }
 
+/// Listens for the signals that end a process. On Windows that is Ctrl-C only.
+pub struct Signals {
+    /// `None` = it was ignored at the start, so it never arrives.
+    #[cfg(unix)]
+    all: [Option<Signal>; 3],
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Listens from this call on.
+    pub fn listen() -> Signals {
+        // Safe code can read the signal mask on Linux only.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let all = kinds.map(|kind| {
+            let ignored = is_ignored(&status, kind.as_raw_value());
+            if ignored { None } else { signal(kind).ok() }
+        });
+        Signals { all }
+    }
+
+    /// Waits for a signal.
+    pub async fn recv(&mut self) -> EndSignal {
+        async fn next(signal: &mut Option<Signal>) {
+            let received = match signal {
+                Some(signal) => signal.recv().await,
+                None => None,
+            };
+            if received.is_none() {
+                std::future::pending().await
+            }
+        }
+        let [interrupt, terminate, hang_up] = &mut self.all;
+        tokio::select! {
+            () = next(interrupt) => EndSignal::Interrupt,
+            () = next(terminate) => EndSignal::Terminate,
+            () = next(hang_up) => EndSignal::HangUp,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    pub fn listen() -> Signals {
+        Signals {}
+    }
+
+    pub async fn recv(&mut self) -> EndSignal {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        EndSignal::Interrupt
+    }
+}
+
 /// Reads the bit of `signal` in the hexadecimal `SigIgn` mask of `/proc/self/status`.
+#[cfg(unix)]
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
     u32::try_from(signal - 1).is_ok_and(|bit| mask.checked_shr(bit).unwrap_or_default() & 1 == 1)
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -137,15 +137,10 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
 
 /// Returns the message for a signal that arrives before the results are written.
 fn interrupt_message(record: Option<&Path>) -> String {
-    match record {
-        None => "Interrupted. Results are written when every agent has finished; nothing was kept."
-            .into(),
-        Some(folder) => format!(
-            "Interrupted. Results are written when every agent has finished; cases of finished \
-             agents are in {}.",
-            folder.display()
-        ),
-    }
+    let kept = record.map_or("nothing was kept".into(), |folder| {
+        format!("cases of finished agents are in {}", folder.display())
+    });
+    format!("Interrupted. Results are written when every agent has finished; {kept}.")
 }
 
 /// Drives one agent through one session. A failure becomes the result of its row.

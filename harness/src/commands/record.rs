@@ -10,10 +10,10 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 use ctxbench_util::calendar;
 
-use super::serve::shutdown_signal;
 use ctxbench_agents::drive;
 use ctxbench_agents::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstreams};
 use ctxbench_agents::serve::wall_clock;
+use ctxbench_os::Signals;
 use ctxbench_os::server_url::ServerUrl;
 use ctxbench_util::plural::pluralize;
 
@@ -208,9 +208,9 @@ async fn with_program(
 }
 
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
-    let stop = shutdown_signal().context("cannot listen for signals")?;
+    let mut signals = Signals::listen();
     super::print(&format!("listening on {}", recorder.url()))?;
-    recorder.run(stop).await;
+    recorder.run(async move { drop(signals.recv().await) }).await;
     Ok(0)
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let redacted = Redacted { rows: &file, redactor: RefCell::default() };
     let (rows, head): (&dyn Rows, _) = match args.no_redact {
         true => (&file, file.head.without_rows()),
-        false => (&redacted, redacted.redactor.borrow_mut().results(&file.head).context(SECRETS)?),
+        false => (&redacted, redacted.redactor.borrow_mut().typed(&file.head).context(SECRETS)?),
     };
     let stored = StoredResults::new(&head, rows)?;
     if let Some(note) = redacted.redactor.borrow().note() {
@@ -82,7 +82,7 @@ impl Rows for Redacted<'_> {
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
         self.rows.sessions(&mut |session| {
             let mut redactor = self.redactor.borrow_mut();
-            let rows: Result<Vec<_>, _> = session.iter().map(|r| redactor.run(r)).collect();
+            let rows: Result<Vec<_>, _> = session.iter().map(|r| redactor.typed(r)).collect();
             let failed = |e| io::Error::other(format!("{SECRETS}: {e}"));
             drop(redactor);
             take(&rows.map_err(failed)?)

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use ctxbench_agents::serve::{FaultPlan, ReplyScript, ServeOptions, Server};
+use ctxbench_os::Signals;
 use ctxbench_provider::wire::apis;
 use ctxbench_util::files;
 
@@ -82,9 +83,9 @@ pub(crate) fn serve(args: ServeArgs) -> anyhow::Result<()> {
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
         // Catch signals before printing the address, because a program that reads the address may
         // stop the server at once.
-        let stop = shutdown_signal().context("cannot listen for signals")?;
+        let mut signals = Signals::listen();
         super::print(&format!("listening on http://{}", server.address()))?;
-        server.run(stop).await;
+        server.run(async move { drop(signals.recv().await) }).await;
         Ok(())
     })
 }
@@ -95,31 +96,4 @@ fn script(name: &str) -> anyhow::Result<ReplyScript> {
         bail!("--script {name}: the session has no replies");
     }
     Ok(script)
-}
-
-/// Returns a future that completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
-#[cfg(unix)]
-pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use ctxbench_os::SignalListener;
-    use tokio::signal::unix::SignalKind;
-    let (mut interrupt, mut terminate) = (
-        SignalListener::new(SignalKind::interrupt()),
-        SignalListener::new(SignalKind::terminate()),
-    );
-    Ok(async move {
-        tokio::select! {
-            () = interrupt.recv() => {}
-            () = terminate.recv() => {}
-        }
-    })
-}
-
-/// Returns a future that completes on Ctrl-C.
-#[cfg(not(unix))]
-pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    Ok(async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
 }

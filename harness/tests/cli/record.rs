@@ -9,6 +9,7 @@ use crate::sdks::{CLIENTS, Serving, runs};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::thread::JoinHandle;
 
 use common::CommandFolder;
@@ -102,6 +103,11 @@ fn interrupt(recorder: &mut Serving) {
     assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
 }
 
+/// Starts a recorder into `r.jsonl` for a provider.
+fn recorder(here: &CommandFolder, url: &str) -> Serving {
+    Serving::run(here, &format!("record --out r.jsonl --upstream {url}"))
+}
+
 fn lines(here: &CommandFolder, name: &str) -> Vec<Value> {
     here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
@@ -117,7 +123,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
             request-id: canary-bearer-2";
         respond(stream, head, said.to_string().as_bytes());
     });
-    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let mut recorder = recorder(&here, &url);
     let head = POST.replace(" HTTP", "?beta=true&api_key=canary-query-3 HTTP")
         + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
            cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
@@ -155,7 +161,7 @@ fn an_answer_streams_as_it_comes() {
         wait.recv().unwrap();
         stream.write_all(END.as_bytes()).unwrap();
     });
-    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let mut recorder = recorder(&here, &url);
     let mut answer = send(&recorder.url, POST, &asking("hello"));
     let mut seen = String::new();
     while !seen.contains("content_block_start") {
@@ -179,7 +185,7 @@ fn what_breaks_off_is_kept_as_such() {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
         stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
     });
-    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let mut recorder = recorder(&here, &url);
     read_answer(send(&recorder.url, POST, &asking("hello")));
     // The provider has stopped.
     let refused = read_answer(send(&recorder.url, POST, &asking("hello")));
@@ -213,7 +219,7 @@ fn compressed_bodies_pass_through_and_are_kept_as_text() {
             &sent,
         );
     });
-    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let mut recorder = recorder(&here, &url);
     let head = format!("{POST}\r\ncontent-encoding: gzip\r\naccept-encoding: br");
     let mut answer = Vec::new();
     send(&recorder.url, &head, &gzip(&asking("hello"))).read_to_end(&mut answer).unwrap();
@@ -277,6 +283,10 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
          [record]\narguments = [\"-c\", \"echo to {url} $0\"]\n",
     );
     let out = here.run("record --out m.jsonl --agent ./mine.toml -- sh argument").ok();
+    // The file is private, and an existing one is not replaced.
+    let mode = std::fs::metadata(here.path("m.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    here.run("record --out m.jsonl -- true").fails_with(2).stderr_contains(&["is there already"]);
     assert!(out.stdout.starts_with("to http://127.0.0.1:"), "{}", out.stdout);
     assert!(out.stdout.trim().ends_with(" argument"), "{}", out.stdout);
 }
@@ -301,20 +311,6 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\ntold\n");
     assert_eq!(lines(&here, "r.jsonl")[0]["type"], "ctxbench_recording");
-}
-
-#[test]
-fn the_file_is_private_and_replaces_nothing() {
-    use std::os::unix::fs::PermissionsExt;
-    let here = CommandFolder::new();
-    here.run("record --out r.jsonl -- true").ok();
-    let mode = std::fs::metadata(here.path("r.jsonl")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
-    let before = here.read("r.jsonl");
-    here.run("record --out r.jsonl -- true")
-        .fails_with(2)
-        .stderr_contains(&["r.jsonl is there already"]);
-    assert_eq!(here.read("r.jsonl"), before);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ctxbench_provider::wire;
 use ctxbench_scenarios::FaultOn;
 use ctxbench_strategies::Spec;
 use ctxbench_util::{files, nearest, toml_file};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 use toml::Table;
@@ -173,7 +173,7 @@ pub struct RecordSettings {
 }
 
 /// Purpose of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
     /// The agent's own work.
@@ -194,16 +194,8 @@ pub enum Purpose {
 
 impl Purpose {
     /// Returns the name in tables and files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Purpose::Work => "work",
-            Purpose::Summary => "summary",
-            Purpose::Title => "title",
-            Purpose::Commit => "commit",
-            Purpose::Suggestion => "suggestion",
-            Purpose::Memory => "memory",
-            Purpose::Other => "other",
-        }
+    pub fn word(self) -> String {
+        serde_json::json!(self).as_str().unwrap_or_default().to_string()
     }
 
     /// Returns the faults that hit such a request. `None` for side requests.

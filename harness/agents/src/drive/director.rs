@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{self, ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::{Millis, tokens};
 use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Item, Prompt};
@@ -56,6 +56,14 @@ impl Exchange {
         matches!(self.purpose, Purpose::Work | Purpose::Summary)
     }
 
+    /// Returns the purpose as recorded cases name it.
+    pub(super) fn purpose_in_cases(&self) -> request::Purpose {
+        match self.purpose {
+            Purpose::Summary => request::Purpose::Summary,
+            _ => request::Purpose::Sample,
+        }
+    }
+
     /// Returns the prompt tokens that were billed.
     pub(super) fn input(&self) -> u64 {
         self.outcome.as_ref().map_or(0, |r| r.billed.prompt())
@@ -63,7 +71,7 @@ impl Exchange {
 }
 
 /// Reply to a request.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct PlannedReply {
     /// `None` = a summary.
     parts: Option<Vec<Part>>,
@@ -74,17 +82,16 @@ struct PlannedReply {
 impl PlannedReply {
     /// Returns whether a request contains a call of this reply.
     fn is_shown(&self, asked: &Prompt) -> bool {
-        let shows = |part: &Part| match part {
-            Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
-                Content::Call { id, .. } => **id == *call.id,
-                _ => false,
-            }),
+        let own: Vec<&ToolCall> = self.parts.iter().flatten().filter_map(Part::as_call).collect();
+        let is_own = |i: &Item| match &*i.content {
+            Content::Call { id, .. } => own.iter().any(|call| **id == *call.id),
             _ => false,
         };
-        self.parts.iter().flatten().any(shows)
+        asked.items.iter().any(is_own)
     }
 }
 
+#[derive(Default)]
 pub(super) struct Director {
     plan: Arc<DrivePlan>,
     sides: Vec<Side>,
@@ -131,20 +138,8 @@ impl SharedDirector {
             sides: agent.side.clone(),
             has_tool: agent.tool.is_some(),
             faults: faults.to_vec(),
-            counted: BTreeMap::new(),
             label: agent.label.clone(),
-            step: 0,
-            reply: 0,
-            given: HashMap::new(),
-            giving: None,
-            broken: None,
-            open: HashMap::new(),
-            heard: HashSet::new(),
-            idle: 0,
-            exchanges: Vec::new(),
-            stuck: None,
-            gives_up: Arc::default(),
-            now: 0,
+            ..Director::default()
         })))
     }
 
@@ -186,12 +181,10 @@ impl Director {
             self.reply = self.reply.saturating_sub(1);
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
-        if let Some(Planned { key, parts, tools_ms, .. }) = planned {
-            self.idle = 0;
-            let (parts, key) = (Some(parts.clone()), Some(key.clone()));
-            return PlannedReply { parts, key, tools_ms: *tools_ms };
-        }
-        aside(NEUTRAL)
+        let Some(Planned { key, parts, tools_ms, .. }) = planned else { return aside(NEUTRAL) };
+        self.idle = 0;
+        let (parts, key) = (Some(parts.clone()), Some(key.clone()));
+        PlannedReply { parts, key, tools_ms: *tools_ms }
     }
 
     /// Counts a request and returns its fault.
@@ -217,21 +210,17 @@ impl Director {
         }
         (prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
     }
-}
 
-impl Director {
     /// Counts an arrived request. An error means that it is neither answered nor recorded.
     fn hear(&mut self) -> Result<(), String> {
-        if let Some(why) = &self.stuck {
-            return Err(why.clone());
-        }
         self.idle += 1;
-        if self.idle > MAX_IDLE_REQUESTS {
-            return Err(format!(
-                "it made {MAX_IDLE_REQUESTS} requests without continuing the session"
-            ));
+        match &self.stuck {
+            Some(why) => Err(why.clone()),
+            None if self.idle <= MAX_IDLE_REQUESTS => Ok(()),
+            None => {
+                Err(format!("it made {MAX_IDLE_REQUESTS} requests without continuing the session"))
+            }
         }
-        Ok(())
     }
 
     /// Stops answering.
@@ -287,7 +276,7 @@ impl Director {
         let given = match (self.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => given,
             (None, Some(Purpose::Work)) => self.next(prompt),
-            (None, Some(Purpose::Summary)) => PlannedReply { parts: None, key: None, tools_ms: 0 },
+            (None, Some(Purpose::Summary)) => PlannedReply::default(),
             (None, Some(_)) => aside(ASIDE),
             (None, None) => return Err(unknown(prompt)),
         };
@@ -298,29 +287,30 @@ impl Director {
 }
 
 fn aside(text: &str) -> PlannedReply {
-    PlannedReply { parts: Some(vec![Part::Text(text.into())]), key: None, tools_ms: 0 }
+    PlannedReply { parts: Some(vec![Part::Text(text.into())]), ..PlannedReply::default() }
 }
 
 /// Returns whether a request meets all conditions of a rule.
 fn fits(side: &Side, request: &Arrived, prompt: &Prompt) -> bool {
     let Side { purpose: _, header, body, system, last, tools } = side;
-    let has_header = |[name, piece]: &[String; 2]| {
+    let header_has = |[name, piece]: &[String; 2]| {
         let value = request.headers.get(name.as_str());
         value.is_some_and(|v| String::from_utf8_lossy(v.as_bytes()).contains(piece))
     };
-    let has_field = |[path, piece]: &[String; 2]| {
+    let body_has = |[path, piece]: &[String; 2]| {
         field(&request.body, path).is_some_and(|value| value.contains(piece))
     };
     let instructs =
-        |i: &&Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
+        |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let message = prompt.items.last().map(|i| i.message);
-    let of_last = |i: &&Item| Some(i.message) == message;
-    let mut head = prompt.items.iter().filter(instructs);
-    let mut end = prompt.items.iter().rev().take_while(of_last);
-    header.as_ref().is_none_or(has_header)
-        && body.as_ref().is_none_or(has_field)
-        && system.as_ref().is_none_or(|piece| head.any(|i| i.text().contains(piece)))
-        && last.as_ref().is_none_or(|piece| end.any(|i| i.text().contains(piece)))
+    let is_last = |i: &Item| Some(i.message) == message;
+    let any_has = |piece: &String, of: &dyn Fn(&Item) -> bool| {
+        prompt.items.iter().any(|i| of(i) && i.text().contains(piece))
+    };
+    header.as_ref().is_none_or(header_has)
+        && body.as_ref().is_none_or(body_has)
+        && system.as_ref().is_none_or(|piece| any_has(piece, &instructs))
+        && last.as_ref().is_none_or(|piece| any_has(piece, &is_last))
         && tools.is_none_or(|wanted| wanted == prompt.tools.is_some())
 }
 
@@ -331,9 +321,8 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError
         let message = message.unwrap_or_else(|| "the provider failed".into());
         return Err(wire.api.refusal(status, code, message));
     }
-    let text = tokens.map(text_of).or(text).unwrap_or_default();
-    let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-    Ok(ModelAnswer::Parts(parts))
+    let text = tokens.map(text_of).or(text).filter(|text| !text.is_empty());
+    Ok(ModelAnswer::Parts(text.map(|text| Part::Text(text.into())).into_iter().collect()))
 }
 
 /// Returns a field of a body, with dots between names. A value that is not a string is returned as

@@ -36,6 +36,7 @@ use ctxbench_provider::Prompt;
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_session::Session;
 use ctxbench_strategies::Spec;
+use serde::Serialize;
 
 use crate::serve::{ServeOptions, Server, Summaries};
 use agent::{Agent, DriveError, Purpose};
@@ -43,6 +44,7 @@ use child::{Patience, Stopped};
 use ctxbench_mock::summarise::{Summariser, SummaryDesk};
 use ctxbench_os::shutdown;
 use ctxbench_replay::{GO_ON, MAX_FAILURES};
+use deliver::Channel;
 use director::{Exchange, SharedDirector};
 use faults::FaultKind;
 use plan::{Delivery, DrivePlan};
@@ -100,13 +102,14 @@ pub struct Driven {
 }
 
 /// Side requests with one purpose.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Aside {
     pub purpose: Purpose,
     pub requests: usize,
     /// Sum of prompt tokens.
     pub input_tokens: u64,
     /// Cost of the requests, USD.
+    #[serde(rename = "cost_usd")]
     pub usd: f64,
 }
 
@@ -210,7 +213,7 @@ impl Driven {
             says: places(|w| matches!(w, Delivery::Say(_))),
             compacts: places(|w| matches!(w, Delivery::Compact(_))),
             shots: shots.collect(),
-            summaries: self.summaries().iter().map(|t| t.as_str().into()).collect(),
+            summaries: self.summaries(),
         };
         replay_strategy::row(&self.agent.name, sent)
     }
@@ -357,8 +360,8 @@ impl Driven {
     /// Runs the conversation as far as the agent continues.
     async fn converse(&self, fill: &Template, scratch: &Scratch, patience: Patience) -> DriveEnd {
         let mut ended = DriveEnd::default();
-        let (start, director) = (&self.agent.start, patience.director.clone());
-        let mut channel = match deliver::open(start, fill, scratch, patience).await {
+        let director = patience.director.clone();
+        let mut channel = match Channel::open(&self.agent.start, fill, scratch, patience).await {
             Ok(channel) => channel,
             Err(Stopped(why)) => return DriveEnd { stopped: Some(why), ..ended },
         };
@@ -367,9 +370,7 @@ impl Driven {
             let mut turn = match &step.what {
                 Delivery::Wait => continue,
                 Delivery::Say(words) => channel.send_message(words).await,
-                Delivery::Compact(more) => {
-                    deliver::compact(&mut *channel, start, more.as_deref()).await
-                }
+                Delivery::Compact(more) => channel.compact(more.as_deref()).await,
             };
             // Turns without a new reply, and the number of replies before them.
             let (mut idle, mut before) = (0, 0);
@@ -402,7 +403,7 @@ impl Driven {
             }
         }
         channel.end().await;
-        ended.told = channel.compaction_notes();
+        ended.told = channel.compaction_notes;
         ended
     }
 }

@@ -10,7 +10,6 @@ use ctxbench_core::engine::Fixed;
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_session::fact::Fact;
 use ctxbench_session::{Entry, Session, UserEntry};
-use serde_json::Value;
 
 use super::Driven;
 use super::agent::Purpose;
@@ -42,19 +41,27 @@ pub(super) fn observed(driven: &Driven, extent: Extent) -> Session {
     let mut out = session.clone();
     out.header.max_output = Some(driven.max_output);
     out.header.prefix_tokens = None;
-    out.entries = prefix(plan, exchanges);
+    out.entries = prefix(driven);
     out.facts.iter_mut().for_each(|f| f.arises = arises(plan, f));
     let shown = outputs(exchanges);
     let replies: HashMap<&str, &Planned> =
         plan.moves.iter().flat_map(|m| &m.replies).map(|r| (&*r.key, r)).collect();
-    let mut moves = UserMessages::new(plan, exchanges);
+    let mut messages = user_messages(driven);
+    // True if the next message of the user begins a move. Messages with one answer are joined.
+    let mut fresh = true;
     for e in &session.entries {
         match e {
             Entry::User(_) if extent == Extent::UpToTheEnd && left == 0 => break,
-            Entry::User(u) if u.agent.is_none() => out.entries.extend(moves.entry(u)),
+            Entry::User(u) if u.agent.is_none() => {
+                let text = std::mem::take(&mut fresh).then(|| messages.next()).flatten();
+                out.entries.extend(text.map(|text| {
+                    let (id, text) = (u.id.clone(), Some(text.into()));
+                    Entry::User(UserEntry { id, at: u.at, text, ..Default::default() })
+                }));
+            }
             Entry::Assistant(a) if a.agent.is_none() => {
                 let Some(reply) = replies.get(a.id.as_str()) else { continue };
-                moves.replied();
+                fresh = true;
                 let known = asked.contains(a.id.as_str());
                 left = left.saturating_sub(usize::from(known));
                 if !known && extent != Extent::Whole {
@@ -121,9 +128,9 @@ fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
 
 /// Returns the fixed part of its requests, block by block: everything before the first message of
 /// the user, and a different system prompt of its summaries.
-pub(super) fn fixed(plan: &DrivePlan, exchanges: &[Exchange]) -> Fixed {
-    let Some(first) = first(exchanges) else { return Fixed::default() };
-    let head = head(plan, first);
+pub(super) fn fixed(driven: &Driven) -> Fixed {
+    let Some((first, head)) = head(driven) else { return Fixed::default() };
+    let exchanges = &driven.exchanges;
     let instructs = |i: &Item| matches!(i.role, Role::Instructions | Role::System);
     // An agent without a system role begins with a developer's message.
     let base = head.iter().take_while(|i| instructs(i)).count().max(1).min(head.len());
@@ -133,32 +140,27 @@ pub(super) fn fixed(plan: &DrivePlan, exchanges: &[Exchange]) -> Fixed {
     let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
     // Examples in the form of a dialogue belong to the system prompt if all requests contain them.
     let examples = head[base..].iter().any(|i| i.role == Role::Assistant);
-    let base = if examples { common_prefix(head, exchanges) } else { base };
+    let same = |p: &Prompt| p.items.iter().zip(head).take_while(|(a, b)| a.hash == b.hash).count();
+    let common = || work(exchanges).map(|(_, p)| same(p)).min().unwrap_or_default();
+    let base = if examples { common() } else { base };
     let context = if examples { &[] } else { &head[base..] };
-    let own: Vec<Arc<Block>> = blocks(BlockKind::Base, &head[..base]);
     let summary = exchanges.iter().find(|e| e.purpose == Purpose::Summary);
     let asks = summary.and_then(|e| e.prompt.as_ref()).map_or(&[][..], |p| &p.items);
     let asks = &asks[..asks.iter().take_while(|i| instructs(i)).count()];
     let same = asks.iter().zip(head).all(|(a, b)| a.hash == b.hash);
     Fixed {
         summary_base: if same { vec![] } else { blocks(BlockKind::Base, asks) },
-        base: own,
+        base: blocks(BlockKind::Base, &head[..base]),
         context: blocks(BlockKind::Context, context),
-        reminder: reminder(plan, exchanges),
+        reminder: reminder(driven),
         tools: first.tools.clone(),
         ..Fixed::default()
     }
 }
 
-/// Returns the number of items at the beginning of every request.
-fn common_prefix(head: &[Item], exchanges: &[Exchange]) -> usize {
-    let same = |p: &Prompt| p.items.iter().zip(head).take_while(|(a, b)| a.hash == b.hash).count();
-    work(exchanges).map(|(_, p)| same(p)).min().unwrap_or_default()
-}
-
 /// Returns the text that the agent adds only to the newest message of the user.
-fn reminder(plan: &DrivePlan, exchanges: &[Exchange]) -> Option<Arc<str>> {
-    let MessageForms { words, first, later } = message_forms(plan, exchanges).next()?;
+fn reminder(driven: &Driven) -> Option<Arc<str>> {
+    let MessageForms { words, first, later } = message_forms(driven).next()?;
     let after = |text: &'_ str| Some(text.split_once(words.trim())?.1.trim().to_string());
     let (first, later) = (after(first?)?, after(later?)?);
     (!first.is_empty() && later.is_empty()).then(|| first.into())
@@ -173,43 +175,43 @@ struct MessageForms<'a> {
     later: Option<&'a str>,
 }
 
-fn message_forms<'a>(
-    plan: &'a DrivePlan,
-    exchanges: &'a [Exchange],
-) -> impl Iterator<Item = MessageForms<'a>> {
-    plan.messages().map(move |(i, words)| {
+fn message_forms<'a>(driven: &'a Driven) -> impl Iterator<Item = MessageForms<'a>> {
+    driven.plan.messages().map(move |(i, words)| {
         let of = |(_, p): (_, &'a Prompt)| {
             let item = p.items.iter().rev().find(|item| contains_message(item, words));
             item.map(Item::text)
         };
-        let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
-        let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(of);
+        let first = work(&driven.exchanges).find(|(e, _)| e.step == i).and_then(of);
+        let later = work(&driven.exchanges).filter(|(e, _)| e.step > i).find_map(of);
         MessageForms { words, first, later }
     })
 }
 
-fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
-    work(exchanges).next().map(|(_, prompt)| prompt)
+/// Returns the messages of the user as later requests show them. Text that an agent adds only to the
+/// newest message, such as a reminder, is left out.
+fn user_messages(driven: &Driven) -> impl Iterator<Item = &str> {
+    let forms: Vec<MessageForms<'_>> = message_forms(driven).collect();
+    let passing = forms.iter().any(|f| f.later.is_some() && f.first != f.later);
+    forms.into_iter().map(move |MessageForms { words, first, later }| {
+        later.or(first.filter(|_| !passing)).unwrap_or(words)
+    })
 }
 
-/// Returns everything in the first request before the message of the user.
-fn head<'a>(plan: &DrivePlan, first: &'a Prompt) -> &'a [Item] {
-    let words = plan.messages().next().map_or("", |(_, words)| words);
+/// Returns the first request, and everything in it before the message of the user.
+fn head(driven: &Driven) -> Option<(&Prompt, &[Item])> {
+    let (_, first) = work(&driven.exchanges).next()?;
+    let words = driven.plan.messages().next().map_or("", |(_, words)| words);
     let of_user = first.items.iter().rposition(|i| contains_message(i, words));
-    &first.items[..of_user.unwrap_or(0)]
+    Some((first, &first.items[..of_user.unwrap_or(0)]))
 }
 
 /// Returns system prompt and tools as entries.
-fn prefix(plan: &DrivePlan, exchanges: &[Exchange]) -> Vec<Entry> {
-    let Some(first) = first(exchanges) else { return vec![] };
-    let head = head(plan, first);
+fn prefix(driven: &Driven) -> Vec<Entry> {
+    let Some((first, head)) = head(driven) else { return vec![] };
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
     let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None }];
     let tools = first.tools.as_ref().and_then(|t| serde_json::from_str(t.json.get()).ok());
-    if let Some(definitions) = tools {
-        let definitions: Vec<Value> = definitions;
-        out.push(Entry::Tools { definitions, agent: None });
-    }
+    out.extend(tools.map(|definitions| Entry::Tools { definitions, agent: None }));
     out
 }
 
@@ -217,41 +219,4 @@ fn contains_message(item: &Item, words: &str) -> bool {
     item.role == Role::User
         && matches!(*item.content, Content::Text(_))
         && item.text().contains(words.trim())
-}
-
-/// Messages of the user as the agent sent them, by move.
-struct UserMessages<'a> {
-    moves: std::vec::IntoIter<Option<&'a str>>,
-    /// True if the next message of the user begins a move.
-    fresh: bool,
-}
-
-impl<'a> UserMessages<'a> {
-    /// Collects the messages. Text that an agent adds only to the newest message, such as a
-    /// reminder, is left out, because later requests show the message without it.
-    fn new(plan: &'a DrivePlan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
-        let forms: Vec<MessageForms<'_>> = message_forms(plan, exchanges).collect();
-        let passing = forms.iter().any(|f| f.later.is_some() && f.first != f.later);
-        let form = |MessageForms { words, first, later }| {
-            let newest = if passing { Some(words) } else { first };
-            Some(later.or(newest).unwrap_or(words))
-        };
-        let moves: Vec<_> = forms.into_iter().map(form).collect();
-        UserMessages { moves: moves.into_iter(), fresh: true }
-    }
-
-    /// Returns the message of the user. Messages with one answer are joined.
-    fn entry(&mut self, of: &UserEntry) -> Option<Entry> {
-        if !std::mem::take(&mut self.fresh) {
-            return None;
-        }
-        let text: Arc<str> = self.moves.next()??.into();
-        let (id, at) = (of.id.clone(), of.at);
-        let entry = UserEntry { id, at, text: Some(text), ..Default::default() };
-        Some(Entry::User(entry))
-    }
-
-    fn replied(&mut self) {
-        self.fresh = true;
-    }
 }

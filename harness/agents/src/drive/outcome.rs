@@ -130,19 +130,16 @@ impl Driven {
             rereads: false,
             calibrate: Calibrate::Family,
             window: Some(self.window),
-            shown: Some(observed_session::fixed(&self.plan, &self.exchanges).into()),
+            shown: Some(observed_session::fixed(self).into()),
             ..Options::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        match runtime {
-            Ok(runtime) => {
-                runtime.block_on(ctxbench_replay::replay(scenario, spec, model, &options)).record
-            }
-            Err(e) => {
-                let why = format!("the runtime could not be started: {e}");
-                not_run(scenario, spec, model, Status::Error, why)
-            }
-        }
+        let replayed = runtime
+            .map(|rt| rt.block_on(ctxbench_replay::replay(scenario, spec, model, &options)).record);
+        replayed.unwrap_or_else(|e| {
+            let why = format!("the runtime could not be started: {e}");
+            not_run(scenario, spec, model, Status::Error, why)
+        })
     }
 
     /// Adds figures and errors of the drive that the replay does not know.
@@ -187,20 +184,13 @@ impl Driven {
         let counted = real.summary.input_tokens;
         let off = 100.0 * (counted as f64 / billed.max(1) as f64 - 1.0);
         if off.abs() > EXACT_PCT {
-            add_note(
-                real,
-                format!(
-                    "the provider counted {billed} tokens of input; the row differs by {off:+.1} %"
-                ),
-            );
+            let counted = format!("the provider counted {billed} tokens of input");
+            add_note(real, format!("{counted}; the row differs by {off:+.1} %"));
         }
         for Aside { purpose, requests, input_tokens, usd } in self.asides() {
-            let word = purpose.word();
-            let sort = if purpose == Purpose::Other { "unknown" } else { word };
-            add_note(
-                real,
-                format!("not in the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
-            );
+            let sort = if purpose == Purpose::Other { "unknown".into() } else { purpose.word() };
+            let what = format!("{requests} × {sort}, {input_tokens} tokens in, ${usd:.4}");
+            add_note(real, format!("not in the row: {what}"));
         }
         // Our implementation has known request types.
         if self.strategy.is_none()

@@ -18,7 +18,7 @@ use super::template::{replace, replace_in};
 use ctxbench_replay::{Move, NEUTRAL, Path};
 
 /// Folder of the outputs in the project.
-const FOLDER: &str = ".ctxbench";
+pub(super) const OUTPUTS: &str = ".ctxbench";
 
 /// Session translated for an agent.
 #[derive(Debug, Default)]
@@ -66,45 +66,37 @@ pub(super) struct Planned {
 
 /// Returns the path of a call's output in the project.
 pub(super) fn output_file(call: usize) -> String {
-    format!("{FOLDER}/{call:05}.txt")
+    format!("{OUTPUTS}/{call:05}.txt")
 }
 
+/// Beginning of the id of a call, before its number.
 const CALL: &str = "call_";
-
-/// Returns the id of a call.
-pub(super) fn call_id(call: usize) -> String {
-    format!("{CALL}{call:05}")
-}
 
 /// Adds a final reply to every turn without one. A recording may end a turn with the output of a
 /// tool, after which an agent sends another request.
 pub(super) fn with_final_replies(session: &Session) -> Session {
     let mut out = session.clone();
     out.entries = Vec::with_capacity(session.entries.len());
-    let mut called = false;
-    let mut number = 0;
-    let mut last_words = |called: &mut bool, entries: &mut Vec<Entry>| {
-        if std::mem::take(called) {
+    let (mut called, mut number) = (false, 0);
+    // The session itself ends a turn, too.
+    for e in session.entries.iter().map(Some).chain([None]) {
+        let ends = match e {
+            Some(Entry::User(u)) => u.agent.is_none(),
+            Some(Entry::Idle { .. }) | None => true,
+            Some(e) => e.compact_command().is_some(),
+        };
+        if ends && std::mem::take(&mut called) {
             number += 1;
-            let id = format!("ctxbench-last-words-{number}");
-            let text = Some(NEUTRAL.into());
-            entries.push(Entry::Assistant(AssistantEntry { id, text, ..Default::default() }));
+            let (id, text) = (format!("ctxbench-last-words-{number}"), Some(NEUTRAL.into()));
+            out.entries.push(Entry::Assistant(AssistantEntry { id, text, ..Default::default() }));
         }
-    };
-    for e in &session.entries {
-        match e {
-            Entry::Assistant(a) if a.agent.is_none() => {
-                let in_parts = a.parts.iter().flatten().any(|p| matches!(p, Part::Call(_)));
-                called = in_parts || !a.calls.is_empty();
-            }
-            Entry::User(u) if u.agent.is_none() => last_words(&mut called, &mut out.entries),
-            Entry::Idle { .. } => last_words(&mut called, &mut out.entries),
-            e if e.compact_command().is_some() => last_words(&mut called, &mut out.entries),
-            _ => {}
+        if let Some(Entry::Assistant(a)) = e
+            && a.agent.is_none()
+        {
+            called = !a.calls.is_empty() || a.parts.iter().flatten().any(|p| p.as_call().is_some());
         }
-        out.entries.push(e.clone());
+        out.entries.extend(e.cloned());
     }
-    last_words(&mut called, &mut out.entries);
     out
 }
 
@@ -184,11 +176,8 @@ impl DrivePlan {
                     self.outputs.push(results.next().unwrap_or_default());
                     let command = format!("cat {}", output_file(number));
                     let arguments = replace_in(&tool.arguments, "command", &command).to_string();
-                    out.push(Part::Call(ToolCall {
-                        id: call_id(number).into(),
-                        name: tool.name.as_str().into(),
-                        arguments: arguments.into(),
-                    }));
+                    let id = format!("{CALL}{number:05}");
+                    out.push(Part::Call(ToolCall::new(id, &*tool.name, arguments)));
                 }
                 Part::Text(t) if !t.trim().is_empty() => out.push(p.clone()),
                 // Reasoning is signed by the provider of the recording.
@@ -203,13 +192,7 @@ impl DrivePlan {
 }
 
 fn words(parts: &[Part]) -> Arc<str> {
-    parts
-        .iter()
-        .find_map(|p| match p {
-            Part::Result { output, .. } => Some(output.clone()),
-            _ => None,
-        })
-        .unwrap_or_default()
+    parts.iter().find(|p| matches!(p, Part::Result { .. })).map_or("", Part::text).into()
 }
 
 /// Prevents a message of the user from being a command of the agent or a shell.
@@ -235,8 +218,8 @@ fn join_replies(
     let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
     let mut said = text.clone();
     let mut lived = vec![Part::Text(text.into())];
-    for p in all() {
-        let (Some(edit), Part::Call(call)) = (edit, p) else { continue };
+    for call in all().filter_map(Part::as_call) {
+        let Some(edit) = edit else { break };
         let Some(content) = written(call).filter(|c| escape_marks(c, &edit.marks) == *c) else {
             continue;
         };
@@ -246,17 +229,10 @@ fn join_replies(
         said += "\n\n";
         said += &replace(&replace(&edit.text, "path", &path), "content", &content);
         let arguments = serde_json::json!({"path": path, "content": content}).to_string();
-        lived.push(Part::Call(ToolCall {
-            id: format!("edit_{files:05}").into(),
-            name: "write_file".into(),
-            arguments: arguments.into(),
-        }));
+        lived.push(Part::Call(ToolCall::new(format!("edit_{files:05}"), "write_file", arguments)));
     }
     let parts = vec![Part::Text(said.into())];
-    let calls = all().filter_map(|p| match p {
-        Part::Call(call) => Some(call.id.clone()),
-        _ => None,
-    });
+    let calls = all().filter_map(Part::as_call).map(|call| call.id.clone());
     let replaces = steps.iter().map(|s| s.key.clone()).chain(calls).collect();
     Some(Planned { key: last.key.clone(), replaces, parts, lived: Some(lived), tools_ms })
 }
@@ -264,16 +240,11 @@ fn join_replies(
 /// Returns the text that an editing call writes: a whole file, or the new part. It ends with a line
 /// break.
 fn written(call: &ToolCall) -> Option<String> {
-    if !is_edit(&call.name) {
-        return None;
-    }
     let names =
         ["content", "contents", "file_text", "new_string", "newString", "new_str", "new", "text"];
-    let mut text = text_argument(&call.arguments, &names).filter(|t| !t.trim().is_empty())?;
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    Some(text)
+    let text = text_argument(&call.arguments, &names).filter(|_| is_edit(&call.name))?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    (!text.trim().is_empty()).then(|| text + end)
 }
 
 /// Puts a bar before lines that begin with one of these marks.

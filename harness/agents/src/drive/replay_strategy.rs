@@ -4,7 +4,7 @@
 //! An item of a request is matched to the session by its call id or text. Unmatched text belongs to
 //! the agent: a summary if it contains one that the model wrote.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,10 +12,10 @@ use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origin
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::host::{Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::request::{ModelError, Phase, Request};
 use ctxbench_core::settings::Settings;
-use ctxbench_core::strategy::{Flow, ReplyFlow, Strategy, Unsupported};
-use ctxbench_core::{Millis, tokens};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::{
@@ -42,18 +42,17 @@ pub(super) struct AgentRequests {
     pub(super) program: String,
     pub(super) version: String,
     /// Moves with a message of the user.
-    pub(super) says: Vec<usize>,
-    pub(super) compacts: Vec<usize>,
-    pub(super) shots: Vec<Shot>,
+    pub(super) says: VecDeque<usize>,
+    pub(super) compacts: VecDeque<usize>,
+    pub(super) shots: VecDeque<Shot>,
     /// Texts of the received summaries, in order.
-    pub(super) summaries: Vec<Arc<str>>,
+    pub(super) summaries: Vec<String>,
 }
 
+#[derive(Default)]
 struct Player {
-    sent: Arc<AgentRequests>,
-    shots: VecDeque<Shot>,
-    says: VecDeque<usize>,
-    compacts: VecDeque<usize>,
+    /// What is left to be sent.
+    sent: AgentRequests,
     /// Number of the current move.
     step: usize,
     /// Number of summaries so far.
@@ -67,24 +66,30 @@ struct Player {
     request: Option<Prompt>,
 }
 
+/// Calls and outputs by the hash of their call's id, texts by their own.
 #[derive(Default)]
-struct KnownBlocks {
-    calls: HashMap<String, Arc<Block>>,
-    outputs: HashMap<String, Arc<Block>>,
-    texts: HashMap<(bool, u64), Vec<Arc<Block>>>,
-}
+struct KnownBlocks(HashMap<(BlockKind, u64), Vec<Arc<Block>>>);
 
 impl KnownBlocks {
     fn take(&mut self, block: &Arc<Block>) {
-        match (block.kind, block.call_id()) {
-            (BlockKind::Call, Some(id)) => drop(self.calls.insert(id.into(), block.clone())),
-            (BlockKind::Output, Some(id)) => drop(self.outputs.insert(id.into(), block.clone())),
-            (BlockKind::User | BlockKind::Assistant, _) => {
-                let key = (block.role == Role::Assistant, words(&block.text));
-                self.texts.entry(key).or_default().push(block.clone());
-            }
-            _ => {}
-        }
+        let text = match (block.kind, block.call_id()) {
+            (BlockKind::Call | BlockKind::Output, Some(id)) => id,
+            (BlockKind::User | BlockKind::Assistant, _) => &*block.text,
+            _ => return,
+        };
+        self.0.entry((block.kind, words(text))).or_default().push(block.clone());
+    }
+
+    /// Returns the blocks with the call id or the text of an item.
+    fn of(&self, item: &Item) -> &[Arc<Block>] {
+        let key = match &*item.content {
+            Content::Call { id, .. } => (BlockKind::Call, words(id)),
+            Content::Output { id, .. } => (BlockKind::Output, words(id)),
+            Content::Text(t) if item.role == Role::Assistant => (BlockKind::Assistant, words(t)),
+            Content::Text(t) => (BlockKind::User, words(t)),
+            _ => return &[],
+        };
+        self.0.get(&key).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns the newest message of the user that an item contains.
@@ -92,7 +97,7 @@ impl KnownBlocks {
         if item.role != Role::User {
             return None;
         }
-        let of_user = self.texts.iter().filter(|((assistant, _), _)| !assistant);
+        let of_user = self.0.iter().filter(|((kind, _), _)| *kind == BlockKind::User);
         let all = of_user.flat_map(|(_, all)| all);
         let holds = |b: &&Arc<Block>| {
             let words = b.text.trim();
@@ -124,8 +129,8 @@ fn words(text: &str) -> u64 {
 impl Player {
     /// Sends the requests for summaries that precede the next request of the agent's work.
     async fn summaries(&mut self, s: &mut Engine, phase: Phase) {
-        while self.shots.front().is_some_and(|shot| shot.summary && shot.step <= self.step) {
-            let Some(Shot { prompt, .. }) = self.shots.pop_front() else { return };
+        while self.sent.shots.front().is_some_and(|shot| shot.summary && shot.step <= self.step) {
+            let Some(Shot { prompt, .. }) = self.sent.shots.pop_front() else { return };
             let blocks = self.summary_blocks(&prompt);
             let mut request = s.summary_request(phase, blocks, false);
             request.tools = prompt.tools.clone();
@@ -147,23 +152,10 @@ impl Player {
             if i == last && draft.kind == BlockKind::User {
                 draft.kind = BlockKind::SummaryPrompt;
             }
-            let origin = self.known_of(item).map(|b| b.origin.clone()).unwrap_or_default();
+            let origin = self.known.of(item).last().map(|b| b.origin.clone()).unwrap_or_default();
             out.push(draft.build(message, origin));
         }
         out
-    }
-
-    fn known_of(&self, item: &Item) -> Option<Arc<Block>> {
-        let found = match &*item.content {
-            Content::Call { id, .. } => self.known.calls.get(&**id),
-            Content::Output { id, .. } => self.known.outputs.get(&**id),
-            Content::Text(t) => {
-                let key = (item.role == Role::Assistant, words(t));
-                self.known.texts.get(&key).and_then(|all| all.last())
-            }
-            _ => None,
-        };
-        found.cloned()
     }
 
     fn absorb(&mut self, s: &Engine) {
@@ -235,9 +227,9 @@ impl Player {
     ) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
         match &*item.content {
-            Content::Call { id, .. } => self.known.calls.get(&**id).filter(|b| text(b)).cloned(),
-            Content::Output { id, is_error, .. } => {
-                let known = self.known.outputs.get(&**id)?;
+            Content::Call { .. } => self.known.of(item).last().filter(|b| text(b)).cloned(),
+            Content::Output { is_error, .. } => {
+                let known = self.known.of(item).last()?;
                 if text(known) && known.is_error == *is_error {
                     return Some(known.clone());
                 }
@@ -250,9 +242,8 @@ impl Player {
                 });
                 Some(made.clone())
             }
-            Content::Text(t) => {
-                let key = (item.role == Role::Assistant, words(t));
-                let all = self.known.texts.get(&key).map(Vec::as_slice).unwrap_or_default();
+            Content::Text(_) => {
+                let all = self.known.of(item);
                 let mut free = all.iter().filter(|b| !used.contains(&(b.message, b.hash)));
                 if let Some(block) = free.next().filter(|b| text(b)) {
                     used.insert((block.message, block.hash));
@@ -277,7 +268,7 @@ impl Player {
     /// Returns whether an item contains a summary by the model.
     fn is_summary(&self, item: &Item) -> bool {
         let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
-        let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
+        let holds = |t: &String| !t.trim().is_empty() && item.text().contains(t.trim());
         matches!(*item.content, Content::Text(_)) && written.iter().any(holds)
     }
 
@@ -298,11 +289,8 @@ impl Player {
 /// Returns the parts of the log that removed blocks represent and that no block shows any more.
 fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
     let shown: HashSet<Origin> = after.iter().flat_map(|b| b.origin.iter().copied()).collect();
-    let mut out: Vec<Origin> =
-        gone.iter().flat_map(|b| b.origin.iter().copied()).filter(|o| !shown.contains(o)).collect();
-    out.sort_unstable();
-    out.dedup();
-    out
+    let all = gone.iter().flat_map(|b| b.origin.iter().copied()).filter(|o| !shown.contains(o));
+    BTreeSet::from_iter(all).into_iter().collect()
 }
 
 fn breakpoints(prompt: &Prompt) -> Vec<usize> {
@@ -318,10 +306,10 @@ impl Strategy for Player {
     }
 
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
-        self.step = self.says.pop_front().unwrap_or(usize::MAX);
+        self.step = self.sent.says.pop_front().unwrap_or(usize::MAX);
         // Requests of earlier moves must not be sent in this one.
         let step = self.step;
-        self.shots.retain(|shot| shot.summary || shot.step >= step);
+        self.sent.shots.retain(|shot| shot.summary || shot.step >= step);
         Flow::Proceed
     }
 
@@ -330,8 +318,8 @@ impl Strategy for Player {
         let first = self.request.is_none();
         let phase = if first { Phase::PreTurn } else { Phase::MidTurn };
         self.summaries(s, phase).await;
-        let here = self.shots.front().is_some_and(|shot| shot.step <= self.step);
-        let Some(Shot { prompt, .. }) = self.shots.pop_front_if(|_| here) else {
+        let here = self.sent.shots.front().is_some_and(|shot| shot.step <= self.step);
+        let Some(Shot { prompt, .. }) = self.sent.shots.pop_front_if(|_| here) else {
             return Flow::EndTurn;
         };
         if let Err(why) = self.set_context(s, &prompt, phase) {
@@ -359,18 +347,14 @@ impl Strategy for Player {
     }
 
     async fn after_step(&mut self, _s: &mut Engine, had_calls: bool) -> Flow {
-        let more = self.shots.iter().any(|shot| !shot.summary && shot.step <= self.step);
+        let more = self.sent.shots.iter().any(|shot| !shot.summary && shot.step <= self.step);
         if more && !had_calls { Flow::Again } else { Flow::Proceed }
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
         // The agent's reaction is in its next request.
-        let more = self.shots.front().is_some_and(|shot| shot.step <= self.step);
+        let more = self.sent.shots.front().is_some_and(|shot| shot.step <= self.step);
         if more { Flow::Again } else { Flow::FailTurn(e.to_string()) }
-    }
-
-    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> ReplyFlow {
-        ReplyFlow::Proceed
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
@@ -379,14 +363,12 @@ impl Strategy for Player {
         self.request = None;
     }
 
-    async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
-
     async fn compact(
         &mut self,
         s: &mut Engine,
         _instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        let Some(step) = self.compacts.pop_front() else { return Err(Unsupported) };
+        let Some(step) = self.sent.compacts.pop_front() else { return Err(Unsupported) };
         self.step = step;
         self.absorb(s);
         self.summaries(s, Phase::StandaloneTurn).await;
@@ -396,7 +378,7 @@ impl Strategy for Player {
 
 /// A driven agent.
 struct DrivenAgent {
-    sent: Arc<AgentRequests>,
+    sent: AgentRequests,
     about: About,
 }
 
@@ -406,19 +388,7 @@ impl Product for DrivenAgent {
     }
 
     fn build(&self, _order: &BuildRequest<'_>) -> Box<dyn Strategy> {
-        let sent = self.sent.clone();
-        Box::new(Player {
-            shots: sent.shots.iter().cloned().collect(),
-            says: sent.says.iter().copied().collect(),
-            compacts: sent.compacts.iter().copied().collect(),
-            sent,
-            step: 0,
-            asked: 0,
-            known: KnownBlocks::default(),
-            seen: 0,
-            made: HashMap::new(),
-            request: None,
-        })
+        Box::new(Player { sent: self.sent.clone(), ..Player::default() })
     }
 
     fn is_program(&self) -> bool {
@@ -438,7 +408,7 @@ pub(super) fn row(agent: &str, sent: AgentRequests) -> Spec {
         versions: vec![version],
         ..About::default()
     };
-    let product = Box::leak(Box::new(DrivenAgent { sent: Arc::new(sent), about }));
+    let product = Box::leak(Box::new(DrivenAgent { sent, about }));
     let descriptor = Box::leak(Box::new(Descriptor::new(product)));
     let settings = Settings::defaults(&[]);
     Spec { descriptor, version, settings }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use super::agent::Agent;
-use super::plan::output_file;
+use super::plan::{OUTPUTS, output_file};
 use super::template::Template;
 use ctxbench_os::shutdown::TempFolder;
 
@@ -45,12 +45,8 @@ impl Scratch {
     pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
         let base = std::env::temp_dir().canonicalize()?;
         let create = || create_numbered(&base, name);
-        let (path, folder) = if keep {
-            (create()?, None)
-        } else {
-            let folder = TempFolder::create(create)?;
-            (folder.path().to_path_buf(), Some(folder))
-        };
+        let folder = if keep { None } else { Some(TempFolder::create(create)?) };
+        let path = folder.as_ref().map_or_else(create, |f| Ok(f.path().to_path_buf()))?;
         for below in ["home", "project", "tmp"] {
             fs::create_dir(path.join(below))?;
         }
@@ -79,8 +75,12 @@ impl Scratch {
     ) -> io::Result<()> {
         let local = "127.0.0.1,localhost";
         let path = std::env::var("PATH").unwrap_or_default();
+        let own = |name: &str| self.path.join(name).display().to_string();
+        let (home, tmp) = (own("home"), own("tmp"));
         let plain = [
             ("PATH", path.as_str()),
+            ("HOME", &home),
+            ("TMPDIR", &tmp),
             ("TZ", "UTC"),
             ("LANG", "C.UTF-8"),
             ("LC_ALL", "C.UTF-8"),
@@ -90,13 +90,8 @@ impl Scratch {
             ("NO_COLOR", "1"),
             ("TERM", "dumb"),
         ];
-        let text = |(k, v): (&str, &str)| (k.to_string(), v.to_string());
-        self.environment = plain.into_iter().map(text).collect();
-        let own = |name: &str| self.path.join(name).display().to_string();
-        let folders = [("HOME", own("home")), ("TMPDIR", own("tmp"))];
-        self.environment.extend(folders.map(|(k, v)| (k.to_string(), v)));
-        let asked = agent.env.iter().map(|(k, v)| (k.clone(), fill.text(v)));
-        self.environment.extend(asked);
+        self.environment = plain.map(|(k, v)| (k.to_string(), v.to_string())).into();
+        self.environment.extend(agent.env.iter().map(|(k, v)| (k.clone(), fill.text(v))));
         for file in &agent.file {
             let path = self.path.join(&file.path);
             if let Some(folder) = path.parent() {
@@ -105,14 +100,9 @@ impl Scratch {
             fs::write(path, fill.text(&file.text))?;
         }
         let project = self.project();
+        fs::create_dir(project.join(OUTPUTS))?;
         for (i, output) in outputs.iter().enumerate() {
-            let path = project.join(output_file(i));
-            if i == 0
-                && let Some(folder) = path.parent()
-            {
-                fs::create_dir_all(folder)?;
-            }
-            fs::write(path, output.as_bytes())?;
+            fs::write(project.join(output_file(i)), output.as_bytes())?;
         }
         self.repository(&project);
         Ok(())
@@ -133,22 +123,18 @@ impl Scratch {
         // Outputs of calls are not part of the project.
         let exclude = project.join(".git/info/exclude");
         if exclude.parent().is_some_and(Path::is_dir) {
-            let _ = fs::write(exclude, ".ctxbench/\n");
+            let _ = fs::write(exclude, format!("{OUTPUTS}/\n"));
         }
         run(&["commit", "--quiet", "--allow-empty", "--message", "Begin"]);
     }
 }
 
-/// Creates a folder that only its owner can enter.
-#[cfg(unix)]
+/// Creates a folder that only its owner can enter. On Windows the parent folder decides that.
 fn create_private(path: &Path) -> io::Result<()> {
-    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(path)
-}
-
-/// On Windows the parent folder decides who can enter it.
-#[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<()> {
-    fs::create_dir(path)
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 #[cfg(test)]

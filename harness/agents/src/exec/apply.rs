@@ -10,6 +10,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_strategies::names::intern;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::protocol::{
@@ -95,7 +96,7 @@ impl Exec {
             let kind = kind.unwrap_or_else(|| found_kind(summarises, drops, &after));
             let mechanism = match &mechanism {
                 Some(mechanism) => name(mechanism)?,
-                None => word(kind),
+                None => intern(json!(kind).as_str().unwrap_or_default()),
             };
             s.compacted(kind, mechanism, self.phase, after)
         } else {
@@ -284,7 +285,7 @@ fn recorded(s: &mut Engine, json: Box<RawValue>, drafts: Vec<Draft>, origin: &[O
 
 /// Converts new text to a part of the log.
 fn part(d: &Draft) -> Part {
-    let call = d.call.as_ref().map(|c| (Arc::<str>::from(&*c.id), Arc::<str>::from(&*c.name)));
+    let call = d.call.as_ref().map(|c| (c.id.clone(), c.name.clone()));
     match (d.kind, call) {
         (BlockKind::Summary, _) => Part::Summary(d.text.clone()),
         (BlockKind::Reasoning, _) => {
@@ -317,15 +318,6 @@ fn found_kind(summarises: bool, drops: bool, after: &[Arc<Block>]) -> Compaction
         (_, true) => CompactionKind::Drop,
         _ if after.iter().any(|b| b.form == BlockForm::Truncated) => CompactionKind::Truncate,
         _ => CompactionKind::Clear,
-    }
-}
-
-fn word(kind: CompactionKind) -> &'static str {
-    match kind {
-        CompactionKind::Clear => "clear",
-        CompactionKind::Truncate => "truncate",
-        CompactionKind::Drop => "drop",
-        CompactionKind::Summarise => "summarise",
     }
 }
 

@@ -125,14 +125,8 @@ pub(super) fn usage(u: &Usage) -> Value {
     })
 }
 
-pub(super) fn class(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Overflow => "overflow",
-        ErrorKind::RateLimited => "rate_limited",
-        ErrorKind::Invalid => "invalid",
-        ErrorKind::Server | ErrorKind::SessionEnd => "server",
-        ErrorKind::Stream => "stream",
-    }
+pub(super) fn class(kind: ErrorKind) -> Value {
+    json!(if kind == ErrorKind::SessionEnd { ErrorKind::Server } else { kind })
 }
 
 #[derive(Deserialize)]

@@ -2,19 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
-#[cfg(unix)]
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitStatus;
 
+use ctxbench_os::{EndSignal, Signals};
 #[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
-#[cfg(unix)]
-use tokio::signal::unix::SignalKind;
-
-#[cfg(unix)]
-use ctxbench_os::SignalListener;
 
 /// A program to be started.
 pub struct ChildProgram {
@@ -37,7 +31,13 @@ pub async fn run(program: &ChildProgram) -> io::Result<u8> {
     loop {
         tokio::select! {
             status = child.wait() => return Ok(code(status?)),
-            () = signals.pass_on(id) => {}
+            // The terminal sends the others to the whole foreground group; a program that gets
+            // Ctrl-C twice may react differently.
+            signal = signals.recv() => {
+                if signal == EndSignal::Terminate || !io::stdin().is_terminal() {
+                    pass_on(signal, id);
+                }
+            }
         }
     }
 }
@@ -50,53 +50,19 @@ fn code(status: ExitStatus) -> u8 {
     status.code().map_or(u8::MAX, |code| u8::try_from(code & 0xff).unwrap_or(u8::MAX))
 }
 
-/// Signals that would end us: INT, TERM and HUP.
+/// Sends a signal to a process. One that has ended needs none.
 #[cfg(unix)]
-struct Signals {
-    all: [SignalListener; 3],
-    has_terminal: bool,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> Signals {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let all = kinds.map(SignalListener::new);
-        Signals { all, has_terminal: io::stdin().is_terminal() }
-    }
-
-    /// Waits for a signal and sends it to the child.
-    async fn pass_on(&mut self, child: Option<u32>) {
-        let [interrupt, terminate, hang_up] = &mut self.all;
-        let signal = tokio::select! {
-            () = interrupt.recv() => Signal::INT,
-            () = terminate.recv() => Signal::TERM,
-            () = hang_up.recv() => Signal::HUP,
-        };
-        // The terminal sends the others to the whole foreground group; a program that gets Ctrl-C
-        // twice may react differently.
-        let is_told = signal != Signal::TERM && self.has_terminal;
-        let child = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(child) = child.filter(|_| !is_told) {
-            // One that has ended needs no signal.
-            let _ = kill_process(child, signal);
-        }
+fn pass_on(signal: EndSignal, child: Option<u32>) {
+    let signal = match signal {
+        EndSignal::Interrupt => Signal::INT,
+        EndSignal::Terminate => Signal::TERM,
+        EndSignal::HangUp => Signal::HUP,
+    };
+    if let Some(child) = child.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw) {
+        let _ = kill_process(child, signal);
     }
 }
 
-/// Ctrl-C, which reaches the child from the terminal.
+/// Ctrl-C reaches the child from the terminal.
 #[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
-    fn listen() -> Signals {
-        Signals
-    }
-
-    async fn pass_on(&mut self, _child: Option<u32>) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
+fn pass_on(_: EndSignal, _: Option<u32>) {}

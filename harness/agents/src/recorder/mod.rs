@@ -26,6 +26,7 @@ pub use child::{ChildProgram, run};
 
 use crate::serve::Clock;
 use ctxbench_os::accept::{bind, listen};
+use ctxbench_os::post;
 
 /// A recorder that listens.
 pub struct Recorder {
@@ -56,8 +57,7 @@ impl Recorder {
     ) -> std::io::Result<Recorder> {
         let (listener, address) = bind(port).await?;
         let recording = file::RecordingFile::create(out, header)?;
-        let client = proxy::client();
-        let number = AtomicU64::new(0);
+        let (client, number) = (post::client(), AtomicU64::new(0));
         let shared = Arc::new(proxy::ProxyState { upstreams, client, recording, clock, number });
         Ok(Recorder { listener, address, shared })
     }

@@ -14,10 +14,6 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::formats::exchanges::{Exchange, ExchangeEnd, Passed};
 use http_body_util::{BodyExt, Limited};
 use hyper::Uri;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 
 use super::address::{Upstreams, at};
 use super::file::RecordingFile;
@@ -25,30 +21,19 @@ use super::route::{RecordRoute, route};
 use super::tee::{Over, Tee};
 use crate::serve::Clock;
 use ctxbench_os::accept::{foreign, response};
-use ctxbench_os::post::error_chain;
+use ctxbench_os::post::{HttpClient, error_chain};
 use ctxbench_os::redact::{RequestSecrets, headers};
 
 /// Maximum size of a request for a reply, bytes; larger than providers accept.
 const BODY_LIMIT: usize = 256 << 20;
 
-type ToProvider = Client<HttpsConnector<HttpConnector>, Body>;
-
 /// State shared by all requests.
 pub(super) struct ProxyState {
     pub(super) upstreams: Upstreams,
-    pub(super) client: ToProvider,
+    pub(super) client: HttpClient<Body>,
     pub(super) recording: RecordingFile,
     pub(super) clock: Clock,
     pub(super) number: AtomicU64,
-}
-
-pub(super) fn client() -> ToProvider {
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_webpki_roots()
-        .https_or_http()
-        .enable_http1()
-        .build();
-    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 /// Headers between two hosts only, and headers that the proxy sets itself.
@@ -101,8 +86,8 @@ pub(super) async fn handle(shared: Arc<ProxyState>, request: Request) -> Respons
     let host = upstream.host().to_string();
     match route {
         RecordRoute::Reply(wire, path) => {
-            let asked = Received { wire, path, host, at_ms };
-            exchange(shared.clone(), asked, head, body, to).await
+            let begun = Exchange { path, host, at_ms, ..Exchange::default() };
+            exchange(shared.clone(), wire, begun, head, body, to).await
         }
         RecordRoute::Other { api, is_known } => {
             pass(&shared, (api, is_known), head, body, to, at_ms).await
@@ -122,23 +107,15 @@ fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     response(status, "application/json", body.to_string())
 }
 
-/// A request for a reply that has arrived.
-struct Received {
-    wire: Wire,
-    /// As the wire knows it.
-    path: String,
-    host: String,
-    at_ms: u64,
-}
-
 async fn exchange(
     shared: Arc<ProxyState>,
-    asked: Received,
+    wire: Wire,
+    begun: Exchange,
     head: Parts,
     body: Body,
     to: Uri,
 ) -> Response<Body> {
-    let api = asked.wire.api;
+    let api = wire.api;
     let number = shared.number.fetch_add(1, Ordering::SeqCst) + 1;
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
@@ -150,20 +127,18 @@ async fn exchange(
     let secrets = RequestSecrets::new(&head.headers, head.uri.query());
     let begun = Exchange {
         number,
-        at_ms: asked.at_ms,
-        wire: asked.wire.name.to_string(),
-        path: secrets.clean(asked.path),
+        wire: wire.name.to_string(),
+        path: secrets.clean(begun.path),
         query: headers::parameter_names(head.uri.query()),
-        host: asked.host,
         headers: secrets.clean_headers(headers::marked(&head.headers)),
-        ..Exchange::default()
+        ..begun
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
     let mut request = forwarded(&head, to, Body::from(body));
     // A compressed reply could not be read.
     let plain = HeaderValue::from_static("identity");
     request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
-    let (wire, clock) = (asked.wire, shared.clock.clone());
+    let clock = shared.clock.clone();
     match shared.client.request(request).await {
         Err(e) => {
             let why = secrets.clean(error_chain(&e));

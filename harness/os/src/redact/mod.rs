@@ -12,12 +12,12 @@ mod shapes;
 mod tests;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
-use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_scenarios::autofacts;
 use ctxbench_session::{Entry, Session};
+use ctxbench_util::plural::pluralize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -33,26 +33,6 @@ const USER: &str = "user";
 
 /// Kind and position of a secret in a text, or of a person.
 type Finding = (&'static str, Range<usize>);
-
-/// Returns the replacement of the `n`-th secret of a kind.
-fn replacement(kind: &str, n: usize) -> String {
-    match kind {
-        MAIL => format!("person{n}@example.com"),
-        // As part of a path.
-        USER => format!("user{n}"),
-        _ => format!("[redacted-{kind}-{n}]"),
-    }
-}
-
-/// Formats a number of secrets of a kind for people.
-fn counted(kind: &str, n: usize) -> String {
-    let (one, more) = match kind {
-        MAIL => ("mail address", "mail addresses"),
-        USER => ("name of a home folder", "names of home folders"),
-        _ => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
-    };
-    format!("{n} {}", if n == 1 { one } else { more })
-}
 
 /// Finds secrets and people in a text, in the order of their positions and without overlaps.
 fn findings(text: &str) -> Vec<Finding> {
@@ -72,6 +52,22 @@ fn findings(text: &str) -> Vec<Finding> {
     found
 }
 
+/// Replaces findings in a text.
+fn replaced<'a>(
+    text: &'a str,
+    findings: Vec<Finding>,
+    mut by: impl FnMut(&'static str, &str) -> String,
+) -> Cow<'a, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for (kind, range) in findings {
+        out += &text[copied..range.start];
+        out += &by(kind, &text[range.clone()]);
+        copied = range.end;
+    }
+    if copied == 0 { text.into() } else { (out + &text[copied..]).into() }
+}
+
 /// Replaces secrets in a text by [`MARK`]: `key` wherever it occurs, and all keys, tokens and
 /// passwords that this module finds. Names of people and folders stay.
 pub fn without_secrets(text: &str, key: Option<&str>) -> String {
@@ -79,31 +75,24 @@ pub fn without_secrets(text: &str, key: Option<&str>) -> String {
         Some(key) => Cow::Owned(text.replace(key, MARK)),
         None => Cow::Borrowed(text),
     };
-    let mut out = String::new();
-    let mut copied = 0;
-    for (kind, range) in findings(&text) {
-        if kind != MAIL && kind != USER && !text[range.clone()].contains(MARK) {
-            out += &text[copied..range.start];
-            out += MARK;
-            copied = range.end;
-        }
-    }
-    out + &text[copied..]
+    let mut found = findings(&text);
+    found.retain(|(kind, at)| ![MAIL, USER].contains(kind) && !text[at.clone()].contains(MARK));
+    replaced(&text, found, |_, _| MARK.to_string()).into_owned()
 }
 
 /// Replaces secrets in all texts of a JSON value, see [`without_secrets`].
-pub fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
-    match value {
-        Value::String(text) => Value::String(without_secrets(&text, key)),
+pub fn value_without_secrets(mut value: Value, key: Option<&str>) -> Value {
+    match &mut value {
+        Value::String(text) => *text = without_secrets(text, key),
         Value::Array(items) => {
-            Value::Array(items.into_iter().map(|item| value_without_secrets(item, key)).collect())
+            items.iter_mut().for_each(|v| *v = value_without_secrets(v.take(), key));
         }
         Value::Object(fields) => {
-            let fields = fields.into_iter();
-            Value::Object(fields.map(|(k, v)| (k, value_without_secrets(v, key))).collect())
+            fields.values_mut().for_each(|v| *v = value_without_secrets(v.take(), key));
         }
-        other => other,
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+    value
 }
 
 /// Takes secrets out, and remembers which it has met.
@@ -111,42 +100,11 @@ pub fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
 pub struct Redactor {
     met: HashMap<String, String>,
     last: HashMap<&'static str, usize>,
-    /// Texts without a secret. Results repeat most texts once per strategy.
-    clean: HashSet<String>,
-    /// Of these, bytes.
-    clean_bytes: usize,
 }
-
-/// Maximum size of a text that is remembered as clean, bytes.
-const REMEMBERED: usize = 20_000;
-
-/// Maximum size of all texts that are remembered as clean, bytes: those of several sessions.
-const REMEMBERED_IN_ALL: usize = 16 << 20;
 
 impl Redactor {
     pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
-        if self.clean.contains(text) {
-            return Cow::Borrowed(text);
-        }
-        let mut out = String::new();
-        let mut copied = 0;
-        for (kind, range) in findings(text) {
-            out += &text[copied..range.start];
-            out += &self.replacement(kind, &text[range.clone()]);
-            copied = range.end;
-        }
-        if copied == 0 {
-            if text.len() <= REMEMBERED {
-                self.clean_bytes += text.len();
-                if self.clean_bytes > REMEMBERED_IN_ALL {
-                    self.clean.clear();
-                    self.clean_bytes = text.len();
-                }
-                self.clean.insert(text.to_string());
-            }
-            return Cow::Borrowed(text);
-        }
-        Cow::Owned(out + &text[copied..])
+        replaced(text, findings(text), |kind, secret| self.replacement(kind, secret))
     }
 
     fn replacement(&mut self, kind: &'static str, secret: &str) -> String {
@@ -157,7 +115,13 @@ impl Redactor {
         let kind = shapes::kind_of(secret).unwrap_or(kind);
         let last = self.last.entry(kind).or_default();
         *last += 1;
-        let text = replacement(kind, *last);
+        let n = *last;
+        let text = match kind {
+            MAIL => format!("person{n}@example.com"),
+            // As part of a path.
+            USER => format!("user{n}"),
+            _ => format!("[redacted-{kind}-{n}]"),
+        };
         self.met.insert(secret.to_string(), text.clone());
         text
     }
@@ -199,7 +163,8 @@ impl Redactor {
         }
     }
 
-    fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
+    /// Redacts all texts of a value.
+    pub fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
         let mut value = serde_json::to_value(typed)?;
         self.value(&mut value);
         serde_json::from_value(value)
@@ -208,7 +173,13 @@ impl Redactor {
     /// Returns a note with counts, such as "redacted: 1 aws-key, 2 mail addresses"; `None` =
     /// nothing was redacted.
     pub fn note(&self) -> Option<String> {
-        let mut all: Vec<String> = self.last.iter().map(|(kind, n)| counted(kind, *n)).collect();
+        let counted = |(kind, n): (&&str, &usize)| match *kind {
+            MAIL => pluralize(*n as u64, "mail address"),
+            USER if *n == 1 => "1 name of a home folder".into(),
+            USER => format!("{n} names of home folders"),
+            kind => pluralize(*n as u64, kind),
+        };
+        let mut all: Vec<String> = self.last.iter().map(counted).collect();
         all.sort_unstable();
         (!all.is_empty()).then(|| format!("note: redacted: {}", all.join(", ")))
     }
@@ -229,13 +200,5 @@ impl Redactor {
             redacted.facts = facts.collect::<serde_json::Result<_>>()?;
         }
         Ok(redacted)
-    }
-
-    pub fn run(&mut self, run: &RunRecord) -> serde_json::Result<RunRecord> {
-        self.typed(run)
-    }
-
-    pub fn results(&mut self, results: &Results) -> serde_json::Result<Results> {
-        self.typed(results)
     }
 }

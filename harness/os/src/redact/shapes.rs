@@ -53,8 +53,12 @@ impl Check {
             Check::None | Check::PrivateKey => true,
             Check::Digit => has_digit(text),
             Check::DigitAndLetter => has_digit_and_letter(text),
-            Check::MadeUp => is_made_up(text),
-            Check::Chosen => is_chosen(text),
+            Check::MadeUp => has_digit_and_letter(text) && is_not_placeholder(text),
+            // A chosen password, and not a word.
+            Check::Chosen => {
+                let has_sign = text.bytes().any(|b| b"!@#%^*&+=?~".contains(&b));
+                (has_digit(text) || has_sign) && is_not_placeholder(text)
+            }
             Check::Random => is_random(text),
             Check::NotPlaceholder => is_not_placeholder(text),
             Check::Mail => is_mail(text),
@@ -142,16 +146,6 @@ pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
         || named && is_random(content)
 }
 
-fn is_made_up(text: &str) -> bool {
-    has_digit_and_letter(text) && is_not_placeholder(text)
-}
-
-/// Returns whether a text looks like a chosen password and not like a word.
-fn is_chosen(text: &str) -> bool {
-    let sign = |b: u8| b"!@#%^*&+=?~".contains(&b);
-    (has_digit(text) || text.bytes().any(sign)) && is_not_placeholder(text)
-}
-
 fn has_digit_and_letter(text: &str) -> bool {
     has_digit(text) && text.bytes().any(|b| b.is_ascii_alphabetic())
 }
@@ -210,15 +204,11 @@ const KEY_LINE: usize = 16;
 /// whatever precedes the lines (numbers, quotes, diff marks), or, in a truncated text, after the
 /// lines that look like a key. `None` = only the text of a first line.
 fn key_end(text: &str, from: usize) -> Option<usize> {
-    let mut to = text.len().min(from + MAX_KEY_BYTES);
-    while !text.is_char_boundary(to) {
-        to -= 1;
-    }
-    let rest = &text[from..to];
-    if let Some(end) = rest.find("-----END ") {
-        let behind = &rest[end + "-----END ".len()..];
-        let close = behind.find("-----").map_or(0, |at| at + "-----".len());
-        return Some(from + end + "-----END ".len() + close);
+    let rest = &text[from..text.floor_char_boundary(from + MAX_KEY_BYTES)];
+    if let Some(at) = rest.find("-----END ") {
+        let end = at + "-----END ".len();
+        let close = rest[end..].find("-----").map_or(0, |at| at + "-----".len());
+        return Some(from + end + close);
     }
     let base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b);
     let is_line = |line: &str| line.as_bytes().split(|b| !base64(*b)).any(|w| w.len() >= KEY_LINE);

@@ -171,12 +171,6 @@ fn data(o: &DriveOutcome) -> Value {
             "first_difference": b.first_difference,
         })
     });
-    let aside = |a: &ctxbench_agents::drive::Aside| {
-        json!({
-            "purpose": a.purpose.word(), "requests": a.requests, "input_tokens": a.input_tokens,
-            "cost_usd": a.usd,
-        })
-    };
     json!({
         "session": o.real.scenario.id,
         "program": o.real.strategy.program,
@@ -190,6 +184,6 @@ fn data(o: &DriveOutcome) -> Value {
         "refused": o.refused,
         "failed_moves": o.failed,
         "faults_that_never_struck": o.unused_faults,
-        "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
+        "side_requests": o.asides,
     })
 }

@@ -33,7 +33,8 @@ pub(super) fn build(
     resumes: bool,
     name: &str,
 ) -> Option<Case> {
-    let exchanges = super::counted(&driven.exchanges);
+    let own = driven.exchanges.iter().filter(|e| e.is_own() && e.prompt.is_some());
+    let exchanges: Vec<&Exchange> = own.collect();
     let wire = exchanges.first()?.wire;
     let said = driven.plan.messages().map(|(_, words)| words.trim());
     let said: Vec<&str> = said.filter(|words| !words.is_empty()).collect();
@@ -48,11 +49,9 @@ pub(super) fn build(
             })
         })
         .collect();
-    let summaries: Vec<&str> = exchanges
-        .iter()
-        .filter(|e| e.purpose == Purpose::Summary)
-        .filter_map(|e| e.outcome.as_ref().ok().map(words))
-        .collect();
+    let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
+    let summaries: Vec<&str> =
+        summaries.filter_map(|e| e.outcome.as_ref().ok().map(words)).collect();
     let reading = (recording.read)(&RecordedSession {
         model: &driven.model.name,
         window: driven.window,
@@ -181,7 +180,7 @@ impl CaseWriter<'_> {
             .collect();
         let prompt = e.prompt.as_ref();
         CaseRequest {
-            purpose: purpose(e),
+            purpose: e.purpose_in_cases(),
             tools: prompt.is_some_and(|p| p.tools.is_some()),
             phase: phase.clone(),
             model: None,
@@ -356,13 +355,6 @@ fn count_chars(text: &str, out: &mut FixedText) {
     out.ascii_chars = Some(ascii);
     out.other_chars = Some(utf16(text) - ascii);
     out.json_utf16 = Some(utf16(&Value::from(text).to_string()));
-}
-
-fn purpose(e: &Exchange) -> request::Purpose {
-    match e.purpose {
-        Purpose::Summary => request::Purpose::Summary,
-        _ => request::Purpose::Sample,
-    }
 }
 
 /// Returns the text of an item, or its opaque payload.

@@ -77,15 +77,16 @@ fn begin(
 }
 
 fn answer(driven: &Driven, e: &Exchange, shown: &SentTexts<'_>) -> CaseEvent {
-    let summary = e.purpose == Purpose::Summary;
     match &e.outcome {
-        Err(error) => CaseEvent::Error(refusal(error, summary)),
-        Ok(reply) if summary => CaseEvent::SummaryReply(summary_reply(reply, shown)),
+        Err(error) => CaseEvent::Error(refusal(error, e.purpose_in_cases())),
+        Ok(reply) if e.purpose == Purpose::Summary => {
+            CaseEvent::SummaryReply(summary_reply(reply, shown))
+        }
         Ok(reply) => CaseEvent::Reply(sample_reply(driven, reply, shown)),
     }
 }
 
-fn refusal(error: &ModelError, summary: bool) -> RefusedRequest {
+fn refusal(error: &ModelError, on: request::Purpose) -> RefusedRequest {
     let status = Some(error.status).filter(|status| (100..600).contains(status));
     let code = match error.kind {
         ErrorKind::Overflow => Some("context_length_exceeded"),
@@ -93,7 +94,7 @@ fn refusal(error: &ModelError, summary: bool) -> RefusedRequest {
         _ => error.code.as_deref().or(status.is_none().then_some("connection_error")),
     };
     RefusedRequest {
-        on: if summary { request::Purpose::Summary } else { request::Purpose::Sample },
+        on,
         status,
         code: code.map(str::to_string),
         message: Some(error.message.clone()).filter(|m| !m.is_empty()),
@@ -153,19 +154,13 @@ fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> CaseCall {
 fn usage(reply: &Reply, shown: &SentTexts<'_>) -> CaseUsage {
     let u = &reply.usage;
     let output_tokens = Some(u.output);
-    if shown.cache_beside_input {
-        return CaseUsage {
-            input_tokens: Some(u.input),
-            output_tokens,
-            cache_read_input_tokens: Some(u.cache_read),
-            cache_creation_input_tokens: Some(u.cache_write + u.cache_write_1h),
-            ..CaseUsage::default()
-        };
-    }
+    let apart = shown.cache_beside_input;
     CaseUsage {
-        input_tokens: Some(u.prompt()),
+        input_tokens: Some(if apart { u.input } else { u.prompt() }),
         output_tokens,
-        total_tokens: Some(u.total()),
+        cache_read_input_tokens: apart.then_some(u.cache_read),
+        cache_creation_input_tokens: apart.then_some(u.cache_write + u.cache_write_1h),
+        total_tokens: (!apart).then(|| u.total()),
         ..CaseUsage::default()
     }
 }

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use ctxbench_conform::record::{CaseRecording, ProgramNotes};
 use ctxbench_conform::replay_of;
 use ctxbench_strategies::Spec;
-use ctxbench_util::files::{self, FileError};
+use ctxbench_util::files;
 use thiserror::Error;
 
+use super::Driven;
 use super::agent::Deliver;
-use super::{Driven, Exchange, Purpose};
 use ctxbench_conform::{self as conform, Case, CaseVerdict};
 use ctxbench_os::sha256;
 
@@ -30,8 +30,6 @@ pub enum RecordError {
     Impossible(String),
     #[error("{0}")]
     Failed(String),
-    #[error(transparent)]
-    File(#[from] FileError),
 }
 
 /// Case that was written to a file.
@@ -68,15 +66,14 @@ impl Driven {
         let case = self.case(&name)?;
         let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
         let path = folder.join(format!("{name}.json"));
-        let failed =
-            |at: &Path, why: String| RecordError::Failed(format!("{}: {why}", at.display()));
-        std::fs::create_dir_all(&folder).map_err(|why| failed(&folder, why.to_string()))?;
+        let failed = |why: String| RecordError::Failed(format!("{}: {why}", path.display()));
+        std::fs::create_dir_all(&folder).map_err(|why| failed(why.to_string()))?;
         let text = file::text(&case);
-        files::write(&path, &text)?;
+        files::write(&path, &text).map_err(|e| RecordError::Failed(e.to_string()))?;
         // The check reads the written file.
-        let tried = Case::parse(&text, &path.display().to_string());
-        let tried = tried.and_then(|case| conform::replay(&case));
-        let verdict = tried.map_err(|why| failed(&path, why.to_string()))?;
+        let case = Case::parse(&text, &path.display().to_string());
+        let verdict = case.and_then(|case| conform::replay(&case));
+        let verdict = verdict.map_err(|why| failed(why.to_string()))?;
         Ok(RecordedCase { bytes: text.len(), path, verdict })
     }
 
@@ -90,16 +87,11 @@ impl Driven {
             return Err(RecordError::Impossible(why));
         }
         let resumes = self.agent.start.deliver == Deliver::Exec;
-        let version = self.version.as_ref().map_err(|why| {
-            RecordError::Failed(format!(
-                "it is not known of which version the case would be: {why}"
-            ))
-        })?;
-        case::build(self, recording, version, resumes, name).ok_or_else(|| {
-            RecordError::Impossible(
-                "the agent sent no request, so there is nothing to record".into(),
-            )
-        })
+        let unknown = |why| format!("it is not known of which version the case would be: {why}");
+        let version = self.version.as_ref().map_err(|why| RecordError::Failed(unknown(why)))?;
+        let none = "the agent sent no request, so there is nothing to record";
+        case::build(self, recording, version, resumes, name)
+            .ok_or_else(|| RecordError::Impossible(none.into()))
     }
 }
 
@@ -121,10 +113,4 @@ fn file_name(session: &str, driven: &Driven) -> String {
         name += &format!("-{}", driven.model.name);
     }
     files::safe_name(&name)
-}
-
-/// Returns the exchanges of the agent's work and its summaries.
-fn counted(exchanges: &[Exchange]) -> Vec<&Exchange> {
-    let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
-    exchanges.iter().filter(own).filter(|e| e.prompt.is_some()).collect()
 }
