@@ -9,9 +9,8 @@ use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_core::usage::Ttl;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_session::calibration::{self, Calibrate};
-use ctxbench_session::{Entry, Session, Surcharge};
+use ctxbench_session::{Entry, Session};
 
-use super::path::Path;
 use crate::models;
 use crate::options::Options;
 
@@ -84,43 +83,6 @@ pub(super) fn of_subagent(
             Arc::new(Model { counting: run.counting, ..own })
         }
         None => run.clone(),
-    }
-}
-
-/// Gives each step of a recording the model of its reply, with the price of its terms, if the run's
-/// model is the recorded one. Limits and token counting stay those of the run.
-pub(super) fn give_models(path: &mut Path, scenario: &Scenario, own: &Session, run: &Arc<Model>) {
-    let listed_as = |name: Option<&str>| name.and_then(model::priced_as);
-    let recorded = [&scenario.session, own].map(|s| listed_as(s.header.model.as_deref()));
-    if !recorded.iter().any(|m| m.is_some_and(|m| m.name == run.name)) {
-        return;
-    }
-    let mut known: BTreeMap<(Arc<str>, String), Arc<Model>> = BTreeMap::new();
-    let models: HashMap<&str, Arc<Model>> = own
-        .entries
-        .iter()
-        .filter_map(|e| match e {
-            Entry::Assistant(a) if a.agent.is_none() => {
-                let listed = listed_as(a.model.as_deref()).filter(|m| m.wire == run.wire);
-                let listed = listed.map_or(&**run, |m| m);
-                let terms = a.usage.as_ref().map(|u| Surcharge::new(listed, &u.billing).factor);
-                let factor = terms.unwrap_or(1.0);
-                if listed.name == run.name && factor == 1.0 {
-                    return None;
-                }
-                let model =
-                    known.entry((listed.name.clone(), factor.to_string())).or_insert_with(|| {
-                        let prices = listed.prices.clone().times(factor);
-                        let (name, cache) = (listed.name.clone(), listed.cache);
-                        Arc::new(Model { name, cache, prices, ..(**run).clone() })
-                    });
-                Some((a.id.as_str(), model.clone()))
-            }
-            _ => None,
-        })
-        .collect();
-    for step in path.moves.iter_mut().flat_map(|m| &mut m.steps) {
-        step.model = models.get(&*step.key).cloned();
     }
 }
 

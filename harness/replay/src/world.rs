@@ -2,6 +2,7 @@
 //! what the context shows. Time is virtual.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -16,7 +17,6 @@ use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, Sto
 use super::observer::{AnswerSource, Observer};
 use super::path::{Move, Path, PathStep, THINK_MS, TOOLS_MS};
 use super::recording::text_of;
-use super::subagents::Subagents;
 use crate::scene::Scene;
 use ctxbench_mock::summarise::SummaryDesk;
 use ctxbench_mock::{Door, PlannedReply};
@@ -35,6 +35,13 @@ struct Background {
     done_at: Millis,
     result: Result<Reply, ModelError>,
 }
+
+/// Runs the subagents that these calls of a request's reply start, and returns how long the caller
+/// waits, ms.
+pub(super) type RunAgents =
+    Box<dyn Fn(Vec<Arc<str>>, Millis, Option<u64>) -> BoxFuture<Millis> + Send + Sync>;
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
@@ -64,8 +71,7 @@ pub(super) struct ReplayWorld {
     /// Messages of recorded replies.
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
-    /// Subagents that calls may start.
-    subagents: Option<Arc<Subagents>>,
+    subagents: Option<RunAgents>,
     /// Id of the session.
     id: String,
 }
@@ -78,7 +84,7 @@ impl ReplayWorld {
         path: Path,
         door: Box<dyn Door>,
         observer: Observer,
-        subagents: Option<Arc<Subagents>>,
+        subagents: Option<RunAgents>,
         now: Millis,
     ) -> Self {
         let faults = scene.agent.is_none().then(|| scene.scenario.faults.clone());
@@ -327,8 +333,8 @@ impl Host for ReplayWorld {
         let results = std::mem::take(&mut self.results);
         let waited = match &self.subagents {
             Some(subagents) => {
-                let calls: Vec<Arc<str>> = results.iter().map(|r| r.key.clone()).collect();
-                subagents.called(&calls, self.now, self.observer.newest_sample()).await
+                let calls = results.iter().map(|r| r.key.clone()).collect();
+                subagents(calls, self.now, self.observer.newest_sample()).await
             }
             None => 0,
         };
