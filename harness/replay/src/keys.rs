@@ -2,8 +2,7 @@
 //! with the same key have the same row and need not be computed again.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,21 +81,7 @@ pub fn program() -> String {
 }
 
 fn file_hash(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let (mut part, mut hash) = (vec![0; 1 << 20], Sha256::new());
-    loop {
-        let mut filled = 0;
-        while filled < part.len() {
-            match file.read(&mut part[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        if filled == 0 {
-            return Ok(hex(&hash.finalize(), 16));
-        }
-        hash.update(content_hash(&part[..filled]).to_le_bytes());
-    }
+    Ok(format!("{:016x}", content_hash(&std::fs::read(path)?)))
 }
 
 fn hex(bytes: &[u8], most: usize) -> String {
