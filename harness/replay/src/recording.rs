@@ -147,8 +147,8 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
     let note = |(agent, (tokens, _)): (Option<&str>, _)| {
         let of = agent.map(|id| format!(" of subagent {id:?}")).unwrap_or_default();
         format!(
-            "its counters{of} tell of {tokens} tokens of text; a replay makes up at most {most} of \
-             them where the recording lacks it, so prompts can be smaller than recorded"
+            "its counters{of} tell of {tokens} tokens of text; a replay makes up {most} of them and \
+             leaves out the rest, so prompts can be smaller than recorded"
         )
     };
     grown.into_iter().filter(|(_, (tokens, _))| *tokens > most).map(note).collect()
@@ -202,7 +202,7 @@ mod tests {
         let told = unfilled(&session);
         let [told] = told.as_slice() else { panic!("{told:?}") };
         assert!(told.starts_with("its counters tell of 1000005000 tokens of text"), "{told}");
-        assert!(told.contains("makes up at most 10000000 of them"), "{told}");
+        assert!(told.contains("makes up 10000000 of them"), "{told}");
         session.entries = vec![reply("a1", None, 4_000_000), reply("b1", Some("x"), 20_000_000)];
         let told = unfilled(&session);
         assert!(told[0].starts_with("its counters of subagent \"x\" tell of 20000000"), "{told:?}");

@@ -16,10 +16,10 @@ use ctxbench_os::sha256;
 
 #[derive(Serialize)]
 struct TraceLine<'a> {
-    scenario: &'a str,
-    strategy: &'a str,
     #[serde(flatten)]
     record: &'a RequestRecord,
+    scenario: &'a str,
+    strategy: &'a str,
     items: Vec<TraceItem<'a>>,
     tools_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]

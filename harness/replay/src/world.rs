@@ -31,11 +31,6 @@ pub const MAX_FAILURES: u32 = 3;
 /// Text of the user after a turn that ended too early.
 pub const GO_ON: &str = "Please go on.";
 
-struct Background {
-    done_at: Millis,
-    result: Result<Reply, ModelError>,
-}
-
 /// Runs the subagents that these calls of a request's reply start, and returns how long the caller
 /// waits, ms.
 pub(super) type RunAgents =
@@ -62,7 +57,8 @@ pub(super) struct ReplayWorld {
     counted: HashMap<FaultOn, u64>,
     /// Next recorded reply: a step of the session, or one beyond it.
     asked: Option<AnswerSource>,
-    tasks: HashMap<u64, Background>,
+    /// Background requests: when each is done, and its result.
+    tasks: Vec<(Millis, Result<Reply, ModelError>)>,
     /// Results of the calls in flight.
     results: Vec<Incoming>,
     tools_ms: Millis,
@@ -102,7 +98,7 @@ impl ReplayWorld {
             desk: scene.desk.clone(),
             counted: HashMap::new(),
             asked: None,
-            tasks: HashMap::new(),
+            tasks: Vec::new(),
             results: Vec::new(),
             tools_ms: 0,
             interventions: 0,
@@ -292,12 +288,7 @@ impl Host for ReplayWorld {
         }
         if self.observer.livelocked() {
             self.over = true;
-            return Err(ModelError {
-                kind: ErrorKind::SessionEnd,
-                status: 0,
-                code: None,
-                message: "no progress".into(),
-            });
+            return Err(ModelError { message: "no progress".into(), ..ModelError::ended() });
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
@@ -390,13 +381,13 @@ impl Host for ReplayWorld {
         let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);
         let done_at = self.now.saturating_add(took);
         self.observer.request(request, &result, &asked, (self.now, took), false);
-        let id = self.tasks.len() as u64;
-        self.tasks.insert(id, Background { done_at, result });
-        Task(id)
+        self.tasks.push((done_at, result));
+        Task(self.tasks.len() as u64 - 1)
     }
 
     async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>> {
-        let done_at = self.tasks.get(&task.0)?.done_at;
+        let (done_at, result) = self.tasks.get_mut(task.0 as usize)?;
+        let done_at = *done_at;
         if done_at > self.now {
             if !wait {
                 return None;
@@ -405,9 +396,7 @@ impl Host for ReplayWorld {
             self.now = done_at;
             self.observer.waited(waited);
         }
-        // Keep the slot so that numbers stay unique.
-        let slot = self.tasks.get_mut(&task.0)?;
-        Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
+        Some(std::mem::replace(result, Err(ModelError::ended())))
     }
 
     fn on_event(&mut self, event: &Arc<TimedEvent>) {
